@@ -110,6 +110,18 @@ def _windows() -> list[Any]:
             ),
             Query(forecast(c.TURNS_UNTIL_RED, "bound"), "{{bound}}"),
         ),
+        lines(
+            about(
+                c.TURNS_UNTIL_COMPACTION,
+                "Turns until compaction, band of the nearest",
+                "The 10 to 90 band until an agent compacts by itself; no line without evidence of the level.",
+            ),
+            Query(forecast(c.TURNS_UNTIL_COMPACTION, "bound"), "{{bound}}"),
+        ),
+        lines(
+            about(c.COMPACTION_TOKENS, "Compaction level", "Used tokens at which each agent compacts by itself."),
+            Query(gauge(c.COMPACTION_TOKENS, *both), WHO),
+        ),
         lines(about(c.SESSIONS, "Sessions by zone"), Query(gauge(c.SESSIONS, "zone"), "{{zone}}"), stacked=True),
         lines(
             about(c.USED_TOKENS, "Used tokens by component", "All live sessions together."),

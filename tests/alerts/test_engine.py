@@ -338,6 +338,43 @@ def test_red_soon_warns_then_turns_critical() -> None:
     assert all(resolved.value is None for resolved in session.resolved(of="red_soon"))
 
 
+def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
+    """It fires within 12 turns, again 12 turns later, and clears once the level is refuted."""
+    session = Session()
+
+    for _ in range(14):
+        session.start_turn()
+        session.final(
+            used_tokens=150_000,
+            compaction_tokens=167_000,
+            compaction_evidence="documented",
+            turns_until_compaction=8.0,
+        )
+    fired = session.fired(of="compaction_soon")
+
+    assert [one.crossing_turn for one in fired] == [1, 13]
+    assert fired[0].summary == (
+        "The agent compacts in 8 turns, at 167k tokens (as documented for this agent; 150k used)"
+    )
+    assert [one.fired_turn for one in session.resolved(of="compaction_soon")] == [1]
+
+    session.start_turn()
+    session.final(used_tokens=170_000)
+
+    assert [one.fired_turn for one in session.resolved(of="compaction_soon")] == [1, 13]
+
+
+def test_a_compaction_that_is_far_away_does_not_alert() -> None:
+    """More than twelve turns, and unknown turns, do not warn."""
+    session = Session()
+
+    for turns in (12.1, 40.0, None):
+        session.start_turn()
+        session.final(compaction_tokens=167_000, compaction_evidence="documented", turns_until_compaction=turns)
+
+    assert not session.fired(of="compaction_soon")
+
+
 def test_overflow_and_a_failed_reduction() -> None:
     """Each overflow is critical; one that could not be reduced has a second alert."""
     session = Session()

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pytest
 
+from windowpane.core.agents import AgentProgram
 from windowpane.core.events import Event, EventContext, Payload, PressureMeasured, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
@@ -93,6 +94,7 @@ def scripted_state() -> MetricState:
         digest=lambda text: text,
         limits=WindowLimits.of(8_192, "given"),
         clock=lambda: 1_000.0,
+        program=AgentProgram("reviewer", compaction_tokens=7_000),
     )
     tracker.start(task="Migrate user-service")
     used = 0

@@ -18,6 +18,7 @@ NO_GAUGE = {
     "phase": "says when",
     "count_source": "says how",
     "limit_source": "says how",
+    "compaction_evidence": "says how",
     "used_tokens": "is the sum of the components",
     "usable_tokens": "is used over usable utilization",
     "red_tokens": "follows from the limit",

@@ -129,6 +129,9 @@ def test_models_are_labeled_by_their_name_in_the_catalog() -> None:
         def lookup(self, model: str) -> ModelInfo | None:
             return ModelInfo("gpt-5", 400_000) if model.endswith("gpt-5") else None
 
+        def smaller_limit(self, model: str, used: int) -> int | None:
+            return None
+
         def next_limit(self, model: str, above: int) -> int | None:
             return None
 

@@ -25,6 +25,8 @@ GAUGES = """
     turns_until_red min bound
     burn_rate_tokens_per_turn max
     turns_until_exhausted min
+    turns_until_compaction min bound
+    compaction_tokens min
     budget_utilization_ratio weighted_mean component
     tool_result_ratio max
     duplicate_ratio max

@@ -24,13 +24,13 @@ RECORDED_KNOWN = {
     "claude-3-5-sonnet-20241022": 200_000,
     "claude-3-sonnet-20240229": 200_000,
     "claude-opus-4-5-20251101": 200_000,
-    "claude-opus-4-6": 1_000_000,
+    "claude-opus-4-6": 200_000,
     "claude-sonnet-4": 200_000,
     "claude-sonnet-4-5": 200_000,
     "claude-sonnet-4-5-20250929": 200_000,
-    "claude-sonnet-4-6": 1_000_000,
-    "claude-sonnet-4.6": 1_000_000,
-    "claude-sonnet-5": 1_000_000,
+    "claude-sonnet-4-6": 200_000,
+    "claude-sonnet-4.6": 200_000,
+    "claude-sonnet-5": 200_000,
     "deepseek-chat": 64_000,
     "deepseek-reasoner": 64_000,
     "deepseek/deepseek-chat": 64_000,
@@ -67,6 +67,39 @@ def limit_of(model: str) -> int | None:
 def test_recorded_models_have_their_window(model: str, tokens: int) -> None:
     """Names in real sessions, dated and prefixed, find their model."""
     assert limit_of(model) == tokens
+
+
+@pytest.mark.parametrize(
+    "model", ["claude-opus-4-6", "anthropic/claude-sonnet-5", "us.anthropic.claude-opus-4-6-v1:0"]
+)
+def test_a_claude_model_without_a_marker_is_assumed_to_have_its_smaller_window(model: str) -> None:
+    """It may have either size: the smaller one is a guess, and the larger one follows when a call exceeds it."""
+    info = catalog().lookup(model)
+
+    assert info is not None
+    assert (info.limit_tokens, info.limit_source) == (200_000, "assumed")
+    assert catalog().limit_source(model) == "assumed"
+    assert catalog().next_limit(model, above=200_001) == 1_000_000
+    assert catalog().smaller_limit(model, used=167_000) == 200_000
+    assert catalog().smaller_limit(model, used=200_001) is None
+
+
+def test_a_marked_claude_model_has_its_larger_window_until_a_compaction_refutes_it() -> None:
+    """`[1m]` is a statement; the smaller size stays known."""
+    info = catalog().lookup("claude-opus-4-6[1m]")
+
+    assert info is not None
+    assert (info.limit_tokens, info.limit_source) == (1_000_000, "catalogue")
+    assert catalog().smaller_limit("claude-opus-4-6[1m]", used=167_000) == 200_000
+
+
+def test_other_models_have_one_window() -> None:
+    """Nothing is assumed about a model that is sold with one size."""
+    info = catalog().lookup("gpt-5.4")
+
+    assert info is not None
+    assert (info.limit_tokens, info.limit_source) == (1_050_000, "catalogue")
+    assert catalog().smaller_limit("gpt-5.4", used=1) is None
 
 
 @pytest.mark.parametrize("model", sorted(RECORDED_UNKNOWN))

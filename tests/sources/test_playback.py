@@ -41,6 +41,9 @@ class Catalog:
     def next_limit(self, model: str, above: int) -> int | None:
         return 5_000 if above <= 5_000 else None
 
+    def smaller_limit(self, model: str, used: int) -> int | None:
+        return None
+
     def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
         return usage.input_total / 1_000
 

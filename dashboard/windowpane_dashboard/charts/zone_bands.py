@@ -108,9 +108,9 @@ def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, to
 def forecast_turns(turns: pd.DataFrame) -> int:
     """Return the number of forecast turns to draw after the last one: 0 without a forecast."""
     last = turns.iloc[-1]
-    if np.isnan(last["red_tokens"]) or last["used"] >= last["red_tokens"]:
+    if np.isnan(last["ahead_tokens"]) or last["used"] >= last["ahead_tokens"]:
         return 0
-    late, early = last["turns_until_red_p90"], last["turns_until_red_p10"]
+    late, early = last["ahead_p90"], last["ahead_p10"]
     if np.isnan(early) or np.isinf(early):
         return 0
     room = max(3, int(len(turns) * AHEAD_SHARE))
@@ -118,12 +118,12 @@ def forecast_turns(turns: pd.DataFrame) -> int:
 
 
 def add_forecast(figure: go.Figure, last: pd.Series, palette: Palette, *, turns_ahead: int) -> None:
-    """Add the 10–90 fan from the last turn towards red, and its median."""
+    """Add the 10–90 fan from the last turn towards the next event, and its median."""
     if not turns_ahead:
         return
-    here, size, red = float(last["turn"]), float(last["used"]), float(last["red_tokens"])
-    early = _towards(size, red, last["turns_until_red_p10"], turns_ahead)
-    late = _towards(size, red, last["turns_until_red_p90"], turns_ahead)
+    here, size, level = float(last["turn"]), float(last["used"]), float(last["ahead_tokens"])
+    early = _towards(size, level, last["ahead_p10"], turns_ahead)
+    late = _towards(size, level, last["ahead_p90"], turns_ahead)
     color = palette.outline
     figure.add_scatter(
         x=np.array([here, *(here + early[0]), *(here + late[0][::-1]), here]),
@@ -131,19 +131,19 @@ def add_forecast(figure: go.Figure, last: pd.Series, palette: Palette, *, turns_
         mode="lines", fill="toself", line={"width": 0.8, "color": color, "dash": "dot"},
         fillcolor=translucent(color, 0.22), name="forecast, 10–90%", hoverinfo="skip",
     )  # fmt: skip
-    median = last["turns_until_red"]
+    median = last["ahead"]
     if np.isfinite(median) and median > 0:
-        ahead, heights = _towards(size, red, median, turns_ahead)
+        ahead, heights = _towards(size, level, median, turns_ahead)
         figure.add_scatter(
             x=np.array([here, *(here + ahead)]), y=np.array([size, *heights]), mode="lines", showlegend=False,
             hoverinfo="skip", line={"width": 1.4, "color": color, "dash": "dash"}, name="forecast",
         )  # fmt: skip
 
 
-def _towards(size: float, red: float, turns: float, horizon: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the straight line from *size* to *red* in *turns*, then along red, as far as *horizon*."""
+def _towards(size: float, level: float, turns: float, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the straight line from *size* to *level* in *turns*, then along it, as far as *horizon*."""
     if np.isinf(turns):
         return np.array([float(horizon)]), np.array([size])
     if turns >= horizon:
-        return np.array([float(horizon)]), np.array([size + (red - size) * horizon / turns])
-    return np.array([turns, float(horizon)]), np.array([red, red])
+        return np.array([float(horizon)]), np.array([size + (level - size) * horizon / turns])
+    return np.array([turns, float(horizon)]), np.array([level, level])

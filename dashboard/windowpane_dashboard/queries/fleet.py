@@ -18,7 +18,8 @@ from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import SEVERITIES, ZONES, Severity
 from windowpane.store.interface import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoreSize
-from windowpane.text.formats import UNKNOWN, ago, count, size, turns_until
+from windowpane.text.forecasts import next_event
+from windowpane.text.formats import UNKNOWN, ago, count, size
 from windowpane.text.labels import MARK_OF
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
@@ -106,7 +107,7 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 
 _FLEET_COLUMNS: Final = (
-    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "worst", "red in", "Δ/turn",
+    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "worst", "next", "Δ/turn",
     "turns", "cost", "last event", "alerts", "estimated", "firing",
 )  # fmt: skip
 
@@ -122,7 +123,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "now": None if row.utilization is None else 100 * row.utilization,
         "tokens": row.used_tokens,
         "worst": zone_label(row.worst_zone),
-        "red in": turns_until(row.turns_until_red) if is_live(row, now) else "not live",
+        "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
         "Δ/turn": row.velocity,
         "turns": row.turns,
         "cost": row.cost_dollars,

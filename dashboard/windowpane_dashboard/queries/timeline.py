@@ -14,10 +14,11 @@ import pandas as pd
 from windowpane.core.events import AlertFired, ContentRegretted, FidelityEvaluated, LimitChanged, SessionStarted
 from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
-from windowpane.text.formats import turns_band, turns_until
+from windowpane.text.forecasts import with_band
 from windowpane.text.labels import MARK_OF
 from windowpane_dashboard.queries.events import event_line
 
@@ -48,6 +49,8 @@ class Timeline:
     """True where more events are marked than are shown."""
     facts: FactTotals | None
     """None where no compression was evaluated."""
+    forecasts: ForecastRecord
+    """Forecasts at the distance of the last one."""
     regrets: pd.DataFrame
     """`turn`, `turn_left`, `cause`, `tokens`, `block`: each re-fetch with the removal that caused it."""
 
@@ -69,12 +72,15 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
         return reader.events_or_damage(EventFilter(session_id=session_id, types=types, limit=limit))
 
     marked = record(*TRACK_TYPES, limit=TRACK_EVENTS + 1)
+    turns = reader.turns(session_id)
+    compressed = intact_events(record("content.compressed"))
     return Timeline(
-        turns=turns_frame(reader.turns(session_id)),
+        turns=turns_frame(turns),
         spans=limit_spans(intact_events(record("session.started", "limit.changed", limit=500))),
         marks=marks_frame(marked[:TRACK_EVENTS]),
         marks_cut=len(marked) > TRACK_EVENTS,
         facts=fact_totals(intact_events(record("fidelity.evaluated"))),
+        forecasts=forecast_record(turns, compaction_turns(stored.event for stored in compressed)),
         regrets=regrets_frame(intact_events(marked[:TRACK_EVENTS])),
     )
 
@@ -91,7 +97,8 @@ def regrets_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
 
 _TURN_VALUES: Final = (
     "limit_tokens", "usable_tokens", "red_tokens", "utilization", "velocity", "turns_until_red",
-    "turns_until_red_p10", "turns_until_red_p90", "burn_rate", "input_tokens", "output_tokens",
+    "turns_until_red_p10", "turns_until_red_p90", "compaction_tokens", "turns_until_compaction",
+    "turns_until_compaction_p10", "turns_until_compaction_p90", "burn_rate", "input_tokens", "output_tokens",
     "cache_read_tokens", "cache_write_tokens", "cost_dollars", "latency_seconds", "estimate_error", "at",
     "used_before", "used_after",
 )  # fmt: skip
@@ -102,7 +109,8 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     """Return one row per measured turn: numbers as floats, missing as NaN, labels as text or None.
 
     `used` is the final size, else the latest measured; `input_tokens` is all that a call sent, `fresh_tokens` the
-    part that was neither read from nor written to the prompt cache.
+    part that was neither read from nor written to the prompt cache. `ahead_tokens`, `ahead`, `ahead_p10` and
+    `ahead_p90` are the forecast of the next event: the agent's own compaction where its level is known, else red.
     """
     rows = [row for row in rows if _used(row) is not None]
     data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
@@ -119,7 +127,14 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
         data[name] = pd.Series([getattr(row, name) for row in rows], dtype="object")
     frame = pd.DataFrame(data)
     cached = frame["cache_read_tokens"].fillna(0) + frame["cache_write_tokens"].fillna(0)
-    return frame.assign(fresh_tokens=(frame["input_tokens"] - cached).clip(lower=0))
+    compacts = frame["turns_until_compaction"].notna()
+    return frame.assign(
+        fresh_tokens=(frame["input_tokens"] - cached).clip(lower=0),
+        ahead_tokens=frame["compaction_tokens"].where(compacts, frame["red_tokens"]),
+        ahead=frame["turns_until_compaction"].where(compacts, frame["turns_until_red"]),
+        ahead_p10=frame["turns_until_compaction_p10"].where(compacts, frame["turns_until_red_p10"]),
+        ahead_p90=frame["turns_until_compaction_p90"].where(compacts, frame["turns_until_red_p90"]),
+    )
 
 
 def _used(row: TurnRow) -> int | None:
@@ -177,8 +192,6 @@ def fact_totals(events: Sequence[StoredEvent]) -> FactTotals | None:
     return FactTotals.of(data for data in payloads if isinstance(data, FidelityEvaluated))
 
 
-def red_in(turn: pd.Series) -> str:
-    """Return a turn's forecast as `4 (3–7)`."""
-    band = turns_band(turn["turns_until_red_p10"], turn["turns_until_red_p90"])
-    median = turns_until(turn["turns_until_red"])
-    return f"{median} ({band})" if band else median
+def forecast_text(turn: pd.Series) -> str:
+    """Return a turn's forecast of the next event as `4 (3–7)`."""
+    return with_band(turn["ahead"], turn["ahead_p10"], turn["ahead_p90"])

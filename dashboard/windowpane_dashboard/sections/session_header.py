@@ -10,11 +10,12 @@ import streamlit as st
 
 from windowpane.core.liveness import is_live
 from windowpane.store.records import SessionRow
+from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import times
-from windowpane_dashboard.queries.timeline import Timeline, red_in
+from windowpane_dashboard.queries.timeline import Timeline, forecast_text
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 
@@ -27,11 +28,13 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     else:
         origin = LIMIT_SOURCE_LABELS.get(row.limit_source or "", "")
         limit = f"limit {tokens(row.limit_tokens)} {origin}".strip()
+    level = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
         f"model {row.model or 'unknown'}",
         f"source {row.source}",
         count(row.turns, "turn"),
         limit,
+        *([level] if level else []),
         state if row.last_at is None else f"{state}, last event {ago(row.last_at, now)}",
     ]
     if row.revision > 1:
@@ -48,6 +51,15 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         st.caption(
             "The size of this model's window is unknown, so utilization, zone and forecast are unknown too."
         )
+
+
+def forecast_record_line(timeline: Timeline) -> None:
+    """Draw the record of the forecasts at the distance of the last one, where there is one."""
+    if timeline.forecasts.text:
+        text = f"Forecast: {timeline.forecasts.text}."
+        if timeline.forecasts.open:
+            text += f" {timeline.forecasts.open:,} more are not decided yet."
+        st.caption(text, help="A forecast held if its event came within the 10–90 band; 8 of 10 should.")
 
 
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
@@ -75,11 +87,7 @@ def _metrics(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, st
         ),
         ("Zone", zone_label(row.zone), f"Zone at the last turn; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        (
-            "Red in",
-            UNKNOWN if last is None else red_in(last),
-            "Turns until red from the last turn: median (10–90 band). Unknown before 3 turns.",
-        ),
+        _forecast(row, last),
         ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),
         ("Regret", f"{row.regrets:,}", "Regret: removed blocks that were needed again within 20 turns."),
         (
@@ -90,6 +98,18 @@ def _metrics(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, st
         ("Cost", dollars(row.cost_dollars), "Cost of all model calls so far."),
         ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
+
+
+def _forecast(row: SessionRow, last: pd.Series | None) -> tuple[str, str, str]:
+    event = next_event(row)
+    text = UNKNOWN if last is None else forecast_text(last)
+    aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
+    help_text = f"Turns until {event.name} from the last turn: median (10–90 band)."
+    return (
+        f"{event.name.capitalize()} in",
+        text,
+        f"{help_text} The agent {aim}." if aim else f"{help_text} Unknown before 3 turns.",
+    )
 
 
 def _or_none(value: float) -> float | None:

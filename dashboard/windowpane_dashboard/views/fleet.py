@@ -135,7 +135,9 @@ def session_table(listed: Fleet, now: float) -> None:
             "now": config.NumberColumn(width=54, help="used tokens / limit, at the last turn; ≈ estimated"),
             "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
             "worst": config.TextColumn(width=84, help="the worst zone of the session"),
-            "red in": config.TextColumn(width=60, help="turns until red, median forecast; only live sessions"),
+            "next": config.TextColumn(
+                width=110, help="turns until the agent's own compaction, or until red; only live sessions"
+            ),
             "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens per turn, mean of the last 5"),
             "turns": config.NumberColumn(width=50),
             "cost": config.NumberColumn(format="dollar", width=64),

@@ -19,7 +19,7 @@ from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.regrets import regrets_section
-from windowpane_dashboard.sections.session_header import identity_line, metrics_row
+from windowpane_dashboard.sections.session_header import forecast_record_line, identity_line, metrics_row
 from windowpane_dashboard.sections.subagents import children_section, parent_link
 from windowpane_dashboard.sections.timeline import (
     CHART,
@@ -54,6 +54,7 @@ def main() -> None:
         parent_link(row)
         widgets.headline(session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
         metrics_row(row, timeline)
+        forecast_record_line(timeline)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so its window cannot be drawn.")

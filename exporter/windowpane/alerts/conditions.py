@@ -7,6 +7,7 @@ resolves.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -168,6 +169,11 @@ def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
             return ()
 
 
+def _turns_until_compaction(pressure: PressureMeasured) -> float | None:
+    """Return the forecast; infinite where there is no such level, None where it is not known yet."""
+    return math.inf if pressure.compaction_tokens is None else pressure.turns_until_compaction
+
+
 def _room(pressure: PressureMeasured) -> float | None:
     return None if pressure.limit_tokens is None else float(pressure.limit_tokens - pressure.used_tokens)
 
@@ -177,6 +183,7 @@ _SIGNALS: Final[dict[str, Callable[[PressureMeasured, SignalHistory, int], float
     "eviction_rate": lambda pressure, _history, _turn: pressure.eviction_rate,
     "tool_result_ratio": lambda pressure, _history, _turn: pressure.tool_result_ratio,
     "turns_until_red": lambda pressure, _history, _turn: pressure.turns_until_red,
+    "turns_until_compaction": lambda pressure, _history, _turn: _turns_until_compaction(pressure),
     "room_tokens": lambda pressure, _history, _turn: _room(pressure),
     "regret_ratio": lambda _pressure, history, turn: history.regret_ratio(turn),
     "reductions": lambda _pressure, history, turn: history.reductions(turn),

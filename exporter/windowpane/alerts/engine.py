@@ -79,6 +79,11 @@ class _Alert:
         text = firing_summary(rule, self.value, self.threshold, pressure)
         return [AlertFired(rule.name, rule.severity, self.crossing_turn, self.value, self.threshold, text)]
 
+    def is_due_again(self, rule: Rule, turn: int) -> bool:
+        """Return whether the alert has fired for so long that it fires anew."""
+        fired, repeat = self.fired_turn, rule.repeat_turns
+        return fired is not None and repeat is not None and turn - fired >= repeat
+
     def resolve(self, rule: Rule, value: float | None) -> list[AlertPayload]:
         """Record that the condition no longer holds: discard a pending alert, resolve a firing one."""
         crossing_turn, fired = self.crossing_turn, self.fired_turn
@@ -234,6 +239,8 @@ class AlertEngine:
                 continue
             state = session.alert(rule)
             if scope and breaches(rule, value, threshold):
+                if state.is_due_again(rule, turn):
+                    alerts += state.resolve(rule, value)
                 alerts += state.hold(rule, turn, value, threshold, session.history.pressure)
             elif not scope or state.fired_turn is None or has_cleared(rule, value, threshold):
                 alerts += state.resolve(rule, value)

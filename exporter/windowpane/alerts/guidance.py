@@ -90,6 +90,16 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "Ask tools for less: ranges instead of files, matches instead of logs.",
         ),
     ),
+    "compaction_soon": Guidance(
+        "The agent is expected to compact its conversation by itself within twelve turns, by the median of the "
+        "forecast. The message names the level and the evidence for it.",
+        "A compaction comes in the middle of whatever the agent does, and its summary loses what is not noted.",
+        "'Turns until compaction' with its 10 to 90 band, and the forecast's record on the session page.",
+        (
+            "Have the agent write down decisions, names and open work, in a file or a note.",
+            "Compact now, at the end of an exchange, with instructions on what to keep.",
+        ),
+    ),
     "red_soon": Guidance(
         "At the present pace the window enters red within three turns, by the median of the forecast.",
         "There is still time to choose when to compact. Later a compaction is forced, wherever the agent is.",

@@ -52,7 +52,8 @@ class Rule:
     comparison: Comparison
     unit: Unit
     summary: str
-    """One line about a firing; `{value}`, `{threshold}`, `{turns}`, `{used}` and `{limit}` are filled in."""
+    """One line about a firing; `{value}`, `{threshold}`, `{turns}`, `{used}`, `{limit}`, and of the agent's own
+    compaction `{level}` and `{evidence}` are filled in."""
     todo: str
     """One line on what to do first."""
     threshold: float | None = None
@@ -61,6 +62,9 @@ class Rule:
     """Set for a threshold that follows the window; `threshold` then documents the default."""
     sustained_turns: int = 1
     """Turns in a row the condition must hold before it fires."""
+    repeat_turns: int | None = None
+    """Turns after which an alert that still holds resolves and fires again, since its announcement has not come
+    true. None to fire once."""
     hold_turns: int = 5
     """Turns without the event after which an occurrence resolves."""
     from_zone: Zone | None = None
@@ -113,6 +117,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "tool results are {value} of the used tokens, above {threshold} for {turns} turns",
         "Cap or summarize tool results; evict those that were never referenced.",
         threshold=0.30, sustained_turns=3, from_zone="yellow", metric="context_window_tool_result_ratio",
+    ),
+    Rule(
+        "compaction_soon", "Compaction soon", "warning", "level", "turns_until_compaction", "at_most", "turns",
+        "the agent compacts {value}, at {level} tokens ({evidence}; {used} used)",
+        "Have the agent note what must survive, or compact now with instructions.",
+        threshold=12.0, repeat_turns=12, metric="context_window_turns_until_compaction",
     ),
     Rule(
         "red_soon", "Red soon", "warning", "level", "turns_until_red", "at_most", "turns",

@@ -8,6 +8,7 @@ from typing import Final
 from windowpane.alerts.rules import Comparison, Rule, Unit
 from windowpane.core.events import PressureMeasured
 from windowpane.core.vocabulary import ZONES
+from windowpane.text.forecasts import EVIDENCE_LABELS
 from windowpane.text.formats import UNKNOWN, tokens_rounded
 
 COMPARISONS: Final[dict[Comparison, str]] = {
@@ -33,6 +34,8 @@ def firing_summary(
         turns=rule.sustained_turns,
         used=tokens_rounded(None if pressure is None else pressure.used_tokens),
         limit=tokens_rounded(None if pressure is None else pressure.limit_tokens),
+        level=tokens_rounded(None if pressure is None else pressure.compaction_tokens),
+        evidence=EVIDENCE_LABELS.get(pressure.compaction_evidence or "", UNKNOWN) if pressure else UNKNOWN,
     )
     return text[:1].upper() + text[1:]
 

@@ -23,6 +23,7 @@ from windowpane.core.characters import plain
 from windowpane.core.liveness import live_since
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
+from windowpane.text.forecasts import next_event
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
@@ -72,13 +73,13 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
         hint = "No session is live. `windowpane watch` follows transcripts; --all lists all stored sessions."
         return Group(head, Text(hint))
     texts = {"window": (27, None), "session": (8, None), "agent": (None, 11)}
-    numbers = {"red in": 6, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}
+    numbers = {"next": 10, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}
     table = frameless_table(texts, numbers)
     for row in rows:
         share = formats.percent(row.utilization, estimated=row.is_estimated)
         level = f"{gauge(row.utilization)} {share} {zone_mark(row.zone, unicode=unicode)}"
         cells = [
-            formats.turns_until(row.turns_until_red), formats.tokens_short(row.velocity, signed=True),
+            next_event(row).text_short, formats.tokens_short(row.velocity, signed=True),
             formats.dollars(row.cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
         table.add_row(

@@ -36,7 +36,10 @@ Document = dict[str, Any]
 UPCASTERS: Final[dict[int, Callable[[Document], Document]]] = {}
 """Functions that lift a document of a schema version to the next version."""
 
-_INFINITE: Final = ("turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted")
+_INFINITE: Final = (
+    "turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted",
+    "turns_until_compaction", "turns_until_compaction_p10", "turns_until_compaction_p90",
+)  # fmt: skip
 """Fields that may be infinite, which JSON does not support: written as the string `inf`."""
 
 _read_infinite: Final = attrgetter(*_INFINITE)

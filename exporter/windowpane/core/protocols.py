@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from windowpane.core.vocabulary import CountSource
+from windowpane.core.vocabulary import CountSource, LimitSource
 
 if TYPE_CHECKING:
     from windowpane.core.events import Event, Usage
@@ -44,6 +44,7 @@ class ModelInfo:
     limit_tokens: int | None
     """Size of the context window; None when unknown."""
     provider: str = ""
+    limit_source: LimitSource = "catalogue"
 
 
 class ModelCatalog(Protocol):
@@ -55,6 +56,10 @@ class ModelCatalog(Protocol):
 
     def next_limit(self, model: str, above: int) -> int | None:
         """Return the smallest window size of the model's provider that is at least *above* tokens."""
+        ...
+
+    def smaller_limit(self, model: str, used: int) -> int | None:
+        """Return the smaller of two window sizes that *model* is sold with, if *used* tokens fit it."""
         ...
 
     def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:

@@ -81,6 +81,13 @@ CountSource = Literal["exact", "usage", "reported", "estimate"]
 """Source of a token count: the model's tokenizer, the provider's usage, the model's report of its budget, or a
 heuristic."""
 
-LimitSource = Literal["given", "provider", "catalogue", "observed_floor", "preset"]
-"""Source of a window's size: the user, the provider's response, the model catalog, a single usage report above
-the size in the catalog, or the default of a preset for a model of unknown size."""
+LimitSource = Literal[
+    "given", "provider", "catalogue", "assumed", "observed_floor", "observed_compaction", "preset"
+]
+"""Source of a window's size: the user, the provider's response, the model catalog, the smaller window of a
+model that is sold with two, a single usage report above the size so far, an automatic compaction far below it,
+or the default of a preset for a model of unknown size."""
+
+CompactionEvidence = Literal["stated", "recorded", "earlier", "documented"]
+"""Evidence for the level at which an agent compacts by itself: its settings or statement, a compaction recorded
+in this session, one recorded in an earlier session of the agent and model, or the agent's documentation."""

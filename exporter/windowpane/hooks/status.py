@@ -8,6 +8,7 @@ import sys
 from windowpane.core.zones import default_zone
 from windowpane.hooks.configured_store import configured_store
 from windowpane.hooks.input import read_document
+from windowpane.text.forecasts import next_event
 from windowpane.text.status_line import status_line
 
 TYPE_CHECKING = False
@@ -33,10 +34,10 @@ def session_line(session: dict[str, Any], store: str | None = None) -> str:
     usage = _mapping(window.get("current_usage"))
     used = sum(_count(usage.get(name)) for name in USAGE_NAMES)
     limit = _count(window.get("context_window_size")) or None
-    velocity = red_in = None
+    velocity = ahead = None
     stored = _stored(session.get("session_id"), store)
     if stored is not None:
-        velocity, red_in = stored.velocity, stored.turns_until_red
+        velocity, ahead = stored.velocity, next_event(stored)
         used, limit = used or stored.used_tokens, limit or stored.limit_tokens
     if not used:
         return ""
@@ -46,7 +47,7 @@ def session_line(session: dict[str, Any], store: str | None = None) -> str:
         used_tokens=used,
         limit_tokens=limit,
         velocity=velocity,
-        red_in=red_in,
+        ahead=ahead,
     )
 
 

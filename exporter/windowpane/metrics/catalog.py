@@ -126,6 +126,15 @@ TURNS_UNTIL_RED: Final = _gauge(
     "Forecast of the turns until the red zone; 0 in red, +Inf without growth, absent if unknown.",
     "turns_until_red_p10", "turns_until_red", "turns_until_red_p90", by=("bound",),
 )  # fmt: skip
+TURNS_UNTIL_COMPACTION: Final = _gauge(
+    "turns_until_compaction", "{turn}", "min",
+    "Forecast of the turns until the agent compacts by itself; 0 at that level, absent if it is unknown.",
+    "turns_until_compaction_p10", "turns_until_compaction", "turns_until_compaction_p90", by=("bound",),
+)  # fmt: skip
+COMPACTION_TOKENS: Final = _gauge(
+    "compaction_tokens", TOKENS, "min",
+    "Used tokens at which the agent compacts by itself: stated, recorded or documented.", "compaction_tokens",
+)  # fmt: skip
 BURN_RATE: Final = _gauge(
     "burn_rate_tokens_per_turn", TOKENS_PER_TURN, "max", "Tokens added per turn, mean of the last 20 turns.",
     "burn_rate",
@@ -333,12 +342,13 @@ BUILD_INFO: Final = _own(
 )  # fmt: skip
 
 SESSION_METRICS: Final = (
-    LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED, BURN_RATE,
-    TURNS_UNTIL_EXHAUSTED, BUDGET_UTILIZATION, TOOL_RESULT, DUPLICATE, STALE, EVICTION_RATE, COMPRESSION_RATIO,
-    FIDELITY, ESTIMATE_ERROR, CACHE_HIT, ALERTS_FIRING, SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS,
-    ADDED_TOKENS, CARRIED_TOKENS, EVICTED_BLOCKS, EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT,
-    COMPRESSION_OUTPUT, REGRETS, ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS,
-    MODEL_TOKENS, COST, ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
+    LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED,
+    BURN_RATE, TURNS_UNTIL_EXHAUSTED, TURNS_UNTIL_COMPACTION, COMPACTION_TOKENS, BUDGET_UTILIZATION,
+    TOOL_RESULT, DUPLICATE, STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, ESTIMATE_ERROR, CACHE_HIT,
+    ALERTS_FIRING, SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, CARRIED_TOKENS,
+    EVICTED_BLOCKS, EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS,
+    ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST,
+    ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
 )  # fmt: skip
 """Metrics of sessions, all folded from events."""
 

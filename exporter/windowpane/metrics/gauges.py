@@ -43,6 +43,8 @@ def _columns() -> tuple[GaugeColumn, ...]:
         GaugeColumn(catalog.CACHE_HIT, ()),
         *(GaugeColumn(catalog.TURNS_UNTIL_RED, (bound,)) for bound in LABELS["bound"].values),
         GaugeColumn(catalog.TURNS_UNTIL_EXHAUSTED, ()),
+        *(GaugeColumn(catalog.TURNS_UNTIL_COMPACTION, (bound,)) for bound in LABELS["bound"].values),
+        GaugeColumn(catalog.COMPACTION_TOKENS, ()),
         GaugeColumn(catalog.COMPRESSION_RATIO, ()),
         *(GaugeColumn(catalog.FIDELITY, (method,)) for method in LABELS["method"].values),
     ]
@@ -89,6 +91,10 @@ def _before(measured: PressureMeasured) -> list[float | None]:
         measured.turns_until_red,
         measured.turns_until_red_p90,
         measured.turns_until_exhausted,
+        measured.turns_until_compaction_p10,
+        measured.turns_until_compaction,
+        measured.turns_until_compaction_p90,
+        measured.compaction_tokens,
     ]
 
 

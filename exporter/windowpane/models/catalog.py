@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 LONG_CONTEXT_SUFFIX = "[1m]"
 """Suffix by which Claude Code marks a model with a window of a million tokens."""
 LONG_CONTEXT_TOKENS = 1_000_000
+CLAUDE_TOKENS = 200_000
+"""Window of a Claude model without that suffix. The data has the largest window that a model is sold with, but
+an agent uses it only on request, and neither its calls nor their replies name the size."""
 
 _MAX_NAME_CHARACTERS = 200
 """Limit for names from recordings, which are not trusted; real names are far shorter."""
@@ -52,6 +55,9 @@ class _CatalogEntry:
     provider: Provider
     model: PricedModel
     limit_tokens: int | None
+    limit_source: LimitSource = "catalogue"
+    largest_tokens: int | None = None
+    """The larger one of two windows that the model is sold with."""
 
 
 class PackagedCatalog:
@@ -82,7 +88,7 @@ class PackagedCatalog:
         if _fold(model) in self._limits:
             return "given"
         info = self.lookup(model)
-        return "catalogue" if info and info.limit_tokens is not None else None
+        return info.limit_source if info and info.limit_tokens is not None else None
 
     def next_limit(self, model: str, above: int) -> int | None:
         """Return the smallest window that the model's provider sells with at least *above* tokens.
@@ -92,8 +98,16 @@ class PackagedCatalog:
         entry = _find(model)
         if entry is None:
             return None
+        if entry.largest_tokens is not None and above <= entry.largest_tokens:
+            return entry.largest_tokens if above > CLAUDE_TOKENS else CLAUDE_TOKENS
         windows = (sold.context_window for sold in entry.provider.models)
         return min((window for window in windows if window is not None and window >= above), default=None)
+
+    def smaller_limit(self, model: str, used: int) -> int | None:
+        """Return the smaller of two windows that *model* is sold with, if *used* tokens fit it; else None."""
+        entry = _find(model)
+        has_two = entry is not None and entry.largest_tokens is not None
+        return CLAUDE_TOKENS if has_two and used <= CLAUDE_TOKENS else None
 
     def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
         """Return the list price of one call in US dollars at the time *at* (None: the newest price).
@@ -111,9 +125,9 @@ class PackagedCatalog:
         given = self._limits.get(key)
         entry = _find(model)
         if entry is None:
-            return None if given is None else ModelInfo(name=self._names[key], limit_tokens=given)
-        info = ModelInfo(name=entry.model.id, limit_tokens=entry.limit_tokens, provider=entry.provider.id)
-        return info if given is None else replace(info, limit_tokens=given)
+            return None if given is None else ModelInfo(self._names[key], given, limit_source="given")
+        info = ModelInfo(entry.model.id, entry.limit_tokens, entry.provider.id, entry.limit_source)
+        return info if given is None else replace(info, limit_tokens=given, limit_source="given")
 
 
 @cache
@@ -161,8 +175,18 @@ def _find(model: str) -> _CatalogEntry | None:
     for provider, name in _candidates(reference):
         priced = provider.find_model(name, all_providers=list(_providers()))
         if priced is not None and _is_same_version(priced, name):
-            return _CatalogEntry(provider, priced, LONG_CONTEXT_TOKENS if long_context else priced.context_window)
+            return _entry(provider, priced, long_context=long_context)
     return None
+
+
+def _entry(provider: Provider, model: PricedModel, *, long_context: bool) -> _CatalogEntry:
+    """Return the entry with the window of the name; that of a Claude model without the suffix is assumed."""
+    sold = model.context_window
+    if "claude" in model.id and sold is not None and sold > CLAUDE_TOKENS and not long_context:
+        return _CatalogEntry(provider, model, CLAUDE_TOKENS, "assumed", largest_tokens=sold)
+    if long_context:
+        return _CatalogEntry(provider, model, LONG_CONTEXT_TOKENS, largest_tokens=LONG_CONTEXT_TOKENS)
+    return _CatalogEntry(provider, model, sold)
 
 
 def _candidates(reference: ModelName) -> Iterator[tuple[Provider, str]]:

@@ -11,6 +11,7 @@ from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.report.markup import escape
 from windowpane.report.svg import window_svg
 from windowpane.text import formats, palette
+from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
 
@@ -53,6 +54,7 @@ def to_html(report: SessionReport) -> str:
 
 def _identity(report: SessionReport) -> str:
     session = report.session
+    record = report.forecast_record.text
     limit = f"{formats.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
     origin = f" ({session.limit_source})" if session.limit_source else ""
     facts = [
@@ -64,6 +66,8 @@ def _identity(report: SessionReport) -> str:
         ("limit", limit + origin),
         ("from", f"{formats.utc(session.started_at)} to {formats.utc(session.last_at)}"),
     ]
+    level = compaction_level_text(session.compaction_tokens, session.compaction_evidence)
+    facts += [(name, text) for name, text in (("compaction", level), ("forecasts", record)) if text]
     if session.incomplete:
         facts.append(("recording", "incomplete"))
     spans = " ".join(f"<span>{name} <b>{escape(value)}</b></span>" for name, value in facts)
@@ -73,12 +77,13 @@ def _identity(report: SessionReport) -> str:
 def _tiles(report: SessionReport) -> str:
     session = report.session
     share = formats.percent(session.utilization, estimated=session.is_estimated)
+    ahead = next_event(session)
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     values = [
         ("utilization", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
         ("velocity", formats.tokens_short(session.velocity), "tokens per turn"),
-        ("red in", formats.turns_until(session.turns_until_red), "turns"),
+        (f"{ahead.name} in", formats.turns_until(ahead.turns), "turns"),
         (
             "evicted",
             f"{session.evicted_blocks:,}",

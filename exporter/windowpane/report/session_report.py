@@ -15,6 +15,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
 )
 from windowpane.core.vocabulary import ZONES, Component, Zone
+from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
@@ -83,6 +84,8 @@ class SessionReport:
     alerts: Sequence[AlertRow]
     worst_turn: int | None
     """First turn in the session's worst zone."""
+    forecast_record: ForecastRecord = NO_FORECASTS
+    """Forecasts at the distance of the last one."""
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
 
@@ -114,6 +117,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
         regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
         alerts=store.alerts(session_id=session.session_id),
         worst_turn=next((turn.turn for turn in turns if turn.zone == session.worst_zone), None),
+        forecast_record=forecast_record(turns, compaction_turns(one.event for one in events)),
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
     )
 

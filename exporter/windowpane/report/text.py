@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 from windowpane.core.characters import plain
 from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.text import formats
+from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windowpane.report.session_report import SessionReport
+    from windowpane.store.records import SessionRow
 
 WIDTH: Final = 80
 ROWS: Final = 12
@@ -41,12 +43,11 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
     return text if unicode else formats.in_ascii(text)
 
 
-def _red_in(turns: float | None) -> str:
-    if turns is None or math.isnan(turns):
-        return ""
-    if math.isinf(turns):
+def _ahead(session: SessionRow) -> str:
+    event = next_event(session)
+    if event.turns is not None and math.isinf(event.turns):
         return "  not growing"
-    return f"  red {formats.turns_until(turns)}" if turns <= 0 else f"  red in {formats.turns_until(turns)}"
+    return f"  {event.text}" if event.text else ""
 
 
 def _head(report: SessionReport, *, unicode: bool) -> list[str]:
@@ -66,10 +67,12 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
         "",
         report.headline,
         "",
-        f"{level} {zone}  {used}/{limit}{_red_in(session.turns_until_red)}",
+        f"{level} {zone}  {used}/{limit}{_ahead(session)}",
     ]
     if session.limit_source is not None:
         lines.append(f"limit {formats.tokens(session.limit_tokens)} tokens ({session.limit_source})")
+    level = compaction_level_text(session.compaction_tokens, session.compaction_evidence)
+    lines += [text for text in (level, report.forecast_record.text) if text]
     return lines
 
 

@@ -256,7 +256,7 @@ def _limits(
         return share(given, "given")
     info = packaged_catalog().lookup(model)
     if info is not None and info.limit_tokens is not None:
-        return share(info.limit_tokens, "catalogue")
+        return share(info.limit_tokens, info.limit_source)
     if preset is not None and preset.default_limit_tokens is not None:
         return share(preset.default_limit_tokens, "preset")
     if model not in _unknown_models:

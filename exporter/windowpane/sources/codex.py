@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from windowpane.core.agents import CODEX, CODEX_AGENT
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
@@ -19,8 +20,6 @@ from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
 from windowpane.sources.transcript import Transcript, TranscriptReader, unnamed_key
 
-AGENT: Final = "codex"
-SUBAGENT: Final = "codex-agent"
 MAXIMUM_DEFERRED: Final = 1_000
 """Content deferred at most while a call is open."""
 MAXIMUM_MESSAGES: Final = 10_000
@@ -252,7 +251,7 @@ class _Rollout(Transcript):
 
     def _open(self, key: str, at: float | None, *, parent: str | None = None) -> None:
         self.stats.sessions += 1
-        self._session = SessionOpened(key, SUBAGENT if parent else AGENT, parent_key=parent, at=at)
+        self._session = SessionOpened(key, CODEX_AGENT if parent else CODEX, parent_key=parent, at=at)
         self.out.append(self._session)
 
     def _use_model(self, model: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from typing import Final, Protocol
 
+from windowpane.core.agents import AgentProgram
 from windowpane.core.events import (
     BlocksEvicted,
     Event,
@@ -120,6 +121,8 @@ class SessionPlayer:
             limits=self._limits(),
             settings=playback.settings,
             next_limit=self._next_limit,
+            smaller_limit=self._smaller_limit,
+            program=AgentProgram(opened.agent, opened.agent_version),
         )
         self.tracker.start(opened.at)
 
@@ -145,6 +148,7 @@ class SessionPlayer:
         self._use_model(record.model)
         if record.limit_tokens:
             self._state_limit(record.limit_tokens)
+        self._use_version(record.agent_version)
 
     @_play.register
     def _(self, record: ContentAdded) -> None:
@@ -221,7 +225,11 @@ class SessionPlayer:
         tracker = self.tracker
         compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
         event = tracker.compress(
-            compaction.event, compaction.results, self._at, window_tokens=record.tokens_after
+            compaction.event,
+            compaction.results,
+            self._at,
+            window_tokens=record.tokens_after,
+            window_tokens_before=record.tokens_before,
         )
         for block in compaction.removed:
             self._references.discard(block.id)
@@ -290,6 +298,12 @@ class SessionPlayer:
             self._counter = self._playback.counter_for(model)
             self.tracker.set_model(model, self._limits(), self._at)
 
+    def _use_version(self, version: str) -> None:
+        compactions = self.tracker.compactions
+        if version and version != compactions.program.version:
+            compactions.program = replace(compactions.program, version=version)
+            self.tracker.update_compaction_level()
+
     def _state_limit(self, limit_tokens: int) -> None:
         if limit_tokens < 1 or self._stated == limit_tokens:
             return
@@ -310,11 +324,15 @@ class SessionPlayer:
         entry = self._playback.catalog.lookup(self._model)
         if entry is None or entry.limit_tokens is None:
             return None
-        return WindowLimits.of(entry.limit_tokens, "catalogue", thresholds=thresholds)
+        return WindowLimits.of(entry.limit_tokens, entry.limit_source, thresholds=thresholds)
 
     def _next_limit(self, above: int) -> int | None:
         catalog = self._playback.catalog
         return None if catalog is None else catalog.next_limit(self._model, above)
+
+    def _smaller_limit(self, used: int) -> int | None:
+        catalog = self._playback.catalog
+        return None if catalog is None else catalog.smaller_limit(self._model, used)
 
 
 def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:

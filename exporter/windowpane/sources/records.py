@@ -26,6 +26,8 @@ class SessionOpened:
     limit_tokens: int | None = None
     """The window's size, where the recording states it."""
     at: float | None = None
+    agent_version: str = ""
+    """Release of the agent's program."""
 
 
 @dataclass(frozen=True, slots=True)

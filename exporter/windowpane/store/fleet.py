@@ -126,6 +126,9 @@ class SessionDraft:
     last_turn: int = 0
     """The highest turn any event had."""
     count_source: str | None = None
+    compaction_tokens: int | None = None
+    compaction_evidence: str | None = None
+    turns_until_compaction: float | None = None
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""

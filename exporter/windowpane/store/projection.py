@@ -166,6 +166,8 @@ class Projection:
         session.peak_used_tokens = max(session.peak_used_tokens, data.used_tokens)
         session.utilization, session.velocity = data.utilization, data.velocity
         session.turns_until_red, session.zone = data.turns_until_red, data.zone
+        session.compaction_tokens, session.compaction_evidence = data.compaction_tokens, data.compaction_evidence
+        session.turns_until_compaction = data.turns_until_compaction
         if data.utilization is not None:
             session.peak_utilization = max(session.peak_utilization or 0.0, data.utilization)
         if data.zone is not None and (

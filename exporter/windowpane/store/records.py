@@ -95,6 +95,10 @@ class SessionRow:
     """Utilization (or, where the limit is unknown, share of the peak) over the session, at most 24 points."""
     count_source: str | None = None
     """Source of `used_tokens`: `exact`, `usage` or `estimate`; None before the first measurement."""
+    compaction_tokens: int | None = None
+    """Used tokens at which the agent compacts by itself; None without evidence."""
+    compaction_evidence: str | None = None
+    turns_until_compaction: float | None = None
 
     @property
     def is_estimated(self) -> bool:
@@ -137,6 +141,11 @@ class TurnRow:
     cost_dollars: float | None
     latency_seconds: float | None
     estimate_error: float | None
+    compaction_tokens: int | None = None
+    """Used tokens at which the agent compacts by itself; None without evidence."""
+    turns_until_compaction: float | None = None
+    turns_until_compaction_p10: float | None = None
+    turns_until_compaction_p90: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,9 @@ LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "provider": "from the provider",
     "catalogue": "from the model catalog",
     "preset": "the default of the preset",
+    "assumed": "assumed",
     "observed_floor": "at least, as observed",
+    "observed_compaction": "as observed at a compaction",
 }
 COUNT_SOURCE_LABELS: Final[dict[str, str]] = {
     "exact": "counted with the model's own tokenizer",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
-from windowpane.text.formats import in_ascii, percent, tokens_short, turns_band, turns_until
+from windowpane.text.forecasts import next_event
+from windowpane.text.formats import in_ascii, percent, tokens_short, turns_band
 from windowpane.text.zones import ZONE_SHAPES, gauge, zone_mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from windowpane.core.events import Pressure
     from windowpane.core.vocabulary import Zone
+    from windowpane.text.forecasts import NextEvent
 
 
 def gauge_line(pressure: Pressure, *, unicode: bool = True) -> str:
@@ -22,9 +22,13 @@ def gauge_line(pressure: Pressure, *, unicode: bool = True) -> str:
         return line if unicode else in_ascii(line)
     zone = zone_mark(pressure.zone, unicode=unicode)
     line = f"{gauge(pressure.utilization)} {percent(pressure.utilization, estimated=estimated)} {zone}"
-    if pressure.turns_until_red is not None and math.isfinite(pressure.turns_until_red):
-        band = turns_band(pressure.turns_until_red_p10, pressure.turns_until_red_p90)
-        line += f"  red in {turns_until(pressure.turns_until_red)}" + (f" ({band})" if band else "")
+    event = next_event(pressure)
+    if event.text:
+        early, late = pressure.turns_until_red_p10, pressure.turns_until_red_p90
+        if event.name == "compaction":
+            early, late = pressure.turns_until_compaction_p10, pressure.turns_until_compaction_p90
+        band = turns_band(early, late)
+        line += f"  {event.text}" + (f" ({band})" if band else "")
     return line if unicode else in_ascii(line)
 
 
@@ -35,7 +39,7 @@ def status_line(
     used_tokens: int,
     limit_tokens: int | None,
     velocity: float | None = None,
-    red_in: float | None = None,
+    ahead: NextEvent | None = None,
 ) -> str:
     """Return `◕ 78% 156k/200k +4.1k/turn red in 4` without the parts that are unknown."""
     parts = [ZONE_SHAPES[zone]] if zone is not None else []
@@ -45,6 +49,6 @@ def status_line(
     parts.append(used if limit_tokens is None else f"{used}/{tokens_short(limit_tokens)}")
     if velocity is not None:
         parts.append(f"{tokens_short(velocity, signed=True)}/turn")
-    if red_in is not None and math.isfinite(red_in):
-        parts.append(f"red in {turns_until(red_in)}")
+    if ahead is not None and ahead.text:
+        parts.append(ahead.text)
     return " ".join(parts)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.events import VelocitySpiked
 from windowpane.core.limits import TrackerSettings, WindowLimits
-from windowpane.core.tracking.forecast import GrowthHistory, forecast, growth
+from windowpane.core.tracking.forecast import GrowthHistory, GrowthPace, forecast, growth
 
 Make = Callable[..., Any]
 ADDITIONS = st.lists(st.integers(0, 100_000), max_size=20)
@@ -75,36 +75,58 @@ class TestVelocity:
 
 
 class TestForecast:
-    def test_a_forecast_needs_three_turns_of_growth(self) -> None:
-        """With fewer turns there is no forecast."""
-        assert forecast(1000, growth([10, 10])) is None
-        assert forecast(1000, growth([10, 10, 10])) is not None
+    def pace(self, *added: int, documented: float | None = None) -> GrowthPace:
+        """Return the pace after turns that added *added*."""
+        made = GrowthPace(documented)
+        for tokens in added:
+            made.add(tokens)
+        return made
 
-    def test_steady_growth_has_no_band(self) -> None:
-        """With a hundred tokens per turn, a thousand remaining tokens are exactly ten turns."""
-        assert forecast(1000, growth([100] * 5)) == pytest.approx((10, 10, 10))
+    def test_a_forecast_needs_three_turns_of_growth_or_a_documented_growth(self) -> None:
+        """With fewer turns of an unknown agent there is no forecast."""
+        assert forecast(1000, self.pace(10, 10)) is None
+        assert forecast(1000, self.pace(10, 10, 10)) is not None
+        assert forecast(50_000, self.pace(documented=1_000)) is not None
 
     def test_the_forecast_is_zero_without_room_and_infinite_without_growth(self) -> None:
-        """It is 0 in red and infinite for a flat window."""
-        assert forecast(0, growth([5] * 3)) == (0, 0, 0)
-        assert forecast(-5, growth([0] * 3)) == (0, 0, 0)
-        assert forecast(10, growth([0] * 3)) == (math.inf, math.inf, math.inf)
+        """It is 0 at the level and infinite for a flat window."""
+        assert forecast(0, self.pace(5, 5, 5)) == (0, 0, 0)
+        assert forecast(-5, self.pace(0, 0, 0)) == (0, 0, 0)
+        assert forecast(10, self.pace(0, 0, 0)) == (math.inf, math.inf, math.inf)
 
-    def test_the_band_contains_eight_of_ten_sums(self) -> None:
-        """At `early` the upper tenth of the sums reaches the remaining tokens, at `late` the lower tenth."""
-        recent = growth([100, 300, 200, 400, 100, 300])
-        ahead = forecast(5_000, recent)
+    def test_uneven_growth_has_the_documented_median_and_band(self) -> None:
+        """The formula of `docs/how-it-works.md`, with a hundred turns of typical growth remaining."""
+        ahead = forecast(100_000, self.pace(documented=1_000))
+        middle = 1.65 * 100**0.87
+        spread = math.sqrt(1.3 / middle + 0.2)
 
         assert ahead is not None
-        for turns, sign in ((ahead.early, 1), (ahead.late, -1)):
-            reached = turns * recent.mean + sign * 1.2816 * recent.deviation * math.sqrt(turns)
-            assert reached == pytest.approx(5_000)
-        assert ahead.early < ahead.median < ahead.late
+        assert ahead.median == pytest.approx(middle)
+        assert ahead.late == math.ceil(middle * math.exp(spread))
+        assert ahead.early == math.floor(middle * math.exp(-1.95 * spread))
 
-    @given(added=st.lists(st.integers(0, 100_000), min_size=3, max_size=20), remaining=st.integers(-10, 10**7))
+    def test_steady_growth_narrows_the_band_towards_the_exact_turns(self) -> None:
+        """After two hundred turns of a hundred tokens, a thousand remaining tokens are about ten turns."""
+        few, many = forecast(1000, self.pace(*[100] * 5)), forecast(1000, self.pace(*[100] * 200))
+
+        assert few is not None
+        assert many is not None
+        assert many.late - many.early < few.late - few.early
+        assert many.median == pytest.approx(10, abs=0.5)
+        assert 7 <= many.early <= 10 <= many.late <= 13
+
+    def test_the_ends_of_the_band_are_whole_turns_of_at_least_one(self) -> None:
+        """A level ahead is reached in a whole turn, never before the next one."""
+        ahead = forecast(10, self.pace(1_000, 2_000, 400))
+
+        assert ahead is not None
+        assert ahead.early == 1
+        assert ahead.late == int(ahead.late)
+
+    @given(added=st.lists(st.integers(0, 100_000), min_size=3, max_size=40), remaining=st.integers(-10, 10**7))
     def test_the_band_is_in_order(self, added: list[int], remaining: int) -> None:
         """Early, median and late rise, and none is negative or undefined."""
-        ahead = forecast(remaining, growth(added))
+        ahead = forecast(remaining, self.pace(*added))
 
         assert ahead is not None
         assert 0 <= ahead.early <= ahead.median * (1 + 1e-9)
@@ -113,7 +135,7 @@ class TestForecast:
     @given(added=st.lists(st.integers(1, 10_000), min_size=3, max_size=20), near=st.integers(1, 10**5))
     def test_more_room_is_never_fewer_turns(self, added: list[int], near: int) -> None:
         """The forecast rises with the remaining tokens."""
-        close, far = forecast(near, growth(added)), forecast(near * 2, growth(added))
+        close, far = forecast(near, self.pace(*added)), forecast(near * 2, self.pace(*added))
 
         assert close is not None
         assert far is not None
@@ -121,16 +143,29 @@ class TestForecast:
         assert close.early <= far.early
         assert close.late <= far.late
 
-    @given(steady=st.integers(10, 1000), burst=st.integers(10, 10**6), place=st.integers(0, 9))
-    def test_one_burst_does_not_change_the_forecast(self, steady: int, burst: int, place: int) -> None:
-        """A single turn of any size counts as an ordinary one."""
-        added = [steady] * 9
+    @given(steady=st.integers(10, 1000), burst=st.integers(10, 10**6), place=st.integers(0, 39))
+    def test_one_burst_counts_as_three_typical_turns(self, steady: int, burst: int, place: int) -> None:
+        """A single turn of any size changes the pace by little."""
+        added = [steady] * 39
         added.insert(place, max(burst, steady))
-        calm, shaken = forecast(steady * 100, growth([steady] * 10)), forecast(steady * 100, growth(added))
 
-        assert calm is not None
-        assert shaken is not None
-        assert shaken == pytest.approx(calm)
+        assert self.pace(*added).tokens_per_turn == pytest.approx(steady, rel=0.35)
+
+    def test_a_pace_takes_the_same_space_after_any_number_of_turns(self) -> None:
+        """It holds sums, not turns."""
+        made = self.pace(*range(1, 10_000))
+
+        assert not any(isinstance(value, list) and value for value in vars(made).values())
+
+    def test_a_level_beyond_a_window_counts_from_the_used_tokens(self, session: Make) -> None:
+        """Red starts at 900 of 1000 tokens: nearer red means fewer turns."""
+        play = session(1000)
+        measured = [play.turn(100, 0, total=100 * turn) for turn in range(1, 9)]
+        medians = [one.turns_until_red for one in measured]
+
+        assert medians[:3] == [None, None, None]
+        assert medians[3:] == sorted(medians[3:], reverse=True)
+        assert measured[4].turns_until_exhausted == pytest.approx(5)
 
     @given(added=ADDITIONS)
     def test_growth_is_that_of_the_winsorised_sample(self, added: list[int]) -> None:
@@ -145,23 +180,6 @@ class TestForecast:
         assert made.turns == len(added)
         assert made.mean == pytest.approx(mean)
         assert made.deviation == pytest.approx(deviation, abs=1e-6)
-
-    def test_repeated_bursts_count_in_full(self) -> None:
-        """A session that reads a large file every third turn has the growth of all its turns."""
-        added = [100, 100, 6000] * 6
-        ahead = forecast(100_000, growth(added))
-
-        assert ahead is not None
-        assert ahead.median == pytest.approx(100_000 / (sum(added) / len(added)))
-
-    def test_turns_until_red_and_exhausted_are_of_the_measured_window(self, session: Make) -> None:
-        """Red starts at 900 and the reserve at 1000 of 1000 tokens; each turn adds a hundred."""
-        play = session(1000)
-        for turn in range(1, 6):
-            measured = play.turn(100, 0, total=100 * turn)
-
-        assert measured.turns_until_red == pytest.approx(4)
-        assert measured.turns_until_exhausted == pytest.approx(5)
 
     def test_a_window_in_red_has_zero_turns_until_red(self, session: Make) -> None:
         """The forecast is zero, never negative."""

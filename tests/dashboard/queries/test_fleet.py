@@ -131,8 +131,8 @@ def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
     listed = read_fleet(small_store, FleetFilters())
     frame = fleet_frame(listed, time.time()).set_index("agent")
 
-    assert frame.loc["reviewer", "red in"] not in ("not live", "–")
-    assert set(frame.loc["writer", "red in"]) == {"not live"}
+    assert frame.loc["reviewer", "next"] not in ("not live", "–")
+    assert set(frame.loc["writer", "next"]) == {"not live"}
     assert frame.loc["writer", "now"].isna().sum() == 1
 
 

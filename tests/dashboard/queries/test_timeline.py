@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.report.forecast_record import NO_FORECASTS
 from windowpane.store.records import TurnRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.timeline import Timeline, marks_frame, read_timeline, regrets_frame, turns_frame
@@ -37,7 +38,13 @@ TURN = TurnRow(
 
 def timeline(*turns: TurnRow) -> Timeline:
     return Timeline(
-        turns_frame(turns), (), marks_frame([]), marks_cut=False, facts=None, regrets=regrets_frame([])
+        turns_frame(turns),
+        (),
+        marks_frame([]),
+        marks_cut=False,
+        facts=None,
+        forecasts=NO_FORECASTS,
+        regrets=regrets_frame([]),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.report.forecast_record import NO_FORECASTS
 from windowpane.store.records import SessionRow, TurnRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
@@ -131,7 +132,13 @@ SESSION = SessionRow(
 
 def timeline(*turns: TurnRow) -> Timeline:
     return Timeline(
-        turns_frame(turns), (), marks_frame([]), marks_cut=False, facts=None, regrets=regrets_frame([])
+        turns_frame(turns),
+        (),
+        marks_frame([]),
+        marks_cut=False,
+        facts=None,
+        forecasts=NO_FORECASTS,
+        regrets=regrets_frame([]),
     )
 
 

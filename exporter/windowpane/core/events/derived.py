@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from windowpane.core.fast_dataclass import fast_dataclass
-from windowpane.core.vocabulary import Component, CountSource, LimitSource, Phase, Severity, Zone
+from windowpane.core.vocabulary import (
+    CompactionEvidence,
+    Component,
+    CountSource,
+    LimitSource,
+    Phase,
+    Severity,
+    Zone,
+)
 
 
 @fast_dataclass
@@ -65,6 +73,15 @@ class Pressure:
     """Cache read / input total of the last call."""
     blocks: int = 0
     """Number of blocks in the window."""
+    compaction_tokens: int | None = None
+    """Used tokens at which the agent compacts by itself; None without evidence."""
+    compaction_evidence: CompactionEvidence | None = None
+    turns_until_compaction: float | None = None
+    """Median forecast; 0 at or above the level, infinite when the window does not grow."""
+    turns_until_compaction_p10: float | None = None
+    """Early end of the 10–90 band."""
+    turns_until_compaction_p90: float | None = None
+    """Late end of the 10–90 band."""
 
     @property
     def is_estimated(self) -> bool:

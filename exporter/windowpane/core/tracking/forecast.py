@@ -1,20 +1,46 @@
-"""Growth of the window and what follows from it: velocity, burn rate, spikes, turns until red."""
+"""Growth of the window and what follows from it: velocity, burn rate, spikes, turns until a level."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from collections.abc import Sequence
+from statistics import median
 from typing import Final, NamedTuple
 
 from windowpane.core.limits import TrackerSettings
 from windowpane.core.vocabulary import COMPONENTS, Component
 
-BAND_Z: Final = 1.2816
-"""Standard normal quantile of 90%: half the width of the 10–90 band."""
 MINIMUM_FORECAST_TURNS: Final = 3
+"""Counted turns before a forecast for an agent without a documented growth."""
 TENTH: Final = 10
 MAXIMUM_FORECAST_TURNS: Final = 10_000.0
+
+MEDIAN_SCALE: Final = 1.65
+MEDIAN_EXPONENT: Final = 0.87
+"""The median is `MEDIAN_SCALE × (remaining / pace) ** MEDIAN_EXPONENT`: bursts, which the pace does not count in
+full, are the more likely the longer the wait."""
+VARIANCE_OF_TURNS: Final = 1.3
+VARIANCE_OF_PACE: Final = 0.2
+"""The logarithm of the turns has the variance `VARIANCE_OF_TURNS / median + VARIANCE_OF_PACE`, in units of the
+late end: the first part is the chance of single turns, the second that the pace itself changes."""
+EARLY_FACTOR: Final = 1.95
+"""The early end is this much farther from the median than the late end: one burst ends a long wait."""
+
+RECENT_DECAY: Final = 0.9
+"""Weight of a turn's growth in the recent mean, relative to that of the turn after it."""
+RECENT_PRIOR_TURNS: Final = 2
+"""Turns of typical growth that the recent mean starts from."""
+RECENT_EXPONENT: Final = 0.45
+"""Weight of the recent against the typical growth, on a logarithmic scale: pace returns to what is typical."""
+BURST_MULTIPLE: Final = 3.0
+"""Growth above this multiple of the typical counts as this multiple."""
+DOCUMENTED_TURNS: Final = 100
+"""Turns of the session's own growth that weigh as much as the documented one."""
+UNEVEN_VARIANCE: Final = 0.5
+"""Squared deviation of the growth, relative to the typical growth, from which on a session is as uneven as coding
+agents are; every recorded session is above it, and only steadier growth has a narrower band."""
+UNEVEN_PRIOR_TURNS: Final = 4
 
 
 class Forecast(NamedTuple):
@@ -23,6 +49,63 @@ class Forecast(NamedTuple):
     median: float
     early: float
     late: float
+
+
+class GrowthPace:
+    """Growth per turn that a forecast counts on: typical for the session, drawn towards the recent turns.
+
+    Constant in size and in time per turn. *documented_growth* is the agent's typical growth in tokens per turn
+    where one is known; without it the first turns are typical.
+    """
+
+    def __init__(self, documented_growth: float | None = None) -> None:
+        self.turns = 0
+        """Counted turns."""
+        self.ready = documented_growth is not None
+        """True if there is enough evidence for a forecast."""
+        self._typical = documented_growth or 0.0
+        self._weight = DOCUMENTED_TURNS if self.ready else 0
+        self._recent = 0.0
+        self._recent_weight = 0.0
+        self._deviations = float(UNEVEN_PRIOR_TURNS)
+        self._first: list[int] = []
+
+    @property
+    def tokens_per_turn(self) -> float:
+        """The pace in tokens per turn; 0 without growth."""
+        typical = self._typical
+        if typical <= 0:
+            return 0.0
+        recent = (RECENT_PRIOR_TURNS * typical + self._recent) / (RECENT_PRIOR_TURNS + self._recent_weight)
+        return typical * float((recent / typical) ** RECENT_EXPONENT)
+
+    @property
+    def unevenness(self) -> float:
+        """1 for growth as uneven as that of coding agents, towards 0 for steady growth."""
+        return min(1.0, self._deviations / (UNEVEN_PRIOR_TURNS + self.turns) / UNEVEN_VARIANCE)
+
+    def add(self, tokens: int) -> None:
+        """Count the growth of a turn."""
+        self.turns += 1
+        if self.ready:
+            self._count(tokens)
+            return
+        self._first.append(tokens)
+        if len(self._first) == MINIMUM_FORECAST_TURNS:
+            self.ready = True
+            self._typical = float(median(self._first))
+            for first in self._first:
+                self._count(first)
+            self._first.clear()
+
+    def _count(self, tokens: int) -> None:
+        counted = min(tokens, BURST_MULTIPLE * self._typical) if self._typical > 0 else tokens
+        self._recent = RECENT_DECAY * self._recent + counted
+        self._recent_weight = RECENT_DECAY * self._recent_weight + 1
+        if self._typical > 0:
+            self._deviations += (counted / self._typical - 1) ** 2
+        self._weight += 1
+        self._typical += (counted - self._typical) / self._weight
 
 
 class Growth(NamedTuple):
@@ -50,26 +133,26 @@ def growth(added: Sequence[int]) -> Growth:
     return Growth(turns, mean, math.sqrt(sum([(value - mean) ** 2 for value in values]) / turns))
 
 
-def forecast(remaining_tokens: float, recent: Growth) -> Forecast | None:
-    """Return the turns until *remaining_tokens* more have been added; None before 3 turns.
+def forecast(remaining_tokens: float, pace: GrowthPace) -> Forecast | None:
+    """Return the turns until *remaining_tokens* more have been added; None without enough evidence.
 
-    The sum of n additions is close to normal with mean nμ and deviation σ√n; the q-quantile of the first n that
-    reaches R solves nμ ∓ zσ√n = R, which is quadratic in √n.
+    The turns are close to log-normal around a power of remaining tokens over pace; `docs/how-it-works.md` has the
+    formula and its measured quality. The ends of the band are whole turns.
     """
-    if recent.turns < MINIMUM_FORECAST_TURNS:
+    if not pace.ready:
         return None
     if remaining_tokens <= 0:
         return _NOW
-    mean = recent.mean
-    if mean * MAXIMUM_FORECAST_TURNS < remaining_tokens:
+    tokens_per_turn = pace.tokens_per_turn
+    if tokens_per_turn * MAXIMUM_FORECAST_TURNS < remaining_tokens:
         return _NEVER
-    spread = BAND_Z * recent.deviation
-    root = math.sqrt(spread * spread + 4 * mean * remaining_tokens)
-    return Forecast(
-        median=remaining_tokens / mean,
-        early=((root - spread) / (2 * mean)) ** 2,
-        late=((root + spread) / (2 * mean)) ** 2,
-    )
+    uneven = pace.unevenness
+    scale, exponent = 1 + uneven * (MEDIAN_SCALE - 1), 1 + uneven * (MEDIAN_EXPONENT - 1)
+    middle = scale * (remaining_tokens / tokens_per_turn) ** exponent
+    spread = math.sqrt(uneven * (VARIANCE_OF_TURNS / max(middle, 0.5) + VARIANCE_OF_PACE))
+    early = max(1.0, float(math.floor(middle * math.exp(-EARLY_FACTOR * spread))))
+    late = float(math.ceil(max(middle * math.exp(spread), early)))
+    return Forecast(max(middle, early), early, late)
 
 
 _NOW: Final = Forecast(0.0, 0.0, 0.0)
@@ -83,7 +166,7 @@ class GrowthHistory:
     counts towards neither velocity nor forecast.
     """
 
-    def __init__(self, settings: TrackerSettings) -> None:
+    def __init__(self, settings: TrackerSettings, *, documented_growth: float | None = None) -> None:
         self._settings = settings
         self._added: deque[int] = deque(maxlen=settings.burn_turns)
         self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
@@ -91,6 +174,7 @@ class GrowthHistory:
         """Blocks evicted in each of the last 5 turns; the last entry belongs to the open turn."""
         self.recent = Growth(0, 0.0, 0.0)
         """Growth over the last 20 counted turns."""
+        self.pace = GrowthPace(documented_growth)
         self.velocity: float | None = None
         """Tokens per turn, mean of the last 5 turns; None before the second turn."""
         self.burn_rate: float | None = None
@@ -123,6 +207,7 @@ class GrowthHistory:
         self._added.append(added)
         self._added_by_component.append(by_component)
         self.recent = growth(self._added)
+        self.pace.add(added)
         last = tuple(self._added)[-settings.velocity_turns :]
         self.velocity = sum(last) / len(last)
         self.burn_rate = sum(self._added) / len(self._added)

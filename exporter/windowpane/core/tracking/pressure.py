@@ -6,6 +6,7 @@ from typing import Final
 
 from windowpane.core.events import PressureMeasured, TrendReport, Usage
 from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.core.tracking.compaction_level import CompactionLevel
 from windowpane.core.tracking.forecast import GrowthHistory, forecast
 from windowpane.core.tracking.token_account import TokenAccount, apportion
 from windowpane.core.vocabulary import Component, CountSource, Phase, Zone
@@ -20,9 +21,13 @@ class PressureGauge:
     A turn is measured by what its call sends: the reply and everything after it belong to the next call.
     """
 
-    def __init__(self, window: Window, settings: TrackerSettings) -> None:
+    def __init__(
+        self, window: Window, settings: TrackerSettings, *, documented_growth: float | None = None
+    ) -> None:
         self.account = TokenAccount()
-        self.growth = GrowthHistory(settings)
+        self.growth = GrowthHistory(settings, documented_growth=documented_growth)
+        self.compaction_level: CompactionLevel | None = None
+        """Level at which the agent compacts by itself."""
         self.zone: Zone = "green"
         self.added_tokens = 0
         """Tokens added in the open turn as counted at ingest; likewise by component."""
@@ -90,7 +95,9 @@ class PressureGauge:
             duplicate = min(used, round(window.duplicate_tokens * scale))
             stale = min(used - duplicate, round(window.stale_tokens * scale))
         red = None if limits is None else limits.red_tokens
-        median, early, late = _UNKNOWN if red is None else forecast(red - used, history.recent) or _UNKNOWN
+        median, early, late = _UNKNOWN if red is None else forecast(red - used, history.pace) or _UNKNOWN
+        level = self.compaction_level
+        compaction = _UNKNOWN if level is None else forecast(level.tokens - used, history.pace) or _UNKNOWN
         burn = history.burn_rate
         # Positional, in the order of the fields: keywords cost a tenth of the hook at the start of a turn.
         return PressureMeasured(
@@ -122,6 +129,9 @@ class PressureGauge:
             self.estimate_error if phase == "final" else None,
             usage.cache_read_tokens / usage.input_total if usage and usage.input_total else None,
             len(window),
+            level.tokens if level else None,
+            level.evidence if level else None,
+            *compaction,
             phase=phase,
         )
 

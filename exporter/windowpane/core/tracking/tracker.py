@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from windowpane.core.agents import AgentProgram
 from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
@@ -53,9 +54,19 @@ class SessionTracker(TurnTracker):
         settings: TrackerSettings | None = None,
         clock: Clock | None = None,
         next_limit: Callable[[int], int | None] | None = None,
+        smaller_limit: Callable[[int], int | None] | None = None,
+        program: AgentProgram | None = None,
     ) -> None:
         super().__init__(
-            info, emit=emit, digest=digest, limits=limits, settings=settings, clock=clock, next_limit=next_limit
+            info,
+            emit=emit,
+            digest=digest,
+            limits=limits,
+            settings=settings,
+            clock=clock,
+            next_limit=next_limit,
+            smaller_limit=smaller_limit,
+            program=program,
         )
         self.on_compressed: Callable[[Event, Sequence[Block]], object] | None = None
         """Called after each accepted compression with its event and the removed blocks."""
@@ -229,17 +240,22 @@ class SessionTracker(TurnTracker):
         at: float | None = None,
         *,
         window_tokens: int | None = None,
+        window_tokens_before: int | None = None,
         in_place: bool = False,
     ) -> Event:
         """Replace content by less content; a rejected or failed attempt changes nothing.
 
-        *window_tokens* is the size of the whole window afterwards, if the agent reported one. The results take
-        the position of the first removed block, or with *in_place* each the position of the block it `replaces`.
+        *window_tokens* is the size of the whole window afterwards, if the agent reported one, and
+        *window_tokens_before* the one before. The results take the position of the first removed block, or with
+        *in_place* each the position of the block it `replaces`.
         """
         event = self.record(compression, at)
         if compression.outcome != "accepted":
             return event
         results = tuple(results)
+        used_before = window_tokens_before or self.gauge.account.used(self.window.tokens)
+        if window_tokens_before is not None:
+            self._raise_limit(window_tokens_before, at)
         if in_place:
             by_replaced = {block.replaces: block for block in results}
             removed = [
@@ -260,6 +276,8 @@ class SessionTracker(TurnTracker):
         if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
             account.rebase(window_tokens, self.window.tokens)
             self._attribute_next = True
+        if _is_own_compaction(compression):
+            self._record_own_compaction(used_before, at)
         if self.on_compressed is not None:
             self.on_compressed(event, removed)
         return event
@@ -328,3 +346,9 @@ class SessionTracker(TurnTracker):
         for block in blocks:
             if block.content_type == "tool_call" and block.tool_call_id is not None:
                 self._call_blocks.pop(block.tool_call_id, None)
+
+
+def _is_own_compaction(compression: ContentCompressed) -> bool:
+    """Return whether the agent compacted by itself, and not at the request of its user."""
+    by_agent = compression.strategy == "compaction" and compression.method == "agent"
+    return by_agent and compression.trigger != "manual"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Literal
 
+from windowpane.core.agents import AgentProgram, documented_growth
 from windowpane.core.events import (
     BlockAdded,
     ChangeUnidentified,
@@ -24,6 +25,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
+from windowpane.core.tracking.compaction_level import CompactionLevels
 from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
 from windowpane.core.tracking.pressure import PressureGauge, TrendCounters
 from windowpane.core.vocabulary import (
@@ -35,6 +37,8 @@ from windowpane.core.window.window import Window
 
 UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
+OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset({"catalogue", "assumed", "observed_floor"})
+"""Sources of a size that an automatic compaction may refute."""
 REPORT_RANGE: Final = (0.5, 2.0)
 """A model's report of its budget is accepted within this ratio to the known count."""
 
@@ -52,12 +56,20 @@ class TurnTracker:
         settings: TrackerSettings | None = None,
         clock: Clock | None = None,
         next_limit: Callable[[int], int | None] | None = None,
+        smaller_limit: Callable[[int], int | None] | None = None,
+        program: AgentProgram | None = None,
     ) -> None:
+        """*next_limit* and *smaller_limit* return the other window sizes of the model, as in `ModelCatalog`.
+
+        *program* is what is known of the agent's program; by default it is known by the agent's name.
+        """
+        program = program or AgentProgram(info.agent)
         self.settings = settings = settings or TrackerSettings()
         self.emitter = EventEmitter(info, emit=emit, clock=clock)
         self.record, self.flush = self.emitter.record, self.emitter.flush
         self.window = Window(settings.lifetimes)
-        self.gauge = PressureGauge(self.window, settings)
+        self.gauge = PressureGauge(self.window, settings, documented_growth=documented_growth(program.name))
+        self.compactions = CompactionLevels(program)
         self.limits = limits
         self.limits_of: Callable[[int, LimitSource], WindowLimits] | None = None
         """Makes the limits of a size that is learnt later; None for the default reserve and margin."""
@@ -68,6 +80,9 @@ class TurnTracker:
         """True while a turn is open: a block was added since the last one ended."""
         self._digest = digest
         self._next_limit = next_limit
+        self._smaller_limit = smaller_limit
+        self._peak_total = 0
+        """Largest total that the provider reported."""
         self._trend = TrendCounters()
         self._blocks = 0
         """Number of blocks made so far, and the number of the next one."""
@@ -79,6 +94,7 @@ class TurnTracker:
         self._unattributed: str | None = None
         """Block of the tokens that only the provider counts."""
         self._attribute_next = True
+        self.update_compaction_level()
 
     @property
     def info(self) -> SessionInfo:
@@ -111,6 +127,11 @@ class TurnTracker:
         before = None if previous is None else previous.limit_tokens
         described = {"limit_tokens": None, "limit_source": None, **_limit_fields(limits)}
         self.record(LimitChanged(previous_tokens=before, **described), at)
+        self.update_compaction_level()
+
+    def update_compaction_level(self) -> None:
+        """Have the following measurements use the compaction level on the present evidence."""
+        self.gauge.compaction_level = self.compactions.level(self.limits)
 
     # -- turns ------------------------------------------------------------------------------------------------
 
@@ -161,6 +182,9 @@ class TurnTracker:
             total, source = reported_tokens, "reported"
         if total is not None:
             self._anchor(total, at)
+            self._peak_total = max(self._peak_total, total)
+            self.compactions.record_call(total, self.limits)
+            self.update_compaction_level()
         gauge.last_usage = usage
         self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
         added = gauge.added
@@ -201,13 +225,34 @@ class TurnTracker:
         if limits.source in ("given", "provider"):
             self.record(UsageRejected(total, limits.limit_tokens, "above_limit"), at)
             return False
-        larger = (self._next_limit(total) if self._next_limit is not None else None) or total
+        self._raise_limit(total, at)
+        return True
+
+    def _raise_limit(self, used_tokens: int, at: float | None) -> None:
+        """Raise a limit that was not given to the next size that holds *used_tokens*."""
+        limits = self.limits
+        if limits is None or used_tokens <= limits.limit_tokens or limits.source in ("given", "provider"):
+            return
+        larger = (self._next_limit(used_tokens) if self._next_limit is not None else None) or used_tokens
+        self.set_limits(self._limits_like(limits, max(larger, used_tokens), "observed_floor"), at)
+
+    def _record_own_compaction(self, used_tokens: int, at: float | None) -> None:
+        """Learn from an automatic compaction: the level, and the size of a window that was assumed too large."""
+        self.compactions.record_compaction(used_tokens)
+        limits = self.limits
+        if limits is not None and limits.source in OBSERVABLE_SOURCES and self._smaller_limit is not None:
+            smaller = self._smaller_limit(max(used_tokens, self._peak_total))
+            if smaller is not None and smaller < limits.limit_tokens:
+                self.set_limits(self._limits_like(limits, smaller, "observed_compaction"), at)
+        self.update_compaction_level()
+
+    def _limits_like(self, limits: WindowLimits, limit_tokens: int, source: LimitSource) -> WindowLimits:
+        """Return limits of another size, with the thresholds of *limits* where they are not the usual ones."""
         limits_of = self.limits_of
         if limits_of is None:
             thresholds = None if limits.has_usual_zones else limits.thresholds
             limits_of = partial(WindowLimits.of, thresholds=thresholds)
-        self.set_limits(limits_of(max(larger, total), "observed_floor"), at)
-        return True
+        return limits_of(limit_tokens, source)
 
     def _accept_report(self, reported: int, total: int | None, at: float | None) -> bool:
         """Reject a model's report of its budget unless it is near the provider's count, or near the estimate."""

@@ -157,6 +157,7 @@ def open_conversation(
         settings=outputs.config.tracker_settings(),
         clock=time.time,
         next_limit=lambda above: packaged_catalog().next_limit(tracker.info.model, above),
+        smaller_limit=lambda used: packaged_catalog().smaller_limit(tracker.info.model, used),
     )
     tracker.start()
     return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
@@ -172,14 +173,17 @@ def _packaged_profile(model: str) -> ModelProfile:
     from windowpane.models.tokens import counter_for, image_tokens
 
     entry = packaged_catalog().lookup(model)
-    limit = None if entry is None else entry.limit_tokens
+
+    limits = None
+    if entry is not None and entry.limit_tokens is not None:
+        limits = WindowLimits.of(entry.limit_tokens, entry.limit_source)
 
     def cost_of(usage: Usage) -> float | None:
         return packaged_catalog().cost_dollars(model, usage, time.time())
 
     return ModelProfile(
         counter_for(model),
-        None if limit is None else WindowLimits.of(limit, "catalogue"),
+        limits,
         image_tokens(model),
         cost_of,
     )

@@ -214,11 +214,15 @@ class _ClaudeTranscript(Transcript):
         if row.get("isSidechain") is True:
             key = f"{parent}/{self._side_chain(row)}"
         session = self._sessions.get(key)
+        version = text(row.get("version"))
         if session is None:
-            session = ClaudeSession(key, parent, self.out, self.stats, at=instant(row.get("timestamp")))
+            at = instant(row.get("timestamp"))
+            session = ClaudeSession(key, parent, self.out, self.stats, at=at, version=version)
             self._sessions[key] = session
             self.stats.sessions += 1
-        if session is not self._current:
+        updated = bool(version) and version != session.version
+        session.version = version or session.version
+        if session is not self._current or updated:
             self._current = session
             session.enter()
         return session

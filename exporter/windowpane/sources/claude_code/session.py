@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from windowpane.core.agents import CLAUDE_CODE, CLAUDE_CODE_AGENT
 from windowpane.core.events import Usage
 from windowpane.sources.claude_code.compaction import Compaction, RecentKeys
 from windowpane.sources.json_lines import count
@@ -13,8 +14,6 @@ from windowpane.sources.reader import FileStats
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionOpened
 from windowpane.sources.transcript import latency_seconds
 
-AGENT: Final = "claude-code"
-SIDE_AGENT: Final = "claude-code-agent"
 MAXIMUM_DEFERRED: Final = 1_000
 """Records deferred at most while a call or a compaction is open."""
 MAXIMUM_CLOSED_CALLS: Final = 64
@@ -77,7 +76,16 @@ class CallLines:
 class ClaudeSession:
     """Orders one session's content: a call's lines, its end, then the content that came in during the call."""
 
-    def __init__(self, key: str, root_key: str, out: list[Record], stats: FileStats, *, at: float | None) -> None:
+    def __init__(
+        self,
+        key: str,
+        root_key: str,
+        out: list[Record],
+        stats: FileStats,
+        *,
+        at: float | None,
+        version: str = "",
+    ) -> None:
         self.key = key
         self.root_key = root_key
         self.used = False
@@ -86,6 +94,8 @@ class ClaudeSession:
         self._stats = stats
         self.model = ""
         """Of the latest call; empty before the first."""
+        self.version = version
+        """Release of Claude Code that wrote the latest row."""
         self._started_at = at
         self._call: CallLines | None = None
         self._deferred: list[ContentAdded] = []
@@ -101,10 +111,11 @@ class ClaudeSession:
         self._out.append(
             SessionOpened(
                 self.key,
-                SIDE_AGENT if child else AGENT,
+                CLAUDE_CODE_AGENT if child else CLAUDE_CODE,
                 self.model,
                 parent_key=self.root_key if child else None,
                 at=self._started_at,
+                agent_version=self.version,
             )
         )
 

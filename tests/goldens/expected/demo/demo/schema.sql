@@ -191,7 +191,7 @@ CREATE TABLE sessions (
         last_event TEXT NOT NULL,
         pressure REAL NOT NULL,
         last_turn INTEGER NOT NULL,
-        memory BLOB NOT NULL, count_source TEXT,
+        memory BLOB NOT NULL, count_source TEXT, compaction_tokens INTEGER, compaction_evidence TEXT, turns_until_compaction REAL,
         UNIQUE (session_id, revision)
     )
 -- table sqlite_sequence
@@ -239,6 +239,6 @@ CREATE TABLE turns (
         cache_write_tokens INTEGER,
         cost_dollars REAL,
         latency_seconds REAL,
-        estimate_error REAL,
+        estimate_error REAL, compaction_tokens INTEGER, turns_until_compaction REAL, turns_until_compaction_p10 REAL, turns_until_compaction_p90 REAL,
         PRIMARY KEY (session, turn)
     ) WITHOUT ROWID

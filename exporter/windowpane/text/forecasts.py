@@ -1,0 +1,76 @@
+"""The next event of a window as text: the agent's own compaction, or red where its level is unknown."""
+
+from __future__ import annotations
+
+import math
+
+from windowpane.text.formats import UNKNOWN, tokens_short, turns_band, turns_until
+
+TYPE_CHECKING = False  # the status line of a coding agent, which uses this, must not wait for typing
+if TYPE_CHECKING:
+    from typing import Final, Literal, Protocol
+
+    class Forecasted(Protocol):
+        """A row or measurement with both forecasts."""
+
+        @property
+        def turns_until_red(self) -> float | None:
+            """Median of the turns until red."""
+            ...
+
+        @property
+        def turns_until_compaction(self) -> float | None:
+            """Median of the turns until the agent compacts by itself; None where its level is unknown."""
+            ...
+
+
+EVIDENCE_LABELS: Final[dict[str, str]] = {
+    "stated": "stated by the agent",
+    "recorded": "as recorded in this session",
+    "earlier": "as recorded in earlier sessions",
+    "documented": "as documented for this agent",
+}
+"""Evidence for the level at which an agent compacts by itself."""
+
+
+class NextEvent:
+    """The event that a forecast is about, and the median of the turns until it."""
+
+    __slots__ = ("name", "turns")
+
+    def __init__(self, name: Literal["compaction", "red"], turns: float | None) -> None:
+        self.name = name
+        self.turns = turns
+
+    @property
+    def text(self) -> str:
+        """The event and its turns, such as `red in 4`, `compaction now`; empty if it is not expected."""
+        if self.turns is None or not math.isfinite(self.turns):
+            return ""
+        turns = turns_until(self.turns)
+        return f"{self.name} {turns}" if self.turns <= 0 else f"{self.name} in {turns}"
+
+    @property
+    def text_short(self) -> str:
+        """The event and its turns for a narrow column: `red 4`, `compact 12`."""
+        return f"{'red' if self.name == 'red' else 'compact'} {turns_until(self.turns)}"
+
+
+def next_event(forecasted: Forecasted) -> NextEvent:
+    """Return the agent's own compaction where its level is known, else red."""
+    if forecasted.turns_until_compaction is not None:
+        return NextEvent("compaction", forecasted.turns_until_compaction)
+    return NextEvent("red", forecasted.turns_until_red)
+
+
+def with_band(median: float | None, early: float | None, late: float | None) -> str:
+    """Return a forecast with its 10–90 band: `4 (3–7)`."""
+    band = turns_band(early, late)
+    return f"{turns_until(median)} ({band})" if band else turns_until(median)
+
+
+def compaction_level_text(tokens: int | None, evidence: str | None) -> str:
+    """Return the level at which the agent compacts and its evidence; empty where it is unknown."""
+    if tokens is None:
+        return ""
+    return f"compacts at {tokens_short(tokens)} ({EVIDENCE_LABELS.get(evidence or '', UNKNOWN)})"
