@@ -196,9 +196,9 @@ def held_scrapes(server: MetricsServer, attempts: int) -> list[float | None]:
 
 def check(campaign: Any, fault: str, server: MetricsServer, attack: Attack, *, drip: bool = False) -> None:
     alone = scrape(server)
-    count = campaign.attempts(sample=80, whole=300)  # both are more than the endpoint's connections
+    count = campaign.attempts(sample=80, whole=200)  # both are more than the endpoint's connections
     with Attackers(server, attack, count=count, drip=drip):
-        seconds = held_scrapes(server, campaign.attempts(sample=5, whole=100))
+        seconds = held_scrapes(server, campaign.attempts(sample=5, whole=50))
     good = [value for value in seconds if value is not None]
     campaign.record(
         f"slow clients: {fault}", tried=len(seconds), held=len(good),
