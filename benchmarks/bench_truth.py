@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from truth.fidelity import fidelity_section
 from truth.recordings import Session, sessions_of
 
-SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {}
+SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {"Fidelity": fidelity_section}
 """The lines of each section of the document, by its title."""
 
 

@@ -140,13 +140,13 @@ class TestJudging:
         assert fates[PORT] == "contradicted"
         assert fates[FILE] == "lost"
 
-    def test_what_a_handle_brings_back_counts_half(self) -> None:
-        """Not knowing counts half where the original can be fetched, a wrong answer does not."""
+    def test_what_a_handle_brings_back_is_not_visible(self) -> None:
+        """An answer that only a handle could bring back counts for nothing, as a wrong one does."""
         settings = JudgeSettings(recoverable=True)
 
         judgment = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader(), settings=settings)
 
-        assert judgment.shares["key_facts"] == 0.25
+        assert judgment.shares["key_facts"] == 0.0
 
     def test_two_unknowns_are_not_consistent(self) -> None:
         """A question neither text answers is dropped, and not knowing afterwards is never compared."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from dataclasses import replace
 from hashlib import blake2b
 
 import pytest
@@ -55,11 +57,11 @@ def test_nothing_visible_scores_zero() -> None:
     assert evaluated.facts_lost == evaluated.facts_total
 
 
-def test_a_fact_recoverable_by_handle_counts_half() -> None:
-    """Content that can be fetched again counts half."""
+def test_a_fact_recoverable_by_handle_is_not_visible() -> None:
+    """Content that could be fetched again is counted apart, and does not raise the score."""
     evaluated = evaluate([block(HISTORY)], [], digest=digest, recoverable=True)
 
-    assert evaluated.score == 0.5
+    assert evaluated.score == 0.0
     assert evaluated.facts_recoverable == evaluated.facts_total
 
 
@@ -251,3 +253,88 @@ def test_sentences_that_tools_print_are_not_decisions() -> None:
     printed = facts_of(block("they decided to use nothing else\nValueError: no such table", "tool_result"))
 
     assert printed == {("error", "ValueError: no such table")}
+
+
+STATEMENTS = (
+    "The exporter must keep the old metric names because two dashboards read them.\n"
+    "I moved the retry loop into src/client/retry.py and it now waits 250 milliseconds between attempts.\n"
+    "The integration tests of the billing service are not finished yet, three fail on the staging host.\n"
+    "- Never call the payment endpoint from a test\n"
+    "- The cache in build_index is rebuilt at every start, which takes about 40 seconds on the large repository\n"
+)
+
+
+def score(visible: str, removed: str = STATEMENTS) -> float:
+    value = evaluate([block(removed)], [block(visible, "summary")], digest=digest).score
+    assert value is not None
+    return value
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_wrapped_lines_are_one_sentence(width: int) -> None:
+    """A formatter changes nothing about what a text states."""
+    wrapped = "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in STATEMENTS.split("\n"))
+
+    assert score(wrapped) == pytest.approx(1.0, abs=0.03)
+
+
+def test_light_rewording_changes_little() -> None:
+    """Inflection, a synonym or another connective leave a sentence recognizable."""
+    reworded = (
+        STATEMENTS.replace("because", "since")
+        .replace("keep", "retain")
+        .replace("moved", "have moved")
+        .replace("waits", "is waiting")
+        .replace("finished", "complete")
+        .replace("- ", "* ")
+    )
+
+    assert score(reworded) == pytest.approx(1.0, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("must keep", "must not keep"),
+        ("are not finished", "are finished"),
+        ("Never call", "Always call"),
+        ("is rebuilt", "is never rebuilt"),
+        ("waits 250", "waits 520"),
+        ("about 40 seconds", "about 4 seconds"),
+        ("src/client/retry.py", "src/client/entry.py"),
+        ("build_index", "build_cache"),
+    ],
+)
+def test_a_changed_negation_number_or_name_contradicts(before: str, after: str) -> None:
+    """The sentence is worse than lost: a summary that states the opposite is not faithful."""
+    changed = STATEMENTS.replace(before, after)
+    assert changed != STATEMENTS
+    evaluated = evaluate([block(STATEMENTS)], [block(changed, "summary")], digest=digest)
+
+    assert evaluated.facts_contradicted > 0
+    assert score(changed) < 0.93
+
+
+def test_what_the_removed_text_does_not_state_lowers_the_score() -> None:
+    """A name that occurs nowhere was invented, unless it belongs to the task."""
+    invented = STATEMENTS + "The module src/ghost/phantom_writer.py writes the ledger every night.\n"
+    removed, visible = [block(STATEMENTS)], [block(invented, "summary")]
+
+    with_task = evaluate(removed, visible, digest=digest, task="Write src/ghost/phantom_writer.py").score
+
+    assert score(invented) < 1.0
+    assert with_task == 1.0
+
+
+def test_names_in_use_weigh_more_than_old_ones() -> None:
+    """A summary that keeps what the agent works on now is better than one that keeps what it did long ago."""
+    turns = [replace(block(f"Edited src/module_{n}.py for step {n}.", n=n), turn=n) for n in range(60)]
+    old = " ".join(f"src/module_{n}.py" for n in range(30))
+    new = " ".join(f"src/module_{n}.py" for n in range(30, 60))
+
+    def key_facts(text: str) -> float:
+        value = evaluate(turns, [block(text, "summary")], digest=digest).key_facts
+        assert value is not None
+        return value
+
+    assert key_facts(new) > 2 * key_facts(old) > 0

@@ -91,6 +91,11 @@ def strategies(sink: RecordingSink) -> list[str]:
     return [event.strategy for event in accepted(sink)]
 
 
+def names_of(_system: str, user: str) -> str:
+    """A model that names what the text names."""
+    return " ".join(sorted(set(re.findall(r"row_\d+|src/f\d+\.py", user))))
+
+
 def report(assignment: str) -> str:
     """A sub-agent that reads what it was given."""
     return "\n".join(f"- {line}" for line in re.findall(r"We decided plan_\d+ because of reason_\d+", assignment))
@@ -105,8 +110,7 @@ def report(assignment: str) -> str:
 def test_a_strategy_works_alone(step: str) -> None:
     """With only the safety net besides, each strategy makes room and is named in the events."""
     sink = RecordingSink()
-    model = ScriptedModel(["Found value_1 in src/deep.py"])
-    dependencies = in_memory_dependencies(sink, model=model if step == "tool_result_summarization" else None)
+    dependencies = in_memory_dependencies(sink, model=names_of if step == "tool_result_summarization" else None)
     with manager(sink, dependencies=dependencies, cascade=[step], subagent=report) as window:
         window.add_user("go")
         if step in ("tool_result_summarization", "progressive_summarization"):

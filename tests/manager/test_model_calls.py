@@ -59,18 +59,22 @@ def work(
 
 
 class Model:
-    """A language model that answers each text of a prompt with *answer*, in parts where there are several."""
+    """A language model that names what each text of a prompt names, in parts where there are several."""
 
-    def __init__(self, answer: str = "row found", *, in_parts: bool = True) -> None:
+    def __init__(self, answer: str = "", *, in_parts: bool = True) -> None:
         self.answer = answer
         self.in_parts = in_parts
         self.prompts: list[str] = []
 
     def __call__(self, system: str, user: str) -> str:
         self.prompts.append(user)
-        numbers = PART.findall(user) if self.in_parts else []
-        parts = [f"=== TEXT {number} ===\n{self.answer} {number}\n" for number in numbers]
-        return "".join(parts) or self.answer
+        _, *numbered = PART.split(user) if self.in_parts else [user]
+        parts = zip(numbered[::2], numbered[1::2], strict=True)
+        texts = [f"=== TEXT {number} ===\n{self._answer_to(text)}\n" for number, text in parts]
+        return "".join(texts) or self._answer_to(user)
+
+    def _answer_to(self, text: str) -> str:
+        return self.answer or "Found " + " ".join(sorted(set(re.findall(r"(?:row|value)_\d+", text))))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,7 @@ def test_a_long_session_makes_a_bounded_number_of_model_calls(
 def test_one_call_summarizes_as_many_results_as_the_target_requires() -> None:
     """Each result is replaced by its part of the answer."""
     sink = RecordingSink()
-    model = Model("found it in part")
+    model = Model()
     work(sink, cascade=("tool_result_summarization",), turns=30, model=model)
     accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
     several = [prompt for prompt in model.prompts if len(PART.findall(prompt)) > 1]
@@ -160,7 +164,7 @@ def test_the_price_of_the_calls_is_in_the_events() -> None:
         priced.append(usage)
         return 0.5
 
-    model = Model("found it in part")
+    model = Model()
     work(sink, cascade=("tool_result_summarization",), turns=30, model=model, model_cost_of=price)
     costs = [event.cost_dollars for event in sink.of(ContentCompressed)]
 

@@ -8,6 +8,7 @@ or if it occurs in more than one block.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 
 FactKind = Literal[
-    "identifier", "number", "path", "error", "decision", "constraint", "open_work", "goal"
+    "identifier", "number", "path", "error", "decision", "constraint", "open_work", "goal", "statement"
 ]  # fmt: skip
 
 MAXIMUM_NAMES: Final = 120
@@ -27,6 +28,9 @@ MAXIMUM_SENTENCES: Final = 40
 """Decisions at most; likewise constraints, open work and the goal together."""
 SENTENCE_CHARS: Final = 240
 """A sentence is cut here: a fact is a line, not a page."""
+NEED_TURNS: Final = 4.0
+"""Turns after which the need of a name has halved."""
+UNWRITTEN_NEED: Final = 0.02
 MAXIMUM_CLASSIFIED: Final = 50_000
 """Distinct tokens whose class is remembered within one pass."""
 
@@ -99,6 +103,8 @@ class Fact:
     """Significant words of a sentence, in lower case."""
     block: int = 0
     """Index of the last block that states it."""
+    weight: float = 1.0
+    """For a name, how likely it is needed again, relative to others; see `need_of`."""
 
     @property
     def is_sentence(self) -> bool:
@@ -112,14 +118,18 @@ class _Name:
     salience: int = 0
     blocks: int = 0
     last: int = -1
+    turn: int = 0
+    """Turn of the last block that has it."""
+    written: bool = False
+    """True if the model or a person wrote it, false if only tools printed it."""
 
 
 def extract_facts(blocks: Sequence[Block]) -> tuple[Fact, ...]:
     """Return the critical facts of *blocks*, most critical first within each kind."""
-    finder = _Finder()
+    finder = FactFinder()
     for index, block in enumerate(blocks):
         if block.text:
-            finder.read(index, block.content_type, block.text)
+            finder.read(index, block.content_type, block.text, turn=block.turn)
     return finder.facts()
 
 
@@ -169,17 +179,32 @@ def _classify(token: str) -> FactKind | None:
     return kind if kind != "identifier" or len(token) > 3 else None
 
 
-class _Finder:
+def need_of(*, age_turns: int, blocks: int, written: bool) -> float:
+    """Return how likely a name is needed again after a cut, relative to other names.
+
+    Measured on recorded compactions of coding agents: the share of names that the agent used again within 20
+    turns falls with the turns since the last mention, grows with the number of blocks that mention it, and is a
+    fiftieth for names that only tools printed.
+    """
+    return (1.0 if written else UNWRITTEN_NEED) * math.log2(1 + blocks) / (1.0 + age_turns / NEED_TURNS)
+
+
+class FactFinder:
     """Collects facts block by block."""
 
-    def __init__(self) -> None:
-        self._tokens = Tokens()
+    def __init__(self, tokens: Tokens | None = None) -> None:
+        self._tokens = tokens or Tokens()
         self._names: dict[str, _Name] = {}
         self._numbers: dict[str, dict[str, int]] = {}
         self._sentences: dict[tuple[FactKind, str], Fact] = {}
         self._goal_seen = False
+        self._turn = 0
+        self._written = False
 
-    def read(self, index: int, content_type: ContentType, text: str) -> None:
+    def read(self, index: int, content_type: ContentType, text: str, *, turn: int = 0) -> None:
+        """Read one block; *turn* is that of the block."""
+        self._turn = max(self._turn, turn)
+        self._written = content_type in PROSE_TYPES or content_type == "tool_call"
         spoken = content_type in PROSE_TYPES
         weight = _WEIGHT.get(content_type, 1)
         if content_type == "tool_call":
@@ -216,6 +241,8 @@ class _Finder:
             seen.last = index
             seen.blocks += 1
             seen.salience += weight
+            seen.turn = self._turn
+            seen.written = seen.written or self._written
 
     def _number(self, tokens: list[str], position: int, index: int, weight: int) -> None:
         """Record a number under the key that names it: `port: 8080`, `timeout = 30s`."""
@@ -240,13 +267,29 @@ class _Finder:
                     self._keep_sentence(kind, sentence.strip(" \t-*#>."), index)
 
     def _keep_sentence(self, kind: FactKind, sentence: str, index: int) -> None:
-        sentence = sentence[:SENTENCE_CHARS]
+        if len(sentence) > SENTENCE_CHARS:
+            sentence = sentence[:SENTENCE_CHARS].rsplit(None, 1)[0]
         words = significant_words(TOKEN.findall(sentence))
         if len(words) >= 2:
             self._sentences.pop((kind, sentence), None)
             self._sentences[kind, sentence] = Fact(kind, sentence, words, index)
 
+    def names(self, most: int) -> list[Fact]:
+        """Return the names that are most likely needed again, with their weights."""
+        weighted = [
+            (need_of(age_turns=self._turn - name.turn, blocks=name.blocks, written=name.written), text, name)
+            for text, name in self._names.items()
+            if self._stands(text, name)
+        ]
+        weighted.sort(key=lambda item: (-item[0], item[1]))
+        return [Fact(name.kind, text, block=name.last, weight=need) for need, text, name in weighted[:most]]
+
+    def sentences(self) -> list[Fact]:
+        """Return goals, decisions, constraints, open work and errors, newest first."""
+        return list(self._sentences.values())[::-1]
+
     def facts(self) -> tuple[Fact, ...]:
+        """Return the critical facts, most critical first within each kind."""
         names = [
             Fact(name.kind, text, block=name.last)
             for text, name in sorted(
@@ -260,7 +303,7 @@ class _Finder:
                 for text, name in self._names.items()
                 if self._stands(text, name)
             ]
-        newest = list(self._sentences.values())[::-1]
+        newest = self.sentences()
         errors = [fact for fact in newest if fact.kind == "error"][: MAXIMUM_NAMES // 4]
         decisions = [fact for fact in newest if fact.kind == "decision"][:MAXIMUM_SENTENCES]
         goal = [fact for fact in newest if fact.kind == "goal"]
@@ -272,7 +315,7 @@ class _Finder:
         return name.kind != "number" or len(self._numbers[text.split("=", 1)[0]]) == 1
 
 
-_COMMON: Final = frozenset(
+STOPWORDS: Final = frozenset(
     re.findall(
         r"\w+",
         "about after also been before both does each else from have here into just like make more most need only"
@@ -287,6 +330,6 @@ def significant_words(tokens: Iterable[str]) -> tuple[str, ...]:
     words: dict[str, None] = {}
     for token in tokens:
         word = token.lower()
-        if (len(word) > 3 and word not in _COMMON) or any(char.isdigit() for char in word):
+        if (len(word) > 3 and word not in STOPWORDS) or any(char.isdigit() for char in word):
             words[word] = None
     return tuple(words)

@@ -1,32 +1,54 @@
-"""Probe fidelity: the share of removed facts that the model can still see, measured without asking a model.
+"""Probe fidelity: the share of removed information that the model can still see, measured without asking a model.
 
-Facts of the removed text are looked up in the visible text. Published measurements show that surviving keywords
-overstate real recall, so this is a floor alarm and is always labeled `method="probe"`.
+Facts of the removed text are looked up in the visible text: names and numbers, weighted by how likely they are
+needed again, and sentences, which are recognized across line breaks and light rewording and have to agree in
+their numbers, names and negations. What the replacement states and the removed text denies lowers the score too.
+Published measurements show that surviving keywords overstate real recall, so this is a floor alarm and is always
+labeled `method="probe"`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import TOKEN, Fact, FactKind, extract_facts
+from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactFinder, FactKind, Tokens
+from windowpane.fidelity.statements import (
+    EXACT_WEIGHT,
+    MATCH,
+    Statement,
+    contradicts,
+    read_statement,
+    stem,
+    units,
+)
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
 
 MINIMUM_COVERAGE: Final = 0.5
 """Below this share of removed tokens with recorded text a score would be a guess."""
-SENTENCE_SHARE: Final = 0.6
-"""Share of a sentence's words that one visible line must hold for the sentence to count as kept."""
 WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, "decisions": 0.25}
 """Weights of the dimensions; a dimension without facts gives its weight to the others."""
+MAXIMUM_NAMES: Final = 160
+MAXIMUM_SENTENCES: Final = 60
+"""Of each kind, newest first."""
+MAXIMUM_STATEMENTS: Final = 160
+"""Plain sentences of the model and the user, newest first."""
+MAXIMUM_CLAIMS: Final = 250
+"""Statements of the replacement that are checked."""
+STATEMENT_WEIGHT: Final = 0.25
 MAXIMUM_OUTCOMES: Final = 200
 """Facts listed in one event."""
 
-CREDIT: Final[dict[Fate, float]] = {"kept": 1.0, "recoverable": 0.5, "lost": 0.0, "contradicted": 0.0}
+
+CREDIT: Final[dict[Fate, float]] = {"kept": 1.0, "recoverable": 0.0, "lost": 0.0, "contradicted": 0.0}
+"""Content that only a handle can bring back is not in sight: it is counted apart, and counts for nothing."""
 SEVERITY: Final[tuple[Fate, ...]] = ("contradicted", "lost", "recoverable", "kept")
 """Fates, the most severe first."""
 _CONTINUITY: Final[frozenset[FactKind]] = frozenset({"goal", "constraint", "open_work"})
@@ -40,38 +62,81 @@ class Outcome(NamedTuple):
     text: str
 
 
+class _Weighed(NamedTuple):
+    """A fact of the removed text with its weight and its fate."""
+
+    fact: Fact
+    statement: Statement | None
+    weight: float
+
+
 def evaluate(
     removed: Sequence[Block],
     visible: Sequence[Block],
     *,
     digest: Digester,
     recoverable: bool = False,
-    facts: Sequence[Fact] | None = None,
+    task: str = "",
     of: str | None = None,
 ) -> FidelityEvaluated:
     """Return the share of the facts in *removed* that *visible* still states, 0 to 1, as an event.
 
-    Facts count half if *recoverable*: the originals can be fetched by a handle that the model can see. *facts*
-    are those of *removed* if the caller has extracted them already. The score is None if less than half of the
-    removed tokens have text, or the text states no fact. *of* is the event id of the compression.
+    Facts that are not visible are counted as recoverable rather than lost if the originals can be fetched by a
+    handle that the model can see. *task* is text about the task, which the replacement may state although the
+    removed text does not. The score is None if less than half of the removed tokens have text, or the text states
+    no fact. *of* is the event id of the compression.
     """
     coverage = coverage_of(removed)
     if coverage < MINIMUM_COVERAGE:
         reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
-    if facts is None:
-        facts = extract_facts(removed)
+    tokens = Tokens()
+    facts = _facts(removed, tokens)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
-    fates = _fates(facts, visible, recoverable=recoverable)
-    return as_event(
+    text = _VisibleText(facts, visible, tokens)
+    missing: Fate = "recoverable" if recoverable else "lost"
+    fates = [text.fate(one) or missing for one in facts]
+    evaluated = as_event(
         "probe",
-        [Outcome(fact.kind, fate, fact.text) for fact, fate in zip(facts, fates, strict=True)],
+        [Outcome(one.fact.kind, fate, one.fact.text) for one, fate in zip(facts, fates, strict=True)],
         {dimension: _share(facts, fates, dimension) for dimension in WEIGHTS},
         coverage=coverage,
         digest=digest,
         of=of,
     )
+    soundness = _soundness(removed, visible, task, tokens)
+    return replace(evaluated, score=None if evaluated.score is None else evaluated.score * soundness)
+
+
+def _facts(removed: Sequence[Block], tokens: Tokens) -> list[_Weighed]:
+    """Return the facts of *removed*: names that may be needed again, sentences with a cue, other sentences."""
+    finder = FactFinder(tokens)
+    plain: deque[str] = deque(maxlen=2 * MAXIMUM_STATEMENTS)
+    for index, block in enumerate(removed):
+        text = block.text
+        if not text:
+            continue
+        if block.content_type in PROSE_TYPES:
+            sentences = list(units(text))
+            plain.extend(sentences)
+            text = "\n".join(sentences)
+        finder.read(index, block.content_type, text, turn=block.turn)
+    facts = [_Weighed(fact, None, fact.weight) for fact in finder.names(MAXIMUM_NAMES)]
+    counts: dict[FactKind, int] = {}
+    cued: set[str] = set()
+    for fact in finder.sentences():
+        counts[fact.kind] = counts.get(fact.kind, 0) + 1
+        statement = read_statement(fact.text, tokens)
+        if statement is not None and counts[fact.kind] <= MAXIMUM_SENTENCES:
+            cued.add(statement.text)
+            facts.append(_Weighed(fact, statement, 1.0))
+    newest = (read_statement(sentence, tokens) for sentence in dict.fromkeys(reversed(plain)))
+    statements = [statement for statement in newest if statement is not None and statement.text not in cued]
+    facts += [
+        _Weighed(Fact("statement", one.text), one, STATEMENT_WEIGHT) for one in statements[:MAXIMUM_STATEMENTS]
+    ]
+    return facts
 
 
 def coverage_of(removed: Sequence[Block]) -> float:
@@ -121,79 +186,164 @@ def as_event(
     )
 
 
-def _fates(facts: Sequence[Fact], visible: Sequence[Block], *, recoverable: bool) -> list[Fate]:
-    text = _VisibleText(facts, visible)
-    missing: Fate = "recoverable" if recoverable else "lost"
-    return [
-        "kept" if text.states(fact) else "contradicted" if text.contradicts(fact) else missing for fact in facts
-    ]
-
-
 def _dimension(fact: Fact) -> Dimension:
     if fact.kind == "decision":
         return "decisions"
     return "continuity" if fact.kind in _CONTINUITY else "key_facts"
 
 
-def _share(facts: Sequence[Fact], fates: Iterable[Fate], dimension: Dimension) -> float | None:
-    credit = [CREDIT[fate] for fact, fate in zip(facts, fates, strict=True) if _dimension(fact) == dimension]
-    return sum(credit) / len(credit) if credit else None
+def _share(facts: Sequence[_Weighed], fates: Iterable[Fate], dimension: Dimension) -> float | None:
+    """Return the weighted share of a dimension's facts that are kept; None without any."""
+    own = [
+        (one.weight, CREDIT[fate])
+        for one, fate in zip(facts, fates, strict=True)
+        if _dimension(one.fact) == dimension
+    ]
+    total = sum(weight for weight, _ in own)
+    return sum(weight * credit for weight, credit in own) / total if total else None
+
+
+class StatementIndex:
+    """The units of a text by the words of the statements that are looked up in it."""
+
+    def __init__(self, wanted: Iterable[Statement], tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._postings: dict[str, list[int]] = {}
+        for statement in wanted:
+            for word in statement.words | statement.exact:
+                self._postings.setdefault(word, [])
+        self._units: list[str] = []
+        self._read: dict[int, Statement | None] = {}
+        self._keys: dict[str, str | None] = {}
+
+    def add(self, unit: str, words: Iterable[str]) -> None:
+        """Index a unit, given the words of its text."""
+        number, keys, postings = len(self._units), self._keys, self._postings
+        self._units.append(unit)
+        for word in words:
+            try:
+                key = keys[word]
+            except KeyError:
+                key = keys[word] = self._key(word)
+            if key is not None:
+                posting = postings[key]
+                if not posting or posting[-1] != number:
+                    posting.append(number)
+
+    def _key(self, word: str) -> str | None:
+        if word in self._postings:
+            return word
+        reduced = stem(word.lower())
+        return reduced if reduced in self._postings else None
+
+    def matches(self, statement: Statement) -> list[Statement]:
+        """Return the units that are about the same as *statement*."""
+        votes: dict[int, int] = {}
+        for words, weight in ((statement.words, 1), (statement.exact, EXACT_WEIGHT)):
+            for word in words:
+                for number in self._postings[word]:
+                    votes[number] = votes.get(number, 0) + weight
+        needed = MATCH * statement.weight
+        matches = (self._statement(number) for number, vote in votes.items() if vote >= needed)
+        return [match for match in matches if match is not None]
+
+    def _statement(self, number: int) -> Statement | None:
+        if number not in self._read:
+            self._read[number] = read_statement(self._units[number], self._tokens)
+        return self._read[number]
+
+
+def _conflicts(one: Statement, other: Statement) -> bool:
+    """Return whether two statements about the same differ in a negation, or in a name or number."""
+    return contradicts(one, other) or bool(one.exact - other.exact and other.exact - one.exact)
 
 
 class _VisibleText:
-    """Index of the visible text: tokens, base names, values of keys, and the lines of each wanted word."""
+    """Index of the visible text: tokens, base names, values of keys, and statements."""
 
-    def __init__(self, facts: Sequence[Fact], visible: Sequence[Block]) -> None:
+    def __init__(self, facts: Sequence[_Weighed], visible: Sequence[Block], tokens: Tokens) -> None:
         self._tokens: set[str] = set()
-        self._lines: dict[str, set[int]] = {word: set() for fact in facts for word in fact.words}
-        self._wanted_keys = {fact.text.split("=", 1)[0] for fact in facts if fact.kind == "number"}
+        self._statements = StatementIndex((one.statement for one in facts if one.statement is not None), tokens)
+        self._wanted_keys = {one.fact.text.split("=", 1)[0] for one in facts if one.fact.kind == "number"}
         self._values: dict[str, set[str]] = {}
-        base_names = [fact.text.rsplit("/", 1)[-1] for fact in facts if fact.kind == "path"]
+        base_names = [one.fact.text.rsplit("/", 1)[-1] for one in facts if one.fact.kind == "path"]
         self._unique = {name for name in base_names if base_names.count(name) == 1}
-        line_number = 0
         for block in visible:
-            text = block.text
-            if not text:
-                continue
-            if block.content_type == "tool_call":
-                text = text.replace("\\n", "\n")
-            for line in text.split("\n"):
-                line_number += 1
-                self._read(TOKEN.findall(line), line_number)
+            for unit in _units_of(block):
+                self._read(unit, TOKEN.findall(unit))
         self._bases = {token.rsplit("/", 1)[-1] for token in self._tokens if "/" in token} | self._tokens
 
-    def _read(self, tokens: list[str], line_number: int) -> None:
-        self._tokens.update(tokens)
-        lines, wanted = self._lines, self._wanted_keys
-        for position, token in enumerate(tokens):
-            word = token.lower()
-            if word in lines:
-                lines[word].add(line_number)
-            if token in wanted and position + 2 < len(tokens) and tokens[position + 1] in "=:":
-                self._values.setdefault(token, set()).add(tokens[position + 2])
+    def _read(self, unit: str, words: list[str]) -> None:
+        self._tokens.update(words)
+        self._statements.add(unit, words)
+        wanted = self._wanted_keys
+        for position, word in enumerate(words):
+            if word in wanted and position + 2 < len(words) and words[position + 1] in "=:":
+                self._values.setdefault(word, set()).add(words[position + 2])
 
-    def states(self, fact: Fact) -> bool:
-        if fact.words:
-            return self._states_sentence(fact.words)
+    def fate(self, one: _Weighed) -> Fate | None:
+        """Return whether a fact is kept or contradicted; None if it is not visible."""
+        fact = one.fact
+        if one.statement is not None:
+            matches = self._statements.matches(one.statement)
+            if not matches:
+                return None
+            return "kept" if any(not _conflicts(one.statement, match) for match in matches) else "contradicted"
         if fact.kind == "number":
-            key, value = fact.text.split("=", 1)
-            return value in self._values.get(key, ()) or (key in self._tokens and value in self._tokens)
+            return self._fate_of_number(*fact.text.split("=", 1))
         if fact.text in self._tokens:
-            return True
+            return "kept"
         base = fact.text.rsplit("/", 1)[-1]
-        return fact.kind == "path" and base in self._unique and base in self._bases
+        return "kept" if fact.kind == "path" and base in self._unique and base in self._bases else None
 
-    def contradicts(self, fact: Fact) -> bool:
-        """Return whether the key of a number now has exactly one other value."""
-        if fact.kind != "number":
-            return False
-        key, value = fact.text.split("=", 1)
-        now = self._values.get(key)
-        return now is not None and len(now) == 1 and value not in now
+    def _fate_of_number(self, key: str, value: str) -> Fate | None:
+        """Contradicted is a number whose key now has exactly one other value."""
+        now = self._values.get(key, set())
+        if value in now or (key in self._tokens and value in self._tokens):
+            return "kept"
+        return "contradicted" if len(now) == 1 else None
 
-    def _states_sentence(self, words: tuple[str, ...]) -> bool:
-        votes: dict[int, int] = {}
-        for word in words:
-            for line in self._lines[word]:
-                votes[line] = votes.get(line, 0) + 1
-        return bool(votes) and max(votes.values()) >= SENTENCE_SHARE * len(words)
+
+def _units_of(block: Block) -> Iterable[str]:
+    """Return the units of a block: sentences of prose, lines of anything else."""
+    text = block.text or ""
+    if block.content_type in PROSE_TYPES:
+        return units(text)
+    return (text.replace("\\n", "\n") if block.content_type == "tool_call" else text).split("\n")
+
+
+def _soundness(removed: Sequence[Block], visible: Sequence[Block], task: str, tokens: Tokens) -> float:
+    """Return the share of the replacement's statements that the removed text does not deny, 0 to 1.
+
+    A statement is denied if it names what occurs neither in the removed text nor elsewhere, or if every removed
+    sentence about the same differs from it. Without a replacement in sight everything visible is checked.
+    """
+    replacements = [
+        block for block in visible if block.text and (block.content_type == "summary" or block.replaces)
+    ]
+    checked = replacements or [block for block in visible if block.content_type in PROSE_TYPES]
+    claims = [
+        statement
+        for block in checked
+        for unit in _units_of(block)
+        if (statement := read_statement(unit, tokens)) is not None
+    ][:MAXIMUM_CLAIMS]
+    if not claims:
+        return 1.0
+    others = [block for block in visible if block not in checked]
+    sources = [block.text for block in (*removed, *others) if block.text]
+    index = StatementIndex(claims, tokens)
+    for block in removed:
+        if block.content_type in PROSE_TYPES:
+            for unit in _units_of(block):
+                index.add(unit, TOKEN.findall(unit))
+    text = "\n".join((*sources, task))
+    denied = sum(_is_denied(claim, index, text) for claim in claims)
+    return 1.0 - denied / len(claims)
+
+
+def _is_denied(claim: Statement, index: StatementIndex, text: str) -> bool:
+    if any(name not in text for name in claim.exact):
+        return True
+    matches = index.matches(claim)
+    return bool(matches) and all(_conflicts(claim, match) for match in matches)

@@ -26,7 +26,6 @@ from windowpane.core.vocabulary import COMPONENT_OF, STATIC_TYPES, Component, Co
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex, argument_values
 from windowpane.exceptions import WindowError
-from windowpane.fidelity.facts import Fact
 from windowpane.manager.budget import ComponentBudgets, Ruling, check_claim
 from windowpane.manager.levels import Levels
 from windowpane.manager.listeners import Journal
@@ -145,6 +144,11 @@ class Engine:
             lines.append(line)
         return lines
 
+    def task_text(self) -> str:
+        """Return what a summary states of the task, whether or not the conversation does."""
+        criteria = self.task.record.success_criteria
+        return "\n".join((self.task.goal, *self.task.constraints, *criteria, *self.progress()))
+
     def snapshot(self, limits: WindowLimits) -> Snapshot:
         """Return the window as policies see it."""
         tracker = self.tracker
@@ -195,14 +199,15 @@ class Engine:
         visible: Sequence[Block],
         *,
         recoverable: bool,
-        facts: Sequence[Fact] | None,
         of: str,
     ) -> None:
         """Record how much of what a compression removed is retained, if the settings have an evaluator."""
         evaluate = self.settings.evaluate
         if evaluate is not None:
             self.tracker.record(
-                evaluate(removed, visible, digest=self.digest, recoverable=recoverable, facts=facts, of=of)
+                evaluate(
+                    removed, visible, digest=self.digest, recoverable=recoverable, task=self.task_text(), of=of
+                )
             )
 
     def next_handle(self) -> str:

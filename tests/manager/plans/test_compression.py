@@ -117,7 +117,7 @@ OFFER = {
         ({"pinned": ("must not be lost",)}, "pinned text missing"),
         ({"tokens_before": 2_000, "tokens_after": 1_500}, "too little progress"),
         ({"tokens_before": 4_000, "tokens_after": 500, "target_tokens": 1_000}, ""),
-        ({"fidelity": 0.2}, "fidelity 0.20 is below 0.5"),
+        ({"fidelity": 0.1}, "fidelity 0.10 is below 0.15"),
     ],
 )
 def test_the_acceptance_check_names_the_fault(change: dict[str, Any], reason: str) -> None:

@@ -15,13 +15,14 @@ from typing import Any, Final
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.facts import TOKEN, significant_words
 from windowpane.fidelity.judge.prompts import ANSWER, COMPARE
-from windowpane.fidelity.probe import SENTENCE_SHARE
 
 EXPECTED: Final = "module:function or file.py:function"
 STRING_MATCH: Final = "string-match (no model)"
 """Name of the string-matching judge beside its scores."""
 ANSWER_LINES: Final = 3
 _FENCED: Final = re.compile(r"<<<content (\w+)\n(.*?)\n\1 content>>>", re.DOTALL)
+_SENTENCE_SHARE: Final = 0.6
+"""Share of the shorter answer's words that the other must have for the two to agree."""
 _MINIMUM_OVERLAP: Final = 0.3
 """Share of a question's words that a line must contain to be an answer."""
 
@@ -119,7 +120,7 @@ def _same(first: str, second: str) -> bool:
     """Return whether the longer answer has the names, numbers and most words of the shorter one."""
     shorter, longer = sorted((_tokens(first), _tokens(second)), key=len)
     names = {token for token in shorter if not token.isalpha()}
-    return bool(shorter) and names <= longer and len(shorter & longer) >= SENTENCE_SHARE * len(shorter)
+    return bool(shorter) and names <= longer and len(shorter & longer) >= _SENTENCE_SHARE * len(shorter)
 
 
 def _tokens(text: str) -> set[str]:

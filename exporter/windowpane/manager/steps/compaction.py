@@ -159,7 +159,10 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: SummaryWriter, 
     source, draft = made.source, made.draft
     plan, handle, target = source.plan, source.handle, source.target_tokens
     tracker = engine.tracker
-    reason = rejection_reason(proposed_summary(engine, source, draft.text, judged=not writer.required))
+    proposed = proposed_summary(
+        engine, source, draft.text, judged=not writer.required, fidelity_floor=writer.fidelity_floor
+    )
+    reason = rejection_reason(proposed)
     results = () if reason else tuple(_results(engine, plan, draft.text, handle))
     by_component: dict[Component, int] = {}
     for block in plan.removed:
@@ -193,9 +196,7 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: SummaryWriter, 
     engine.forget(plan.removed)
     engine.reduction.breaker.succeeded(tracker.turn)
     engine.reduction.compacted_turn = tracker.turn
-    engine.record_fidelity(
-        plan.removed, list(tracker.window), recoverable=handle is not None, facts=source.facts, of=event.event_id
-    )
+    engine.record_fidelity(plan.removed, list(tracker.window), recoverable=handle is not None, of=event.event_id)
     freed = plan.removed_tokens - after
     done = f"compacted {len(plan.removed)} blocks into a summary ({draft.method}), {freed:,} tokens freed"
     return StepResult(done, freed, engine.raw(engine.used()) > target)

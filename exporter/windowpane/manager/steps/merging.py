@@ -133,7 +133,7 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     if reason:
         return 0
     engine.forget(cluster.blocks)
-    engine.record_fidelity(cluster.blocks, results, recoverable=handles, facts=None, of=event.event_id)
+    engine.record_fidelity(cluster.blocks, results, recoverable=handles, of=event.event_id)
     return cluster.tokens - after
 
 

@@ -12,6 +12,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
+from windowpane.manager.plans.acceptance import FIDELITY_FLOOR
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.step import StepResult
 from windowpane.manager.steps.summary import Draft, SummaryInput, SummaryWriter, complete_summary
@@ -43,4 +44,4 @@ def _draft(engine: Engine, source: SummaryInput) -> Effect[Draft]:
     return Draft(complete_summary(engine, engine.notes.text(), source.handle), METHOD)
 
 
-NOTES: Final = SummaryWriter("note_taking", _draft, required=False)
+NOTES: Final = SummaryWriter("note_taking", _draft, required=False, fidelity_floor=FIDELITY_FLOOR)

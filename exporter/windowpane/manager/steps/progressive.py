@@ -133,5 +133,5 @@ def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
         return 0
     engine.shortened.replaced(aged, replacement)
     engine.transfer(block, replacement)
-    engine.record_fidelity([block], [replacement], recoverable=names_handle, facts=None, of=event.event_id)
+    engine.record_fidelity([block], [replacement], recoverable=names_handle, of=event.event_id)
     return block.tokens - replacement.tokens

@@ -13,7 +13,7 @@ from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import Fact
 from windowpane.manager.engine import Engine
 from windowpane.manager.model_calls import NO_CALLS, ModelAnswer, ModelUse, call_model, may_call_model
-from windowpane.manager.plans.acceptance import TOO_LONG, ProposedSummary, rejection_reason
+from windowpane.manager.plans.acceptance import MODEL_FIDELITY_FLOOR, TOO_LONG, ProposedSummary, rejection_reason
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
@@ -59,6 +59,8 @@ class SummaryWriter:
     """A rejected summary counts against the circuit breaker; else the next step writes another."""
     by_model: bool = False
     """Written by a model or sub-agent alone: a rejected one is not requested again for the same content."""
+    fidelity_floor: float = MODEL_FIDELITY_FLOOR
+    """Minimum fidelity of a summary that the acceptance check judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +166,21 @@ def _lookup(handle: str | None) -> list[str]:
     return [f"the messages this replaces, whole: {handle}"] if handle else []
 
 
-def proposed_summary(engine: Engine, source: SummaryInput, text: str, *, judged: bool = False) -> ProposedSummary:
+def proposed_summary(
+    engine: Engine,
+    source: SummaryInput,
+    text: str,
+    *,
+    judged: bool = False,
+    fidelity_floor: float = MODEL_FIDELITY_FLOOR,
+) -> ProposedSummary:
     """Return the summary for the acceptance check, if *judged* with its fidelity."""
     plan, evaluate = source.plan, engine.settings.evaluate
     goal = stated_goal(engine)
     fidelity = None
     if judged and evaluate is not None:
         visible = [replace(plan.removed[0], content_type="summary", text=text)]
-        fidelity = evaluate(plan.removed, visible, digest=str, facts=source.facts).score
+        fidelity = evaluate(plan.removed, visible, digest=str, task=engine.task_text()).score
     static = engine.raw(engine.static_tokens())
     return ProposedSummary(
         text=text,
@@ -182,4 +191,5 @@ def proposed_summary(engine: Engine, source: SummaryInput, text: str, *, judged:
         required_sections=("goal",) if goal else (),
         pinned=(goal,) if goal else (),
         fidelity=fidelity,
+        fidelity_floor=fidelity_floor,
     )

@@ -12,7 +12,7 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import NO_CALLS, LabeledText, ModelAnswer, shorten_texts, texts_per_call
-from windowpane.manager.plans.acceptance import NOT_SMALLER
+from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
@@ -114,7 +114,7 @@ def _replace(engine: Engine, block: Block, summary: str, answer: ModelAnswer, se
     short = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
-    reason = answer.failure or _refusal(summary, smaller=short.tokens < block.tokens)
+    reason = answer.failure or rejection_reason(_proposed(engine, block, summary, short))
     event = tracker.compress(
         ContentCompressed(
             strategy=STRATEGY,
@@ -138,12 +138,13 @@ def _replace(engine: Engine, block: Block, summary: str, answer: ModelAnswer, se
             engine.reduction.refused.add(STRATEGY, [block])
         return 0
     engine.transfer(block, short)
-    engine.record_fidelity([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
+    engine.record_fidelity([block], [short], recoverable=handle is not None, of=event.event_id)
     return block.tokens - short.tokens
 
 
-def _refusal(summary: str, *, smaller: bool) -> str:
-    """Return why a summary is rejected; empty if it is not."""
-    if not summary:
-        return "empty"
-    return "" if smaller else NOT_SMALLER
+def _proposed(engine: Engine, block: Block, summary: str, short: Block) -> ProposedSummary:
+    """Return the summary for the acceptance check; its size is that with the note of the original."""
+    fidelity, evaluate = None, engine.settings.evaluate
+    if evaluate is not None:
+        fidelity = evaluate([block], [short], digest=str).score
+    return ProposedSummary(summary, block.tokens, short.tokens, block.tokens, short.tokens, fidelity=fidelity)

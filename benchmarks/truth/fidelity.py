@@ -1,0 +1,176 @@
+"""Probe fidelity against damaged copies of recorded texts, and against what agents used again afterwards."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from truth.damage import Kind, damaged, reworded, wrapped
+from truth.recordings import Session
+from truth.statistics import interval
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import BlockAdded, ContentCompressed, FidelityEvaluated
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Tokens, blocks_of
+from windowpane.fidelity.probe import evaluate
+from windowpane.ingest.pipeline import playback_settings
+from windowpane.sources.playback import session_events
+
+SHARES: Final = (0.10, 0.25, 0.50)
+KINDS: Final[tuple[Kind, ...]] = ("delete", "corrupt", "negate")
+COPIES: Final = 3
+"""Damaged copies of each text, by kind and share."""
+BLOCKS_A_TEXT: Final = 12
+MINIMUM_CHARACTERS: Final = 3_000
+TEXTS_A_SESSION: Final = 12
+USED_AGAIN_TURNS: Final = 20
+MINIMUM_USED: Final = 10
+"""Compactions after which the agent used fewer names again are not correlated."""
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """A recorded compaction with its summary, and what the agent wrote in the turns after it."""
+
+    removed: tuple[Block, ...]
+    visible: tuple[Block, ...]
+    score: float | None
+    later: tuple[Block, ...]
+
+
+def fidelity_section(sessions: Sequence[Session]) -> list[str]:
+    """Return the tables of fidelity over the reporting half."""
+    compactions = [list(compactions_of(session)) for session in sessions if session.half == "reporting"]
+    compactions = [own for own in compactions if own]
+    texts = [[pair for one in own for pair in texts_of(one)][:TEXTS_A_SESSION] for own in compactions]
+    texts = [own for own in texts if own]
+    return [*_damage_table(texts), "", *_real_table(compactions)]
+
+
+def compactions_of(session: Session) -> Iterator[Compaction]:
+    """Yield the compactions of a session whose removed text and summary were recorded."""
+    if not any(isinstance(event.data, ContentCompressed) for event in session.events):
+        return
+    evaluated: list[tuple[tuple[Block, ...], tuple[Block, ...], FidelityEvaluated]] = []
+    later: list[list[Block]] = []
+
+    def probe(removed: Sequence[Block], visible: Sequence[Block], **options: Any) -> FidelityEvaluated:
+        event = evaluate(removed, visible, **options)
+        evaluated.append((tuple(removed), tuple(visible), event))
+        later.append([])
+        return event
+
+    playback = replace(playback_settings(keyed_digester(b"truth")), evaluate=probe)
+    for event in session_events(session.records, key=session.key, source=session.format, playback=playback):
+        if isinstance(event.data, BlockAdded) and later:
+            block, after = event.data.block, later[-1]
+            if not after or block.turn - after[0].turn <= USED_AGAIN_TURNS:
+                after.append(block)
+    for (removed, visible, event), after in zip(evaluated, later, strict=True):
+        yield Compaction(removed, visible, event.score, tuple(after))
+
+
+def texts_of(compaction: Compaction) -> Iterator[tuple[list[Block], Block]]:
+    """Yield spans of the removed prose and the summary itself, each with a copy to damage."""
+    summary = next((block for block in compaction.visible if block.content_type == "summary"), None)
+    if summary is not None and summary.text:
+        yield list(blocks_of(summary.text)), summary
+    removed = compaction.removed
+    prose = [block for block in removed if block.content_type in PROSE_TYPES and len(block.text or "") > 120]
+    for start in range(0, len(prose) - BLOCKS_A_TEXT, BLOCKS_A_TEXT):
+        own = prose[start : start + BLOCKS_A_TEXT]
+        text = "\n\n".join(block.text or "" for block in own)
+        if len(text) >= MINIMUM_CHARACTERS:
+            yield own, replace(own[-1], content_type="summary", text=text)
+
+
+def used_again(compaction: Compaction) -> float | None:
+    """Return the share of the removed names used again within 20 turns that the summary has; None below 10."""
+    tokens = Tokens()
+    removed = _names(compaction.removed, tokens)
+    wrote = [block for block in compaction.later if block.content_type in ("tool_call", "assistant_response")]
+    used = removed & _names(wrote, tokens)
+    summary = _names([block for block in compaction.visible if block.content_type == "summary"], tokens)
+    return len(used & summary) / len(used) if len(used) >= MINIMUM_USED else None
+
+
+def _names(blocks: Sequence[Block], tokens: Tokens) -> set[str]:
+    texts = ((block.text or "").replace("\\n", "\n") for block in blocks)
+    words = {token for text in texts for token in TOKEN.findall(text)}
+    return {word for word in words if tokens.kind(word) in ("path", "identifier")}
+
+
+def _score(removed: Sequence[Block], copy: Block, text: str) -> float:
+    score = evaluate(removed, [replace(copy, text=text)], digest=str).score
+    assert score is not None
+    return score
+
+
+def _damage_table(texts: Sequence[Sequence[tuple[list[Block], Block]]]) -> list[str]:
+    chance = random.Random(11)
+    undamaged: list[list[float]] = []
+    changes: dict[str, list[float]] = {"wrapped at 60": [], "reworded": []}
+    scores: dict[tuple[Kind, float], list[list[tuple[float, float]]]] = {}
+    for own in texts:
+        undamaged.append([])
+        row: dict[tuple[Kind, float], list[tuple[float, float]]] = {}
+        for removed, copy in own:
+            text = copy.text or ""
+            whole = _score(removed, copy, text)
+            undamaged[-1].append(whole)
+            changes["wrapped at 60"].append(abs(whole - _score(removed, copy, wrapped(text))))
+            changes["reworded"].append(abs(whole - _score(removed, copy, reworded(text, chance))))
+            for kind in KINDS:
+                for share in SHARES:
+                    for _ in range(COPIES):
+                        changed = damaged(text, kind, share, chance)
+                        if changed is not None:
+                            row.setdefault((kind, share), []).append((whole, _score(removed, copy, changed)))
+        for key, pairs in row.items():
+            scores.setdefault(key, []).append(pairs)
+    count = sum(map(len, undamaged))
+    lines = [
+        f"{count} texts of {len(texts)} sessions, each against copies of itself. AUC: the probability that an",
+        "undamaged copy scores higher than a damaged one, ties counting half.",
+        "",
+        "| damage | sentences | AUC within a text | AUC pooled | mean loss of score |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for (kind, share), pairs in scores.items():
+        within = interval(pairs, lambda own: float(np.mean([(a > b) + 0.5 * (a == b) for a, b in own])))
+        pooled = interval(pairs, _auc)
+        lost = interval(pairs, lambda own: float(np.mean([a - b for a, b in own])))
+        lines.append(f"| {kind} | {share:.0%} | {within.text()} | {pooled.text()} | {lost.text()} |")
+    lines += ["", "| harmless change | mean change of score | 95% of texts | largest |", "|---|--:|--:|--:|"]
+    for name, values in changes.items():
+        lines.append(f"| {name} | {np.mean(values):.3f} | {np.quantile(values, 0.95):.3f} | {max(values):.3f} |")
+    return lines
+
+
+def _auc(pairs: Sequence[tuple[float, float]]) -> float:
+    whole, changed = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
+    return float(((whole[:, None] > changed) + 0.5 * (whole[:, None] == changed)).mean())
+
+
+def _real_table(compactions: Sequence[Sequence[Compaction]]) -> list[str]:
+    scores = [one.score for own in compactions for one in own if one.score is not None]
+    pairs = [
+        (one.score, again)
+        for own in compactions
+        for one in own
+        if one.score is not None and (again := used_again(one)) is not None
+    ]
+    low, middle, high = np.quantile(scores, [0.1, 0.5, 0.9])
+    spread = f"{low:.2f} to {high:.2f} (10 to 90%), median {middle:.2f}"
+    lines = [f"Recorded summaries score {spread}, in {len(scores)} compactions."]
+    if len(pairs) > 2:
+        ranks = np.array([np.argsort(np.argsort(values)) for values in zip(*pairs, strict=True)])
+        lines.append(
+            f"Rank correlation of the score with the share of names used again within {USED_AGAIN_TURNS} turns "
+            f"that the summary has: {np.corrcoef(ranks)[0, 1]:.2f} ({len(pairs)} compactions)."
+        )
+    return lines

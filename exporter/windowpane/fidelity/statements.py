@@ -1,0 +1,139 @@
+"""Statements: the sentences and lines of a text, with what decides whether two of them agree.
+
+A statement is compared by its significant words, reduced to their stems, so that light rewording changes little;
+by its names and numbers, letter by letter; and by the words that it negates. Lines that a formatter has wrapped
+are joined first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from windowpane.fidelity.facts import STOPWORDS, TOKEN, Tokens
+
+MINIMUM_TERMS: Final = 3
+"""Shorter statements, such as headings and list labels, state nothing that could be compared."""
+MAXIMUM_CHARACTERS: Final = 400
+"""A longer statement is cut here: minified code and pasted data are not sentences."""
+NEGATION_REACH: Final = 4
+"""A negation applies to the first significant word among so many that follow it."""
+MATCH: Final = 0.55
+"""Share of a statement's words, names counted double, from which another text is about the same."""
+EXACT_WEIGHT: Final = 2
+
+_ITEM: Final = re.compile(r"\s*(?:[-*+>#|•]|\d{1,3}[.)]\s|```|$)")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])[\"')\]*]*\s+(?=[\"'(\[*`]*[A-Z0-9`])")
+_OPEN_ENDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be because but by for from has have if in into is it its not of on or our so than"
+        " that the their then this to was we were when which while who will with would you your",
+    )
+)
+"""Words that end no sentence: the line after them continues it."""
+_WRAPPED_CHARACTERS: Final = 30
+"""A shorter line was not wrapped."""
+_NEGATIONS: Final = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor", "none", "unable"})
+_SHORT_NOT: Final = re.compile(r"n['’]t\b")
+_SUFFIXES: Final = (
+    "ations", "ation", "ments", "ment", "ings", "ing", "ers", "ied", "ies", "ed", "es", "er", "s", "e",
+)  # fmt: skip
+
+
+class Statement(NamedTuple):
+    """The terms of a sentence or line that it is compared by."""
+
+    text: str
+    words: frozenset[str]
+    """Stems of its significant words."""
+    exact: frozenset[str]
+    """Its names and numbers."""
+    negated: frozenset[str]
+    """Stems of the words that it negates."""
+
+    @property
+    def weight(self) -> int:
+        """The sum of its words, names and numbers counted double."""
+        return len(self.words) + EXACT_WEIGHT * len(self.exact)
+
+
+def units(text: str) -> Iterator[str]:
+    """Yield the sentences of *text*, and its lines where they are not sentences; wrapped lines are joined."""
+    for line in unwrapped(text):
+        if line and not line.isspace():
+            yield from (part for part in _SENTENCE_END.split(line) if part)
+
+
+def unwrapped(text: str) -> Iterator[str]:
+    """Yield the lines of *text* with those joined that a formatter has wrapped."""
+    current = ""
+    for line in text.split("\n"):
+        if current and _continues(current, line):
+            current = f"{current.rstrip()} {line.strip()}"
+            continue
+        if current:
+            yield current
+        current = line
+    if current:
+        yield current
+
+
+def _continues(line: str, following: str) -> bool:
+    """Return whether *following* continues *line*: it starts no item, and the line before it did not end."""
+    if len(line) < _WRAPPED_CHARACTERS or _ITEM.match(following) or line.lstrip().startswith(("#", "|")):
+        return False
+    end = line.rstrip()
+    if end[-1:] in ".!?:;{}":
+        return False
+    first = following.lstrip()[:1]
+    return not first.isupper() or end[-1:] == "," or end.rsplit(" ", 1)[-1].lower() in _OPEN_ENDS
+
+
+def read_statement(text: str, tokens: Tokens) -> Statement | None:
+    """Return what *text* is compared by; None if it has too few significant words."""
+    text = text[:MAXIMUM_CHARACTERS]
+    words: set[str] = set()
+    exact: set[str] = set()
+    negated: set[str] = set()
+    reach = 0
+    for token in TOKEN.findall(_SHORT_NOT.sub(" not", text)):
+        kind = tokens.kind(token)
+        if kind in ("path", "identifier", "number"):
+            exact.add(token)
+            word = token
+        else:
+            word = token.lower()
+            if word in _NEGATIONS:
+                reach = 0 if reach else NEGATION_REACH
+                continue
+            if len(word) < 3 or word in STOPWORDS or not word[0].isalnum():
+                reach = max(0, reach - 1)
+                continue
+            word = stem(word)
+            words.add(word)
+        if reach:
+            negated.add(word)
+            reach = 0
+    if len(words) + len(exact) < MINIMUM_TERMS:
+        return None
+    return Statement(text, frozenset(words), frozenset(exact), frozenset(negated))
+
+
+@lru_cache(maxsize=20_000)
+def stem(word: str) -> str:
+    """Return *word* without the ending that inflection changes; never shorter than four letters."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
+            return word[: -len(suffix)]
+    return word
+
+
+def contradicts(one: Statement, other: Statement) -> bool:
+    """Return whether one of two statements about the same negates a word that the other states."""
+    return bool(
+        one.negated & ((other.words | other.exact) - other.negated)
+        or other.negated & ((one.words | one.exact) - one.negated)
+    )
