@@ -15,7 +15,7 @@ from windowpane.core.zones import (
 )
 
 MAXIMUM_TOKENS: Final = 2**40
-"""A larger window or count is a mistake of a recording, a reply or a setting."""
+"""A larger window or count is a mistake of a recording, reply or setting; a replay without a limit uses one."""
 
 DEFAULT_LIFETIMES: Final[dict[ContentType, int]] = {
     "tool_result": 8,
@@ -88,8 +88,8 @@ class WindowLimits:
         object.__setattr__(self, "overflow_tokens", usable + self.margin_tokens)
         for zone in ("yellow", "orange", "red"):
             object.__setattr__(self, f"{zone}_tokens", self.at(getattr(self.thresholds, zone)))
-        if not 1 <= self.limit_tokens <= MAXIMUM_TOKENS:
-            raise ValueError(f"limit_tokens must be from 1 to {MAXIMUM_TOKENS}, got {self.limit_tokens}")
+        if self.limit_tokens < 1:
+            raise ValueError(f"limit_tokens must be at least 1, got {self.limit_tokens}")
         if self.reserved_tokens < 0 or self.margin_tokens < 0 or self.usable_tokens < 1:
             raise ValueError(
                 f"reserve {self.reserved_tokens} and margin {self.margin_tokens} leave no usable tokens "
