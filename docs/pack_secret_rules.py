@@ -127,7 +127,7 @@ def converted(rule: dict[str, Any]) -> str | None:
         return None
     pattern = END.sub("", pattern).replace("[[:alnum:]]", "[A-Za-z0-9]")
     at_edge = START.match(pattern) is not None
-    pattern = re.sub(r"\((?!\?)", "(?:", scoped(START.sub(r"\1", pattern))) + "[A-Za-z0-9_-]*+"
+    pattern = re.sub(r"\((?!\?)", "(?:", scoped(START.sub(r"\1", pattern))) + "[A-Za-z0-9_-]{0,256}+"
     re.compile(pattern)
     literals = tuple(cased(literal, pattern) for literal in literals if literal not in ("cloudflare", "intra"))
     row = [repr(name.replace("-", "_")), repr(literals), repr(pattern)]

@@ -11,7 +11,7 @@ PREFIX: Final = "sqlite:///"
 """Start of a URL; as in SQLAlchemy a relative path follows, or an absolute one with its own slash."""
 EXPECTED: Final = "a path, or sqlite:///path as text (sqlite:////path if it is absolute)"
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_SCHEME: Final = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]+):/")
 """Of two characters or more: one is a drive of Windows."""
 
 

@@ -26,7 +26,7 @@ _TRANSIENT: Final = re.compile(
     re.IGNORECASE,
 )
 MAXIMUM_DIGITS: Final = 20
-_NUMBER: Final = r"(\d[\d,_]*)"
+_NUMBER: Final = r"(?<![\d,_])(\d[\d,_]*+)"
 _PAIRS: Final = (
     re.compile(rf"{_NUMBER} tokens? > {_NUMBER} maximum"),
     re.compile(rf"{_NUMBER}\D{{1,40}}exceeds\D{{1,80}}{_NUMBER}", re.IGNORECASE),

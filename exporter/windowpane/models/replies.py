@@ -125,6 +125,12 @@ def _get(value: object, name: str) -> Any:
     return getattr(value, name, None)
 
 
+def _items(value: object, name: str) -> Iterable[Any]:
+    """Return the items of a field; none where text or an object is in the place of a list."""
+    items = _get(value, name)
+    return () if items is None or isinstance(items, str | bytes | Mapping) else items
+
+
 def _count(value: object, name: str) -> int:
     count = _get(value, name)
     return count if isinstance(count, int) and 0 < count <= MAXIMUM_TOKENS else 0
@@ -156,7 +162,7 @@ def _chat_message(message: object) -> tuple[tuple[ReplyPart, ...], tuple[str, ..
         for text in (_text(_get(message, "content")), _get(message, "refusal"))
         if text
     ]
-    for call in _get(message, "tool_calls") or ():
+    for call in _items(message, "tool_calls"):
         function = _get(call, "function") or _get(call, "custom")
         arguments = _get(function, "arguments")
         parts.append(
@@ -173,7 +179,7 @@ def _chat_message(message: object) -> tuple[tuple[ReplyPart, ...], tuple[str, ..
 def _responses(reply: object) -> Reply:
     parts: list[ReplyPart] = []
     unread: list[str] = []
-    for item in _get(reply, "output"):
+    for item in _items(reply, "output"):
         kind = _get(item, "type")
         if kind == "message":
             text = _text(_get(item, "content"))

@@ -145,7 +145,7 @@ def message_blocks(shape: Shape, message: object) -> list[BlockSpec]:
         specs += [
             spec for part in _parts(content) for spec in _part(_TYPE_OF_ROLE.get(role, "user_message"), part)
         ]
-    for call in field_of(message, "tool_calls") or ():
+    for call in items_of(message, "tool_calls"):
         function = field_of(call, "function") or field_of(call, "custom")
         arguments = field_of(function, "arguments")
         if arguments is None:
@@ -222,6 +222,12 @@ _TYPE_OF_ROLE: Final[dict[str, ContentType]] = {
     "developer": "system_prompt",
     "assistant": "assistant_response",
 }
+
+
+def items_of(value: object, name: str) -> Sequence[Any]:
+    """Return the items of a field that holds a list; none where it holds anything else, such as a text."""
+    items = field_of(value, name)
+    return items if isinstance(items, list | tuple) else ()
 
 
 def _text_or_list(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Protocol
 
 from windowpane.core.events import Usage
 from windowpane.models.replies import ContextEdit, Reply, ReplyPart, read_edits, read_reply, read_usage
-from windowpane.observer.messages import Shape, field_of
+from windowpane.observer.messages import Shape, field_of, items_of
 
 
 class ReplyAssembler(Protocol):
@@ -87,7 +87,7 @@ class ChatAssembler:
         text = field_of(delta, "content") or field_of(delta, "refusal")
         if text:
             self._text.append(text)
-        for part in field_of(delta, "tool_calls") or ():
+        for part in items_of(delta, "tool_calls"):
             function = field_of(part, "function")
             call = self._calls.setdefault(field_of(part, "index") or 0, _ToolCall())
             call.id = field_of(part, "id") or call.id

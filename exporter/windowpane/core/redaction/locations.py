@@ -60,7 +60,7 @@ def _is_credential(value: str) -> bool:
 
 
 _QUOTE: Final = r"\\{0,3}[\"'`]?"
-_LOGIN: Final = r"(?i:\w{0,8}(?: login)?)\s[^\n|;]{0,160}?(?<=\s)"
+_LOGIN: Final = r"(?:(?i: login))?\s[^\n|;]{0,160}?(?<=\s)"
 """A command that takes a password, up to its option."""
 _FLAG_VALUE: Final = rf"[ =]?{_QUOTE}(?P<secret>(?![$<{{(-])[^\s\"'`<>\\,;|]{{5,128}}+)"
 
@@ -184,10 +184,12 @@ _LOCATIONS: Final = (
             "unzip",
             "zip ",
         ),
-        re.compile(rf"(?i:\w{{1,10}}){_LOGIN}-[pP]{_FLAG_VALUE}"),
+        re.compile(rf"\w{{1,18}}+{_LOGIN}-[pP]{_FLAG_VALUE}"),
         is_password,
     ),
-    _Location("password", "@option", ("ldap",), re.compile(rf"(?i:ldap){_LOGIN}-w{_FLAG_VALUE}"), is_password),
+    _Location(
+        "password", "@option", ("ldap",), re.compile(rf"(?i:ldap)\w{{0,8}}+{_LOGIN}-w{_FLAG_VALUE}"), is_password
+    ),
     _Location(
         "password", "@option", ("redis-cli",), re.compile(rf"(?i:redis-cli){_LOGIN}-a{_FLAG_VALUE}"), is_password
     ),
@@ -195,7 +197,7 @@ _LOCATIONS: Final = (
         "password",
         "/p:",
         ("xfreerdp", "rdesktop", "mstsc"),
-        re.compile(rf"\w{{5,8}}{_LOGIN}/p:{_FLAG_VALUE}"),
+        re.compile(rf"\w{{5,12}}+{_LOGIN}/p:{_FLAG_VALUE}"),
         is_password,
     ),
     _Location(

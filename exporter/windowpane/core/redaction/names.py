@@ -66,7 +66,7 @@ _OPERATOR: Final = re.compile(
 )
 """Operator between a name and its value: `=`, `":`, `=>`, `: str =`, `",` in a call, the `|` of a YAML block."""
 _PAIR: Final = re.compile(
-    r"\\{0,3}[\"'`]?\s{0,4},?\s{0,40}[\[{-]{0,2}\s{0,8}\\{0,3}[\"'`]?(?:[A-Za-z]{0,12}value|val|default|content|plain)\\{0,3}[\"'`]?"
+    r"\\{0,3}[\"'`]?\s{0,4}+,?\s{0,40}+[\[{-]{0,2}+\s{0,8}+\\{0,3}[\"'`]?(?:[A-Za-z]{0,12}value|val|default|content|plain)\\{0,3}[\"'`]?"
     r"\s{0,4}[:=]\s{0,4}",
     re.IGNORECASE,
 )

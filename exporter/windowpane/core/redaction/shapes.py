@@ -192,11 +192,11 @@ OWN_SHAPES: Final = (
 SHAPES: Final = (*OWN_SHAPES, *PUBLISHED_SHAPES)
 
 _RUN: Final = re.compile(r"[A-Za-z0-9_.~+$=:!%-]{15}")
-_LETTERS: Final = re.compile(r"[A-Za-z0-9_-]{30}")
+_LETTERS: Final = re.compile(r"[A-Z]{16}|[A-Za-z0-9_-]{30}")
 """A run without a digit is a token only from this length."""
 _DIGIT: Final = re.compile(r"[0-9]")
 _IDENTIFIER: Final = re.compile(
-    r"(?=[0-9-]*[a-fA-FTZ:.+])[0-9a-fA-FTZ:.+-]*\Z|(?:toolu|call|msg|req|resp|chatcmpl)[_-][A-Za-z0-9-]*\Z"
+    r"\A(?=[0-9-]*[a-fA-FTZ:.+])[0-9a-fA-FTZ:.+-]*\Z|\A(?:toolu|call|msg|req|resp|chatcmpl)[_-][A-Za-z0-9-]*\Z"
 )
 """A date, a digest, a UUID or an id of a provider: the most frequent long parts of texts, and not tokens."""
 _MIN_WORD_CHARACTERS: Final = 15

@@ -83,7 +83,8 @@ def chunks(text: str, size: int = CHUNK_CHARS) -> Iterator[str]:
 
 Verdict = Literal["yes", "no"]
 
-_FRAME: Final = re.compile(r"^[\s\"'`*_#>(\[]+|[\s\"'`*_)\]]+$")
+_BEFORE_ANSWER: Final = " \t\r\n\"'`*_#>(["
+_AFTER_ANSWER: Final = " \t\r\n\"'`*_)]"
 _VERDICT: Final = re.compile(r"(yes|no)(?![\w'’/-])", re.IGNORECASE)
 _OTHER: Final[dict[str, re.Pattern[str]]] = {
     "yes": re.compile(r"\bno\b", re.IGNORECASE),
@@ -107,7 +108,7 @@ def read_verdict(reply: str) -> Verdict | None:
 
     "No, yesterday" is read as no; "yesterday", "yes and no" and "the answer might be yes" give None.
     """
-    text = _FRAME.sub("", reply)
+    text = _unframed(reply)
     opening = _VERDICT.match(text)
     if opening is None:
         return None
@@ -116,7 +117,12 @@ def read_verdict(reply: str) -> Verdict | None:
     return None if _OTHER[verdict].search(sentence) else verdict
 
 
+def _unframed(reply: str) -> str:
+    """Return *reply* without the quotes, brackets and Markdown around it."""
+    return reply.strip().lstrip(_BEFORE_ANSWER).rstrip(_AFTER_ANSWER).strip()
+
+
 def read_answer(reply: str) -> str | None:
     """Return the answer, or None if it states not to know; an error called `unknown host` is an answer."""
-    text = _FRAME.sub("", reply).strip()
+    text = _unframed(reply)
     return None if not text or _UNKNOWN.match(text) else text

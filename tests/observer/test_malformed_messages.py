@@ -1,0 +1,20 @@
+"""A text instead of a list of tool calls is not read character by character."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.models.replies import read_reply
+from windowpane.observer.messages import message_blocks
+
+LONG = "x" * 1_000_000
+
+
+@pytest.mark.timeout(30)
+def test_a_text_of_tool_calls_is_not_a_list_of_them() -> None:
+    """A string as `tool_calls` gives no block and no part for each of its characters."""
+    message = {"role": "assistant", "content": "done", "tool_calls": LONG}
+    reply = {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+    assert [spec.content_type for spec in message_blocks("chat", message)] == ["assistant_response"]
+    assert [part.kind for part in read_reply(reply).parts] == ["assistant_response"]
