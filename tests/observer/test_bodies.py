@@ -403,12 +403,12 @@ def test_a_reply_that_cannot_be_read_is_logged_once_with_a_way_out(
         provider.document = {"outcome": "fine"}
         for _ in range(3):
             client.chat.completions.with_raw_response.create(**CHAT)
+        assert observed.usages() == [None] * 6
 
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 2, messages
     assert "iter_lines()" in messages[0]
     assert all("docs/observing.md" in message for message in messages)
-    assert observed.usages() == [None] * 6
 
 
 def test_a_compressed_body_is_read(observed: Observed, provider: LoopbackProvider) -> None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +20,11 @@ import windowpane
 from windowpane.core.events import Event, TurnEnded
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients import calls
+from windowpane.observer.observer import WindowObserver
 from windowpane.runtime.start import Runtime
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
+from windowpane.store.sqlite import SqliteStore
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
@@ -316,6 +323,89 @@ def test_a_fault_of_ours_never_reaches_the_agent(
         assert client.chat.completions.create(**chat_body()).choices[0].message.content == "On it."
         running.flush()
     assert "observing a call failed" in caplog.text
+
+
+def test_calls_are_read_on_another_thread(
+    running: Runtime, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the call nothing is parsed, compared or counted; the call counts as made when the agent made it."""
+    threads: set[str] = set()
+    record = WindowObserver.record_call
+
+    def recorded(*args: Any, **kwargs: Any) -> None:
+        threads.add(threading.current_thread().name)
+        record(*args, **kwargs)
+
+    monkeypatch.setattr(WindowObserver, "record_call", recorded)
+    client = windowpane.observe(openai_client(provider))
+    client.chat.completions.create(**chat_body())
+    assert not threads
+
+    returned = time.time()
+    assert [
+        event.at for event in events(running) if event.type == "turn.ended" and (event.at or 0) > returned
+    ] == []
+    assert threads == {"windowpane-observer"}
+
+
+@pytest.mark.parametrize("make", [openai_client, anthropic_client])
+def test_messages_edited_in_place_after_the_call_are_seen_as_they_were(
+    running: Runtime, provider: Provider, make: Callable[[Provider], Any]
+) -> None:
+    """An agent may clear old content in its own list as soon as a call has returned: that is an eviction."""
+    client = windowpane.observe(make(provider))
+    provider.answer = CHAT if make is openai_client else MESSAGE
+    text = "The log of the build, line by line. " * 20
+    messages: list[Any] = [{"role": "user", "content": SENT}, {"role": "user", "content": [
+        {"type": "text", "text": text}
+    ]}]  # fmt: skip
+    with windowpane.session():
+        for _ in range(2):
+            if make is openai_client:
+                client.chat.completions.create(model="gpt-4o", messages=messages)
+            else:
+                client.messages.create(**claude_body(messages=messages))
+            messages[1]["content"][0]["text"] = "[cleared]"
+            messages += [{"role": "assistant", "content": "On it."}, {"role": "user", "content": "Go on"}]
+
+    [row] = sessions(running)
+    assert (row.turns, row.evicted_blocks) == (2, 1)
+
+
+def test_calls_beyond_the_queue_are_dropped_and_counted(running: Runtime, provider: Provider) -> None:
+    """While the worker hangs the agent goes on; what does not fit is counted, and the next call is observed."""
+    client = windowpane.observe(openai_client(provider))
+    proceed = threading.Event()
+    running.observations.put("hanging", lambda: proceed.wait(30), weight=50_000)
+    for _ in range(3):
+        assert client.chat.completions.create(**chat_body()).id == "chatcmpl-1"
+    proceed.set()
+    assert running.flush(20)
+    client.chat.completions.create(**chat_body())
+
+    assert len(turns(running)) == 1
+    assert running.url is not None
+    with urllib.request.urlopen(running.url) as page:
+        assert 'windowpane_dropped_events_total{reason="full",sink="observer"} 3.0' in page.read().decode()
+
+
+def test_a_process_that_ends_at_once_stores_its_last_call(tmp_path: Path) -> None:
+    """At the end of the process the queued calls are read before the outputs close."""
+    script = tmp_path / "agent.py"
+    script.write_text(
+        "from pathlib import Path\nimport sys\nimport windowpane\n"
+        "from tests.observer.test_clients import Provider, chat_body, openai_client\n"
+        "windowpane.start(port=0, store=Path(sys.argv[1]), notify=[])\n"
+        "windowpane.observe(openai_client(Provider())).chat.completions.create(**chat_body())\n"
+    )
+    root = Path(__file__).parents[2]
+    store = tmp_path / "windowpane.db"
+    subprocess.run([sys.executable, script, store], cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
+                   timeout=60, check=True)  # fmt: skip
+
+    reader = SqliteStore(store)
+    assert [row.turns for row in reader.sessions(SessionFilter())] == [1]
+    reader.close()
 
 
 def test_a_named_session_ends_with_its_block(running: Runtime, provider: Provider) -> None:

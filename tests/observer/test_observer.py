@@ -272,6 +272,28 @@ def test_a_stored_response_is_continued(agent_of: Callable[..., Any]) -> None:
     assert [kind for kind, _ in agent.window()] == ["system_prompt", "user_message", "tool_result"]
 
 
+def test_content_that_the_provider_cleared_is_evicted_once(agent_of: Callable[..., Any]) -> None:
+    """Anthropic reports with every reply what it cleared; a result is evicted once, though it is sent again."""
+    agent = agent_of(shape="anthropic")
+    messages: list[dict[str, Any]] = [TASK]
+    for number, cleared in enumerate((0, 0, 2, 2, 3)):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"path": f"{number}"}}
+        edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": cleared, "cleared_input_tokens": 99}
+        message = {"type": "message", "role": "assistant", "content": [use]}
+        agent.send(messages, message | {"context_management": {"applied_edits": [edit] if cleared else []}})
+        answered = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number} " + "x" * 400}
+        messages = [*messages, {"role": "assistant", "content": [use]}, {"role": "user", "content": [answered]}]
+    agent.send(messages)
+    agent.send([TASK, *messages[3:]])
+    window = agent.window()
+    evicted = agent.sink.of(BlocksEvicted)
+
+    assert [(event.policy, len(event.blocks)) for event in evicted][:2] == [("provider", 2), ("provider", 1)]
+    assert evicted[0].blocks[0].reason == "cleared by the provider (clear_tool_uses_20250919)"
+    assert [block.content_type for event in evicted[2:] for block in event.blocks] == ["tool_call"]
+    assert [kind for kind, _ in window].count("tool_result") == 2
+
+
 def test_images_are_counted_flat(agent: Any) -> None:
     """An image costs what an image costs, never its base64 as text."""
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBlock, Usage
@@ -20,6 +21,7 @@ from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.fidelity.probe import evaluate
+from windowpane.models.replies import ContextEdit
 from windowpane.observer.messages import BlockSpec, Key, same_rendering
 
 SUMMARY_TYPES: Final = frozenset({"user_message", "assistant_response", "system_prompt", "memory_injection"})
@@ -31,6 +33,8 @@ MERGED_CHARACTERS: Final = 20
 MAXIMUM_COMPARISONS: Final = 40_000
 POLICY: Final = "agent"
 """The policy of every reduction that the agent did itself."""
+PROVIDER_POLICY: Final = "provider"
+"""The policy of content that the provider cleared before the model saw it."""
 
 
 class TrackedBlock(NamedTuple):
@@ -280,6 +284,8 @@ class ChangeRecorder:
         self.profile = profile
         self._digest = digest
         self._references = ReferenceIndex()
+        self._cleared_by_provider: dict[str, int] = {}
+        """Tool results, or turns of thinking, that the provider clears from each call, by kind of edit."""
 
     def apply(
         self, old: Sequence[TrackedBlock], new: Sequence[BlockSpec], at: float | None
@@ -295,6 +301,34 @@ class ChangeRecorder:
             self._compress(summary, new, blocks, at)
         self._add_new(changes, new, blocks, at)
         return [blocks[index] for index in range(len(new))]
+
+    def apply_provider_edits(self, edits: Iterable[ContextEdit], at: float | None) -> None:
+        """Record the content that the provider cleared from the call: its oldest tool results, or thinking.
+
+        The agent sends it again with every call and the provider reports every time how much it cleared, so only
+        what exceeds the report before is new.
+        """
+        for edit in edits:
+            cleared = self._cleared_by_provider.get(edit.kind, 0)
+            if edit.cleared_count <= cleared:
+                continue
+            self._cleared_by_provider[edit.kind] = edit.cleared_count
+            content_type = "thinking" if "thinking" in edit.kind else "tool_result"
+            candidates = (block for block in self.tracker.window if block.content_type == content_type)
+            blocks = list(islice(candidates, edit.cleared_count - cleared))
+            if not blocks:
+                continue
+            evicted = tuple(
+                EvictedBlock(
+                    block.id, block.content_type, block.tokens, "drop", f"cleared by the provider ({edit.kind})",
+                    turn_added=block.turn, tool_name=block.tool_name,
+                )
+                for block in blocks
+            )  # fmt: skip
+            tokens = sum(block.tokens for block in blocks)
+            self.tracker.evict(BlocksEvicted(PROVIDER_POLICY, evicted, tokens, tokens), at=at)
+            for block in blocks:
+                self._references.discard(block.id)
 
     def add(self, spec: BlockSpec, at: float | None, *, replied: bool = False) -> TrackedBlock:
         """Record a block that entered the window."""

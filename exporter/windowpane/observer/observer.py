@@ -125,6 +125,7 @@ class WindowObserver:
         if not self.in_call:
             return
         self.in_call, self.answered = False, True
+        self._changes.apply_provider_edits(reply.edits, at)
         self._reply_blocks += [self._changes.add(spec, at, replied=True) for spec in reply_blocks(reply)]
         cost = reply.cost_dollars
         cost_of = self._changes.profile.cost_of

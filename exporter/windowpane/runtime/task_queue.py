@@ -19,8 +19,8 @@ from windowpane.effects.error_boundary import ErrorBoundary
 
 CAPACITY: Final = 50_000
 """Weight of the tasks that may wait; an observed call weighs as much as it has messages."""
-LINGER_SECONDS: Final = 0.05
-"""Time the worker waits for more tasks, so that it seldom competes with the agent."""
+LINGER_SECONDS: Final = 1.0
+"""Time the worker waits for more tasks: it runs many at once, and seldom beside the agent's own code."""
 FORK_SECONDS: Final = 2.0
 """Longest wait of a fork for the task that is running."""
 
@@ -64,7 +64,7 @@ class TaskQueue:
         self._running = threading.RLock()
         """Held by the worker during a task, and by a thread that forks."""
         self._requested = threading.Event()
-        """Set while a caller waits for the tasks: the worker does not linger."""
+        """Set while a caller waits for the tasks or many are queued: the worker does not linger."""
         self._accepted = 0
         self._done = 0
 
@@ -85,6 +85,8 @@ class TaskQueue:
                 return False
             self._accepted += weight
             self._tasks.put(_Task(what, run, weight))
+            if self._accepted - self._done > self._capacity // 2:
+                self._requested.set()
             if self._worker is None or not self._worker.is_alive():
                 self._start()
         except Exception as error:  # noqa: BLE001  # no exception may reach the agent

@@ -117,16 +117,19 @@ class Vocabulary:
         return self._encoding is not None
 
     def start(self) -> None:
-        """Load on a daemon thread unless it is loaded, loading or has failed."""
+        """Load on a daemon thread unless it is loaded, loading or has failed, or the interpreter shuts down."""
         with self._starting:
             if self.loaded or self._error or (self._thread and self._thread.is_alive()):
                 return
-            # tiktoken imports this module, which registers fork hooks: not while a fork waits for the loading.
-            import concurrent.futures.thread  # noqa: F401
-
             thread = threading.Thread(target=self._load_quietly, name="windowpane-vocabulary", daemon=True)
-            _started.add(self)
-            thread.start()
+            try:
+                # tiktoken imports this module, which registers fork hooks: not while a fork waits for the loading.
+                import concurrent.futures.thread  # noqa: F401
+
+                _started.add(self)
+                thread.start()
+            except RuntimeError:  # no thread can be started any more: counts stay estimates
+                return
             self._thread = thread
 
     def wait(self, timeout_seconds: float | None = None) -> bool:

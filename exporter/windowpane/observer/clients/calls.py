@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -46,7 +46,7 @@ class WatchedClient:
         started = time.perf_counter()
         watched = None
         try:
-            call = capture_call(shape, body) if isinstance(body, Mapping) else None
+            call = capture_call(shape, body) if isinstance(body, dict) else None
             if call is not None:
                 record = CallRecord(call, current_scope.get() or self._scope, outputs)
                 task = partial(record.start, time.time())
@@ -61,13 +61,14 @@ class WatchedClient:
 class WatchedCall:
     """One call under way. Its methods take references on the agent's thread and never raise."""
 
+    __slots__ = ("_call", "_ended", "_outputs", "_record", "sent_at")
+
     def __init__(self, call: CapturedCall, record: CallRecord, outputs: RunningOutputs) -> None:
         self._call = call
         self._record = record
         self._outputs = outputs
         self._ended = False
         self.sent_at = time.perf_counter()
-        """Reading of the performance counter at which the agent's call was sent."""
 
     def record_reply(self, reply: R, read: Callable[[R, Shape], Reply] = read_whole) -> None:
         """Record a reply that came back; the worker converts it by *read*."""

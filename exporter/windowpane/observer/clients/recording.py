@@ -38,6 +38,8 @@ _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 class CallRecord:
     """One captured call. Each method is one task of the queue; one that follows a failed `start` does nothing."""
 
+    __slots__ = ("_call", "_conversation", "_outputs", "_scope", "call_seconds", "reply_seconds")
+
     def __init__(self, call: CapturedCall, scope: Scope, outputs: RunningOutputs) -> None:
         self._call = call
         self._scope = scope

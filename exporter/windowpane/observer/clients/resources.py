@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -69,8 +69,7 @@ def _watch(post: Callable[..., Any], start: StartCall) -> Callable[..., Any]:
         except BaseException as error:
             call.record_failure(error)
             raise
-        with _boundary.contain("observing a reply", failed=call.record_unread_reply):
-            _record_result(call, result)
+        _record_result(call, result)
         return result
 
     return watched
@@ -86,8 +85,7 @@ def _watch_async(post: Callable[..., Awaitable[Any]], start: StartCall) -> Calla
         except BaseException as error:
             call.record_failure(error)
             raise
-        with _boundary.contain("observing a reply", failed=call.record_unread_reply):
-            _record_result(call, result)
+        _record_result(call, result)
         return result
 
     return watched
@@ -95,10 +93,15 @@ def _watch_async(post: Callable[..., Awaitable[Any]], start: StartCall) -> Calla
 
 def _record_result(call: WatchedCall, result: Any) -> None:
     """Record a reply, or watch the body of a reply that the agent has yet to read."""
-    response = getattr(result, "http_response", None)  # of a raw response, in every mode
-    if response is None and hasattr(result, "_iterator"):
-        response = getattr(result, "response", None)  # of a stream
-    if response is None:
-        call.record_reply(result)
-    else:
-        watch_body(response, getattr(result, "_client", None), call)
+    try:
+        fields = getattr(result, "__dict__", {})  # `getattr` is slow for what a parsed reply does not have
+        response = fields.get("http_response")  # of a raw response, in every mode
+        if response is None and isinstance(result, Iterator | AsyncIterator):
+            response = fields.get("response")  # of a stream
+        if response is None:
+            call.record_reply(result)
+        else:
+            watch_body(response, fields.get("_client"), call)
+    except Exception as error:  # noqa: BLE001  # written out: this is what the agent waits for
+        _boundary.log_failure("observing a reply", error)
+        call.record_unread_reply()

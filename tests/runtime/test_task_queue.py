@@ -1,0 +1,132 @@
+"""The queue of work taken off the agent's thread: order, bounds, failures and forks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from windowpane.runtime.task_queue import TaskQueue
+
+
+@pytest.fixture
+def build() -> Iterator[Callable[..., TaskQueue]]:
+    """Builds queues and closes them after the test."""
+    made: list[TaskQueue] = []
+
+    def make(**options: object) -> TaskQueue:
+        queue = TaskQueue("test", **options)  # type: ignore[arg-type]
+        made.append(queue)
+        return queue
+
+    yield make
+    for queue in made:
+        queue.close(2)
+
+
+def test_tasks_run_in_order_on_another_thread(build: Callable[..., TaskQueue]) -> None:
+    """Flush waits for everything that was put, and does not wait for the worker to linger."""
+    queue = build(linger_seconds=60)
+    ran: list[tuple[int, str]] = []
+    for number in range(1_000):
+        assert queue.put("counting", lambda number=number: ran.append((number, threading.current_thread().name)))
+
+    assert queue.flush(10)
+    assert [number for number, _ in ran] == list(range(1_000))
+    assert {name for _, name in ran} == {"windowpane-test"}
+    assert queue.waiting == 0
+
+
+def test_tasks_run_without_a_flush(build: Callable[..., TaskQueue]) -> None:
+    """The worker lingers for a while, then runs what is queued; at half of the capacity it runs at once."""
+    done = threading.Event()
+    build(linger_seconds=0.01).put("waiting", done.set)
+    assert done.wait(10)
+
+    many = threading.Event()
+    queue = build(linger_seconds=60, capacity=10)
+    queue.put("one", many.set, weight=6)
+    assert many.wait(10)
+
+
+def test_a_failing_task_does_not_stop_the_others(
+    build: Callable[..., TaskQueue], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged by what it did."""
+    queue = build(linger_seconds=0.01)
+    done = threading.Event()
+    queue.put("dividing", lambda: 1 // 0)
+    queue.put("waiting", done.set)
+
+    assert queue.flush(10)
+    assert done.is_set()
+    assert "dividing failed: ZeroDivisionError" in caplog.text
+
+
+def test_a_full_queue_drops_and_counts(build: Callable[..., TaskQueue], caplog: pytest.LogCaptureFixture) -> None:
+    """Beyond its capacity, by weight, only required tasks are accepted; drops are counted and logged once."""
+    dropped: list[str] = []
+    queue = build(capacity=10, count_drop=dropped.append)
+    running, proceed = threading.Event(), threading.Event()
+    ran: list[int] = []
+
+    def hold() -> None:
+        running.set()
+        proceed.wait(30)
+
+    queue.put("holding", hold, weight=8)
+    assert running.wait(10)
+    with caplog.at_level(logging.WARNING, logger="windowpane"):
+        assert [queue.put("next", lambda: ran.append(1), weight=5) for _ in range(3)] == [False] * 3
+        assert queue.put("end", lambda: ran.append(2), required=True)
+    proceed.set()
+
+    assert queue.flush(10)
+    assert ran == [2]
+    assert dropped == ["full"] * 3
+    assert caplog.text.count("was full") == 1
+    assert queue.put("later", lambda: ran.append(3), weight=5)
+
+
+def test_close_is_bounded_and_accepts_nothing_more(build: Callable[..., TaskQueue]) -> None:
+    """A task that hangs holds close no longer than its timeout; tasks put afterwards are counted as dropped."""
+    dropped: list[str] = []
+    queue = build(linger_seconds=0, count_drop=dropped.append)
+    proceed = threading.Event()
+    queue.put("hanging", lambda: proceed.wait(30))
+
+    assert not queue.close(0.05)
+    assert not queue.put("late", lambda: None, required=True)
+    assert dropped == ["closed"]
+    proceed.set()
+
+
+def test_put_from_a_task_is_no_deadlock(build: Callable[..., TaskQueue]) -> None:
+    """A finalizer may end a call on the worker itself, even during another put; flush there returns at once."""
+    queue = build(linger_seconds=0)
+    seen: list[bool] = []
+    queue.put("outer", lambda: queue.put("inner", lambda: seen.append(queue.flush(1))))
+
+    assert queue.flush(10)
+    assert queue.flush(10)
+    assert seen == [False]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_starts_with_an_empty_queue(build: Callable[..., TaskQueue]) -> None:
+    """The parent's tasks run once, in the parent; the child's queue works."""
+    queue = build(linger_seconds=60)
+    ran: list[str] = []
+    queue.put("parent", lambda: ran.append("parent"))
+    pid = os.fork()
+    if pid == 0:
+        queue.put("child", lambda: ran.append("child"))
+        ok = queue.flush(10) and ran == ["child"]
+        os._exit(0 if ok else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert queue.flush(10)
+    assert ran == ["parent"]
