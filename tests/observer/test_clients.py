@@ -349,7 +349,7 @@ def test_calls_are_read_on_another_thread(
 
 
 @pytest.mark.parametrize("make", [openai_client, anthropic_client])
-def test_messages_edited_in_place_after_the_call_are_seen_as_they_were(
+def test_messages_edited_after_the_call_count_as_they_were_sent(
     running: Runtime, provider: Provider, make: Callable[[Provider], Any]
 ) -> None:
     """An agent may clear old content in its own list as soon as a call has returned: that is an eviction."""
@@ -373,7 +373,7 @@ def test_messages_edited_in_place_after_the_call_are_seen_as_they_were(
 
 
 def test_calls_beyond_the_queue_are_dropped_and_counted(running: Runtime, provider: Provider) -> None:
-    """While the worker hangs the agent goes on; what does not fit is counted, and the next call is observed."""
+    """While the worker hangs the agent does not wait: what does not fit is counted, later calls are observed."""
     client = windowpane.observe(openai_client(provider))
     proceed = threading.Event()
     running.observations.put("hanging", lambda: proceed.wait(30), weight=50_000)

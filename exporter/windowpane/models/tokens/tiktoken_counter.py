@@ -123,7 +123,7 @@ class Vocabulary:
                 return
             thread = threading.Thread(target=self._load_quietly, name="windowpane-vocabulary", daemon=True)
             try:
-                # tiktoken imports this module, which registers fork hooks: not while a fork waits for the loading.
+                # tiktoken imports this module, which registers fork hooks: not while a fork waits for it.
                 import concurrent.futures.thread  # noqa: F401
 
                 _started.add(self)
