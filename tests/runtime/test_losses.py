@@ -18,6 +18,7 @@ from windowpane.core.events import Event, EventContext, SessionStarted, TurnStar
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import StoreError
 from windowpane.runtime.start import Runtime, stop
+from windowpane.store.keys import AuditKeys
 from windowpane.store.spool import Spool, waiting_files
 from windowpane.store.sqlite import SqliteStore
 from windowpane.store.writes import Writer
@@ -270,6 +271,24 @@ def test_closing_on_a_locked_store_is_bounded_and_spools(start_outputs: Start, t
     assert again.store.verify().intact
 
 
+def test_spooled_events_wait_for_a_store_that_is_locked_at_the_start(
+    start_outputs: Start, tmp_path: Path
+) -> None:
+    """They are taken in by a later flush of the same process."""
+    path = tmp_path / "windowpane.db"
+    SqliteStore(path).close()
+    Spool(path, keys=AuditKeys(), redact=None).write(events("s", 0, 9))
+    with locked(path):
+        running = start_outputs()
+        assert waiting_files(path)
+    running.emit(events("t", 0, 2))
+
+    assert running.flush(20)
+
+    assert stored(path, "s") == list(range(9))
+    assert not waiting_files(path)
+
+
 def test_closing_is_bounded_where_the_disk_hangs(
     start_outputs: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,7 +319,7 @@ def test_texts_are_redacted_in_the_spool(start_outputs: Start, tmp_path: Path) -
     """Captured texts are spooled as the store would hold them, and are stored by the next process."""
     path = tmp_path / "windowpane.db"
     running = start_outputs(capture=True)
-    secret = "AKIA" + "QWERTYUIOPASDFGH"
+    secret = "AKIA" + "QWERTYUIOPASDF7H"
     tracker = SessionTracker(SessionInfo("s", "a", "m", "live", "s"), emit=running.emit, digest=running.digest)
     with locked(path):
         tracker.start()

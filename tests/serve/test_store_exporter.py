@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, Usage
 from windowpane.core.limits import WindowLimits
@@ -227,3 +228,28 @@ def _wait(condition: Callable[[], bool]) -> None:
             return
         done.wait(0.01)
     pytest.fail("the condition did not come true")
+
+
+def test_a_replaced_store_is_read_from_its_first_event(tmp_path: Path) -> None:
+    """Its events are counted too, and no counter falls."""
+    path = tmp_path / "w.db"
+    with closing(SqliteStore(path)) as store:
+        store.append(session("before", turns=9))
+        exporter = StoreExporter(store)
+        exporter.catch_up()
+        assert turns_counted(exporter) == 9
+        store.flush()
+        for file in tmp_path.glob("w.db*"):
+            file.unlink()
+        with closing(SqliteStore(path)) as new:
+            new.append(session("after", turns=2))
+
+        exporter.catch_up()
+
+        assert turns_counted(exporter) == 11
+
+
+def turns_counted(exporter: StoreExporter) -> float:
+    text = generate_latest(exporter.routes().registry).decode()
+    lines = [line for line in text.splitlines() if line.startswith("context_window_turns_total{")]
+    return sum(float(line.split()[-1]) for line in lines)

@@ -62,6 +62,7 @@ class StoreSink:
         self._boundary = ErrorBoundary(_log)
         self._store: SqliteStore | None = None
         self._closed = False
+        self._has_untaken = False
         self.problem = ""
         """Reason for which the last attempt to write failed; empty while the store takes events."""
         self.on_opened: list[Callable[[], object]] = []
@@ -105,7 +106,10 @@ class StoreSink:
     def flush(self) -> None:
         """Return when everything written survives a power cut. Raises `StoreError`."""
         with self._recorded():
-            self._ready().flush()
+            store = self._ready()
+            store.flush()
+        if self._has_untaken:
+            self._take_in_all(store)
 
     def spool(self, events: Sequence[Event]) -> int:
         """Write *events* to a file beside the store, for the next process; return how many fit."""
@@ -132,10 +136,16 @@ class StoreSink:
 
     def _opened(self) -> SqliteStore:
         store = self._open_store()
-        for path in self._spool.files():
-            with self._boundary.contain("taking in spooled events"):
-                self._take_in(store, path)
+        self._take_in_all(store)
         return store
+
+    def _take_in_all(self, store: SqliteStore) -> None:
+        """Store what earlier processes have spooled; what the store does not take is tried again at a flush."""
+        self._has_untaken = True
+        with self._boundary.contain("taking in spooled events"):
+            for path in self._spool.files():
+                self._take_in(store, path)
+            self._has_untaken = False
 
     def _take_in(self, store: SqliteStore, path: Path) -> None:
         spooled = self._spool.read(path)

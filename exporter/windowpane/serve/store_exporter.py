@@ -19,6 +19,7 @@ from windowpane.otlp.sink import OtlpSink
 from windowpane.serve.http_server import Health, Routes, Target
 from windowpane.serve.maintenance import StoreMaintenance, store_labels
 from windowpane.serve.service_discovery import running_targets
+from windowpane.store.connection import identity_of
 
 if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
@@ -59,6 +60,7 @@ class StoreExporter:
         self.maintenance = StoreMaintenance(store, rules=rules, labels=labels, on_alert=self._on_alert)
         alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
         self.state = MetricState(labels=labels, alerts=alerts)
+        self._file = identity_of(store.path)
         base = store.load_metric_base()
         if base is not None:
             self.state.load(base)
@@ -73,6 +75,7 @@ class StoreExporter:
 
     def catch_up(self) -> int:
         """Fold the events appended since the last call; returns their number."""
+        self._check_file()
         folded = 0
         for batch in self._store.scan(after_seq=self._after_seq, on_unreadable=self._unreadable):
             for stored in batch:
@@ -87,6 +90,14 @@ class StoreExporter:
                 break
         self._after_seq = max(self._after_seq, self._unreadable_seq)
         return folded
+
+    def _check_file(self) -> None:
+        """Start at the first event of a file that has replaced the store's; counters continue."""
+        file = identity_of(self._store.path)
+        if file != self._file:
+            self._file = file
+            self._after_seq = self._unreadable_seq = 0
+            _log.warning("%s was deleted or replaced; its events are read from the first", self._store.path)
 
     def _fold(self, stored: StoredEvent) -> None:
         """Fold one event; a failure must not make the events around it count twice."""

@@ -69,12 +69,13 @@ class ContentCapture:
         self._runs.clear()
         self._run_of = None
 
+    def take_redacted(self) -> list[CapturedText]:
+        """Remove and return the texts as the store would hold them, for a spool file."""
+        return [CapturedText(digest, self._redact(text)) for digest, text in self._take().items()]
+
     def save(self, connection: sqlite3.Connection) -> None:
         """Store the new texts, inside the caller's transaction."""
-        texts: dict[str, str] = {}
-        for run in self._runs:
-            texts.update(zip(run, join_split_secrets([self._texts[digest] for digest in run]), strict=True))
-        self.discard()
+        texts = self._take()
         rows = []
         for digest, text in texts.items():
             if connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).fetchone() is None:
@@ -82,6 +83,14 @@ class ContentCapture:
                 body = zlib.compress(clean.encode("utf-8", "surrogatepass"), _COMPRESSION)
                 rows.append((digest, len(clean), preview(clean), body))
         connection.executemany(_INSERT, rows)
+
+    def _take(self) -> dict[str, str]:
+        """Remove and return the texts, without secrets that continue from one to the next."""
+        texts: dict[str, str] = {}
+        for run in self._runs:
+            texts.update(zip(run, join_split_secrets([self._texts[digest] for digest in run]), strict=True))
+        self.discard()
+        return texts
 
 
 def texts_of(event: Event) -> list[CapturedText]:

@@ -12,7 +12,7 @@ import hmac
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,7 @@ from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
 from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import EventFormatError, StoreError
-from windowpane.store.captured_content import CapturedText, Redactor, texts_of
+from windowpane.store.captured_content import CapturedText, ContentCapture, Redactor
 from windowpane.store.keys import UNKEYED, AuditKeys, key_id
 
 FORMAT: Final = 1
@@ -83,20 +83,34 @@ class Spool:
         return waiting_files(self._store)
 
     def write(self, events: Sequence[Event]) -> int:
-        """Write *events* to a new file, durably and whole; return how many fit. Raises `StoreError`."""
+        """Write *events* to a new file, durably and whole; return how many fit. Raises `StoreError`.
+
+        The texts that they carry follow as long as they fit.
+        """
         room = self._maximum_bytes - sum(path.stat().st_size for path in self.files())
+        capture = None if self._redact is None else ContentCapture(self._redact)
         lines: list[bytes] = []
-        texts: dict[str, bytes] = {}
         for event in events:
             line = encode(event)
-            new = self._new_texts(event, texts)
-            room -= sum(len(item) + 1 for item in (line, *new.values()))
-            if room < 0:
+            if len(line) >= room:
                 break
+            room -= len(line) + 1
             lines.append(line)
-            texts |= new
-        if lines:
-            self._write_whole([*lines, *texts.values()], events=len(lines))
+            if capture is not None:
+                capture.collect(event)
+        if not lines:
+            return 0
+        texts: list[bytes] = []
+        for text in [] if capture is None else capture.take_redacted():
+            line = msgspec.json.encode(_TextLine(text.digest, text.text))
+            room -= len(line) + 1
+            if room < 0:
+                _log.warning(
+                    "captured texts were not spooled: the files have %d bytes already", self._maximum_bytes
+                )
+                break
+            texts.append(line)
+        self._write_whole([*lines, *texts], events=len(lines))
         return len(lines)
 
     def read(self, path: Path) -> SpooledEvents | None:
@@ -139,17 +153,6 @@ class Spool:
             tuple(decode(line) for line in lines[: header.events]),
             tuple(CapturedText(item.digest, item.text) for item in texts),
         )
-
-    def _new_texts(self, event: Event, written: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the lines of the event's texts that are not *written* yet, by digest."""
-        redact = self._redact
-        if redact is None:
-            return {}
-        return {
-            item.digest: msgspec.json.encode(_TextLine(item.digest, redact(item.text)))
-            for item in texts_of(event)
-            if item.digest not in written
-        }
 
     def _accepted_keys(self) -> dict[str, bytes | None]:
         """Return the keys of files that may be taken in, by id; with a key, none that anyone can write."""

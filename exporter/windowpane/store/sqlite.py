@@ -289,7 +289,8 @@ class SqliteStore(SqliteReader):
             if self._closed:
                 return
             try:
-                self.flush()
+                if self._dirty:
+                    self.flush()
             finally:
                 self._closed = True
                 super().close()  # before the writer: the last connection to close moves the log into the file
