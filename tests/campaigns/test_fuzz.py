@@ -1,0 +1,107 @@
+"""Damaged recordings of every format are read to the end, without an exception and without a stall."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from windowpane.core.codec import encode
+from windowpane.exceptions import SourceError
+from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem
+from windowpane.testing import CharacterCounter
+
+FORMATS = ("claude_code", "codex", "mini_swe_agent", "pi", "swe_agent", "tau2_bench", "tau_bench")
+EXCERPT_BYTES = 12_000
+SLOWEST_SECONDS = 5.0
+"""Processor time for an excerpt; reading one takes a few milliseconds."""
+ODD = (
+    b"", b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b'"', b"{", b"}" * 40, b"[" * 3_000, b"null", b"NaN", b"-1",
+    b"true", b"9" * 400, b"1e999", b'"\\ud800"', b'{"type":', b"\r\n\r\n", b" " * 2_000,
+    b'"2026-13-45T99:99:99Z"', b"[[],{}]",
+)  # fmt: skip
+PLAYBACK = PlaybackSettings(digest=str, counter_for=lambda _: CharacterCounter())
+
+
+def mutated(content: bytes, random: Random) -> bytes:
+    """Return *content* with up to eight spans changed, doubled, deleted, moved or replaced by odd values."""
+    changed = bytearray(content)
+    for _ in range(random.randint(1, 8)):
+        at = random.randrange(len(changed) + 1)
+        end = min(len(changed), at + random.choice((1, 4, 40, 400)))
+        match random.randrange(6):
+            case 0:
+                changed[at:end] = b""
+            case 1:
+                changed[at:at] = changed[at:end]
+            case 2:
+                changed[at:end] = random.choice(ODD)
+            case 3 if at < len(changed):
+                changed[at] ^= 1 << random.randrange(8)
+            case 4:
+                cut = random.randrange(len(changed) + 1)
+                changed = changed[cut:] + changed[:cut]
+            case _:
+                changed[at:at] = random.choice(ODD)
+    return bytes(changed)
+
+
+def excerpts(folder: Path) -> list[bytes]:
+    """Return the start of each recording by lines, and the three shortest documents whole."""
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".jsonl", ".traj")]
+    lines = [path.read_bytes() for path in paths if path.suffix == ".jsonl"]
+    documents = [path.read_bytes() for path in paths if path.suffix != ".jsonl"]
+    return [content[: content.find(b"\n", EXCERPT_BYTES) + 1] or content for content in lines] + sorted(
+        documents, key=len
+    )[:3]
+
+
+def read_all(path: Path) -> None:
+    """Read a file as an import does, up to the encoded events."""
+    problems: list[Problem] = []
+    try:
+        reader = reader_for(path, all_readers(complete=True))
+        records = list(reader.read(path, stats=FileStats(), problems=problems))
+    except SourceError:
+        return
+    for key in session_keys(records):
+        for event in session_events(records, key=key, source=reader.format, playback=PLAYBACK):
+            encode(event)
+
+    assert len(problems) <= MAXIMUM_PROBLEMS
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("source", FORMATS)
+def test_damaged_recordings_are_read_or_refused(
+    campaign, sessions_dir: Path, tmp_path: Path, source: str
+) -> None:
+    """Every mutated file is read with its problems listed, or refused with a reason, within seconds."""
+    originals = excerpts(sessions_dir / source)
+    attempts = campaign.attempts(sample=20, whole=100_000)
+    failures: list[tuple[int, str]] = []
+    slowest = 0.0
+    path = tmp_path / "damaged.json"
+    for seed in range(attempts):
+        random = Random(seed)
+        path.write_bytes(mutated(random.choice(originals), random))
+        started = time.process_time()
+        try:
+            read_all(path)
+        except Exception as error:  # noqa: BLE001  the campaign counts what no reader may raise
+            failures.append((seed, repr(error)[:200]))
+        slowest = max(slowest, time.process_time() - started)
+    campaign.record(
+        f"damaged recordings: {source}",
+        tried=attempts,
+        held=attempts - len(failures),
+        note=f"slowest {slowest:.2f} s of processor time",
+    )
+
+    assert not failures
+    assert slowest < SLOWEST_SECONDS
