@@ -181,7 +181,9 @@ class SessionPlayer:
         self._use_model(record.model)
         cost = record.cost_dollars
         if cost is None and record.usage is not None and self._playback.catalog is not None:
-            cost = self._playback.catalog.cost_dollars(self._model, record.usage, self._at)
+            cost = self._playback.catalog.cost_dollars(
+                self._model, record.usage, self._at, hour_write_tokens=record.hour_write_tokens
+            )
         self.tracker.end_turn(
             record.usage,
             cost_dollars=cost,

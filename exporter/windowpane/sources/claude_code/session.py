@@ -19,6 +19,8 @@ MAXIMUM_DEFERRED: Final = 1_000
 MAXIMUM_CLOSED_CALLS: Final = 64
 """Closed calls that later lines are compared with."""
 USAGE_NAMES: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+HOUR_WRITES: Final = "ephemeral_1h_input_tokens"
+"""Part of the cache writes, in a usage's `cache_creation`."""
 LINES_TOTAL: Final = "all_lines_total"
 """Sum of all four over every line, as counted by a reader that ignores repetition."""
 
@@ -47,6 +49,9 @@ class CallLines:
             self.lines_total += value
             if value > self.usage.get(name, -1):
                 self.usage[name] = value
+        writes = usage.get("cache_creation")
+        if isinstance(writes, dict):
+            self.usage[HOUR_WRITES] = max(self.usage.get(HOUR_WRITES, 0), count(writes.get(HOUR_WRITES)))
 
     def add_end(self, stop_reason: str | None, at: float | None) -> None:
         """Add the latest line's stop reason and time."""
@@ -70,6 +75,7 @@ class CallLines:
             latency_seconds=latency_seconds(self.input_at, self.at),
             stop_reason=self.stop_reason,
             at=self.at,
+            hour_write_tokens=sums.get(HOUR_WRITES, 0),
         )
 
 
