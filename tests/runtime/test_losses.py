@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 import time
 import urllib.request
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.core.events import Event, EventContext, SessionStarted, TurnStarted
+from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, TurnStarted, Usage
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import StoreError
 from windowpane.runtime.start import Runtime, stop
@@ -67,11 +68,6 @@ def read(url: str | None, path: str = "/metrics") -> str:
         return str(answer.read().decode())
 
 
-def turns_of(metrics: str, agent: str) -> float:
-    lines = [line for line in metrics.splitlines() if line.startswith("context_window_sessions{")]
-    return sum(float(line.split()[-1]) for line in lines if f'agent="{agent}"' in line)
-
-
 # -- one bad session ------------------------------------------------------------------------------------------
 
 
@@ -102,11 +98,16 @@ def test_a_malformed_envelope_does_not_affect_other_sessions(
 def test_a_payload_that_cannot_be_folded_costs_one_event(start_outputs: Start) -> None:
     """The metrics count the other events of its batch, those after it included."""
     running = start_outputs()
-    bad = events("s", 1, 2)[0]._replace(data=TurnStarted.__new__(TurnStarted), at="noon")  # type: ignore[arg-type]
-    running.emit([*events("s", 0, 1), bad, *events("t", 0, 2)])
+    bad = events("s", 1, 2)[0]._replace(data=TurnEnded(Usage("many"), "usage"))  # type: ignore[arg-type]
+    good = [event._replace(data=TurnEnded(Usage(10), "usage")) for event in events("t", 1, 4)]
+    running.emit([*events("s", 0, 1), bad, *events("t", 0, 1), *good])
     assert not running.flush(20)
 
-    assert stored(running.config.store.path, "t") == [0, 1]
+    assert stored(running.config.store.path, "t") == list(range(4))
+    metrics = read(running.url)
+    assert 'windowpane_dropped_events_total{reason="error",sink="metrics"} 1.0' in metrics
+    counted = re.findall(r"^context_window_turns_total\{.*\} (\S+)$", metrics, re.MULTILINE)
+    assert sum(map(float, counted)) >= 3
 
 
 def test_a_session_that_the_store_refuses_does_not_affect_later_sessions(
