@@ -1,7 +1,9 @@
-"""The time that observing adds to a call whose history holds 2, 200 or 800 messages.
+"""Observing a call whose history holds 2, 200 or 800 messages: the agent's wait, and the CPU time of all threads.
 
-Floor: counting the tokens of the new text only, keyed digests of it, and one addition a new block. Also stores
-two observed conversations, one twice as long as the other, and compares the bytes. Accepts `--json`.
+Each with replies that come back as they were, and with replies that never do (frameworks that write them anew).
+Floor of the wait: a copy of the arguments and of their list, and two items put on a queue. Floor of the CPU time:
+counting the tokens of the new text only, keyed digests of it, and one addition a new block. Also stores two
+observed conversations, one twice as long as the other, and compares the bytes. Accepts `--json`.
 """
 
 from __future__ import annotations
@@ -13,18 +15,18 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from windowpane.config.schema import Config
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event, Usage
-from windowpane.core.limits import WindowLimits
-from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.replies import Reply, ReplyPart
 from windowpane.models.tokens import counter_for
-from windowpane.observer.conversations import Conversation, Conversations, Scope
-from windowpane.observer.diff import ModelProfile
-from windowpane.observer.messages import ApiCall, parse_call
-from windowpane.observer.observer import WindowObserver
+from windowpane.observer.clients.calls import WatchedClient
+from windowpane.observer.conversations import Scope
+from windowpane.runtime.current import set_running_outputs
+from windowpane.runtime.task_queue import TaskQueue
 from windowpane.store.sqlite import SqliteStore
 
 CALLS = 20
@@ -34,28 +36,25 @@ COUNTER = counter_for("gpt-4o", wait=True)
 DIGEST = keyed_digester(b"benchmark")
 
 
-class Added(NamedTuple):
+class Cost(NamedTuple):
     """Seconds a call."""
 
-    before: float
-    after: float
+    waited: float
+    cpu: float
 
 
-def opener(emit: Callable[[list[Event]], None]) -> Callable[[ApiCall, Scope, Conversation | None], Conversation]:
-    def open_conversation(call: ApiCall, scope: Scope, _: Conversation | None) -> Conversation:
-        tracker = SessionTracker(
-            SessionInfo("session", "agent", "gpt-4o", "live", "stream"),
-            emit=emit,
-            digest=DIGEST,
-            limits=WindowLimits.of(4_000_000, "given"),
-            clock=time.time,
-        )
-        tracker.start()
-        return Conversation(
-            WindowObserver(tracker, lambda _: ModelProfile(COUNTER), digest=DIGEST), scope, call.shape
-        )
+class Outputs:
+    """Outputs that hand events to *emit*."""
 
-    return open_conversation
+    config = Config()
+    digest = staticmethod(DIGEST)
+
+    def __init__(self, emit: Callable[[list[Event]], None]) -> None:
+        self.emit = emit
+        self.observations = TaskQueue("observer")
+
+    def record_hook(self, hook: str, seconds: float) -> None:
+        """Record nothing."""
 
 
 def reply_of(number: int) -> Reply:
@@ -79,29 +78,35 @@ def sent_back(number: int, tag: str) -> list[dict[str, Any]]:
 class Agent:
     """An observed agent whose requests are built anew for every call, as clients build them."""
 
-    def __init__(self, emit: Callable[[list[Event]], None], tag: str) -> None:
+    def __init__(self, emit: Callable[[list[Event]], None], tag: str, *, comes_back: bool = True) -> None:
         self.tag = tag
-        self.conversations = Conversations(opener(emit))
+        self.comes_back = comes_back
+        self.outputs = Outputs(emit)
+        set_running_outputs(self.outputs)
+        self.client = WatchedClient(Scope("agent", limit_tokens=4_000_000))
         self.messages: list[dict[str, Any]] = [
             {"role": "system", "content": "Be careful."}, {"role": "user", "content": f"Task {tag}"},
         ]  # fmt: skip
         self.number = 0
 
-    def call(self) -> Added:
+    def call(self) -> float:
+        """Make one call; return the seconds that the agent waited for it to be observed."""
         body = {"model": "gpt-4o", "messages": [dict(message) for message in self.messages]}
         started = time.perf_counter()
-        call = parse_call("chat", body)
-        conversation, common = self.conversations.find(call, Scope("agent"), now=time.time())
-        conversation.observer.record_call(call, time.time(), common=common)
+        watched = self.client.start("chat", body)
         sent = time.perf_counter()
-        reply = reply_of(self.number)
+        assert watched is not None
+        reply = reply_of(self.number if self.comes_back else -1 - self.number)
         back = time.perf_counter()
-        conversation.observer.record_reply(reply, time.time())
-        self.conversations.index_reply(conversation, reply, None)
+        watched.record_reply(reply)
         done = time.perf_counter()
         self.messages += sent_back(self.number, self.tag)
         self.number += 1
-        return Added(sent - started, done - back)
+        return sent - started + done - back
+
+    def flush(self) -> None:
+        """Wait until all calls are recorded."""
+        assert self.outputs.observations.flush(60)
 
 
 def floor(tag: str) -> float:
@@ -120,12 +125,32 @@ def floor(tag: str) -> float:
     return spent / CALLS
 
 
-def added(history: int, tag: str) -> float:
-    """Seconds a call over a history of *history* messages."""
-    agent = Agent(lambda _: None, tag)
+def floor_of_waiting(history: int) -> float:
+    """Seconds a call for a copy of its arguments and their list, and two items on a queue."""
+    messages = [{"role": "user", "content": TEXT} for _ in range(history)]
+    queue: SimpleQueue[object] = SimpleQueue()
+    spent = 0.0
+    for _ in range(CALLS):
+        body = {"model": "gpt-4o", "messages": [dict(message) for message in messages]}
+        started = time.perf_counter()
+        queue.put({**body, "messages": list(body["messages"])})
+        queue.put(None)
+        spent += time.perf_counter() - started
+    return spent / CALLS
+
+
+def cost(history: int, tag: str, *, comes_back: bool) -> Cost:
+    """Return the cost of a call over a history of *history* messages."""
+    agent = Agent(lambda _: None, tag, comes_back=comes_back)
     while len(agent.messages) < history:
         agent.call()
-    return sum(sum(agent.call()) for _ in range(CALLS)) / CALLS
+        agent.flush()
+    started = time.process_time()
+    waited = sum(agent.call() for _ in range(CALLS))
+    agent.flush()
+    spent = time.process_time() - started
+    agent.outputs.observations.close(60)
+    return Cost(waited / CALLS, spent / CALLS)
 
 
 def stored_bytes(calls: int, folder: Path) -> int:
@@ -133,6 +158,7 @@ def stored_bytes(calls: int, folder: Path) -> int:
     agent = Agent(store.append, f"stored {calls}")
     for _ in range(calls):
         agent.call()
+        agent.flush()
     used = sum(len(stored.event.data.type) for batch in store.scan() for stored in batch)
     store.close()
     assert used
@@ -140,31 +166,39 @@ def stored_bytes(calls: int, folder: Path) -> int:
 
 
 def main() -> None:
-    results: dict[str, list[float]] = {"floor": [], "2": [], "200": [], "800": []}
+    floors: dict[str, list[float]] = {"cpu": [], "2": [], "200": [], "800": []}
+    costs: dict[tuple[int, bool], list[Cost]] = {}
     for round_number in range(ROUNDS):
-        results["floor"].append(floor(str(round_number)))
+        floors["cpu"].append(floor(str(round_number)))
         for history in (2, 200, 800):
-            results[str(history)].append(added(history, f"{round_number} {history}"))
-    medians = {name: statistics.median(values) for name, values in results.items()}
+            floors[str(history)].append(floor_of_waiting(history))
+            for comes_back in (True, False):
+                tag = f"{round_number} {history} {comes_back}"
+                costs.setdefault((history, comes_back), []).append(cost(history, tag, comes_back=comes_back))
+    floor_ms = statistics.median(floors["cpu"]) * 1e3
+    document: dict[str, float] = {"floor_ms": floor_ms}
+    lines = [f"floor of the CPU time: new text only           {floor_ms:.3f} ms a call"]
+    for (history, comes_back), measured in costs.items():
+        mode = "" if comes_back else "_rewritten"
+        waited_ms = statistics.median(one.waited for one in measured) * 1e3
+        cpu_ms = statistics.median(one.cpu for one in measured) * 1e3
+        floor_of = statistics.median(floors[str(history)]) * 1e3
+        document |= {
+            f"waited_ms_{history}{mode}": waited_ms, f"waited_ratio_{history}{mode}": waited_ms / floor_of,
+            f"added_ms_{history}{mode}": cpu_ms, f"ratio_{history}{mode}": cpu_ms / floor_ms,
+        }  # fmt: skip
+        replies = "replies come back " if comes_back else "replies rewritten"
+        lines.append(
+            f"{history:>3} messages, {replies:<18} the agent waits {waited_ms:.3f} ms a call "
+            f"({waited_ms / floor_of:.1f} times the floor); CPU {cpu_ms:.3f} ms ({cpu_ms / floor_ms:.1f} times)"
+        )
     with tempfile.TemporaryDirectory() as folder:
         short, long = stored_bytes(400, Path(folder)), stored_bytes(800, Path(folder))
-    document = {
-        "floor_ms": medians["floor"] * 1e3,
-        **{f"added_ms_{history}": medians[str(history)] * 1e3 for history in (2, 200, 800)},
-        **{f"ratio_{history}": medians[str(history)] / medians["floor"] for history in (2, 200, 800)},
-        "bytes_800_messages": short,
-        "bytes_ratio_doubled": long / short,
-    }
-    if "--json" in sys.argv:
-        print(json.dumps(document))
-        return
-    print(f"floor: totals and new text only  {document['floor_ms']:.3f} ms a call")
-    for history in (2, 200, 800):
-        print(
-            f"observed, {history:>3} messages          {document[f'added_ms_{history}']:.3f} ms a call, "
-            f"{document[f'ratio_{history}']:.2f} times the floor"
-        )
-    print(f"stored: {short:,} bytes of 800 messages; twice the messages take {long / short:.2f} times the bytes")
+    document |= {"bytes_800_messages": short, "bytes_ratio_doubled": long / short}
+    lines.append(
+        f"stored: {short:,} bytes of 800 messages; twice the messages take {long / short:.2f} times the bytes"
+    )
+    print(json.dumps(document) if "--json" in sys.argv else "\n".join(lines))
 
 
 if __name__ == "__main__":

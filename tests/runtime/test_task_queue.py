@@ -41,7 +41,7 @@ def test_tasks_run_in_order_on_another_thread(build: Callable[..., TaskQueue]) -
 
 
 def test_tasks_run_without_a_flush(build: Callable[..., TaskQueue]) -> None:
-    """The worker lingers for a while, then runs what is queued; at half of the capacity it runs at once."""
+    """The worker lingers for a while, then runs what is queued; it runs at once when much is."""
     done = threading.Event()
     build(linger_seconds=0.01).put("waiting", done.set)
     assert done.wait(10)
@@ -84,6 +84,7 @@ def test_a_full_queue_drops_and_counts(build: Callable[..., TaskQueue], caplog: 
         assert queue.put("end", lambda: ran.append(2), required=True)
     proceed.set()
 
+    assert not queue.flush(10), "once: tasks were dropped"
     assert queue.flush(10)
     assert ran == [2]
     assert dropped == ["full"] * 3
@@ -96,12 +97,17 @@ def test_close_is_bounded_and_accepts_nothing_more(build: Callable[..., TaskQueu
     dropped: list[str] = []
     queue = build(linger_seconds=0, count_drop=dropped.append)
     proceed = threading.Event()
-    queue.put("hanging", lambda: proceed.wait(30))
+    ran: list[int] = []
+    running = threading.Event()
+    queue.put("hanging", lambda: (running.set(), proceed.wait(30)))
+    assert running.wait(10)
+    queue.put("waiting", lambda: ran.append(1))
 
     assert not queue.close(0.05)
-    assert not queue.put("late", lambda: None, required=True)
-    assert dropped == ["closed"]
+    assert not queue.put("late", lambda: ran.append(2), required=True)
+    assert dropped == ["closed"] * 2
     proceed.set()
+    assert not ran
 
 
 def test_put_from_a_task_is_no_deadlock(build: Callable[..., TaskQueue]) -> None:

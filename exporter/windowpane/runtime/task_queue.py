@@ -12,13 +12,16 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
 
-CAPACITY: Final = 50_000
+CAPACITY: Final = 200_000
 """Weight of the tasks that may wait; an observed call weighs as much as it has messages."""
+URGENT_SHARE: Final = 8
+"""The worker lingers no longer once this part of the capacity is used."""
 LINGER_SECONDS: Final = 1.0
 """Time the worker waits for more tasks: it runs many at once, and seldom beside the agent's own code."""
 FORK_SECONDS: Final = 2.0
@@ -67,6 +70,8 @@ class TaskQueue:
         """Set while a caller waits for the tasks or many are queued: the worker does not linger."""
         self._accepted = 0
         self._done = 0
+        self._complete = True
+        """No task was dropped since the last flush."""
 
     @property
     def waiting(self) -> int:
@@ -85,7 +90,7 @@ class TaskQueue:
                 return False
             self._accepted += weight
             self._tasks.put(_Task(what, run, weight))
-            if self._accepted - self._done > self._capacity // 2:
+            if self._accepted - self._done > self._capacity // URGENT_SHARE:
                 self._requested.set()
             if self._worker is None or not self._worker.is_alive():
                 self._start()
@@ -95,10 +100,11 @@ class TaskQueue:
         return True
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until everything put so far has run; False on timeout."""
+        """Return True if everything put so far has run; False on timeout, and once after tasks were dropped."""
+        complete, self._complete = self._complete, True
         worker = self._worker
         if worker is None or (not worker.is_alive() and self._tasks.empty()):
-            return True
+            return complete
         if threading.current_thread() is worker:
             return False
         done = threading.Event()
@@ -106,12 +112,16 @@ class TaskQueue:
         self._requested.set()
         if not worker.is_alive():
             self._start()
-        return done.wait(timeout_seconds)
+        return done.wait(timeout_seconds) and complete
 
     def close(self, timeout_seconds: float) -> bool:
-        """Run what is queued and accept nothing more; False on timeout."""
+        """Run what is queued and accept nothing more; False on timeout, after which the rest is dropped."""
         self._closed = True
         finished = self.flush(timeout_seconds)
+        with suppress(Empty):
+            while True:
+                if self._tasks.get_nowait().weight:
+                    self._drop()
         self._tasks.put(_STOP)
         return finished
 
@@ -132,6 +142,7 @@ class TaskQueue:
         self._reset()
 
     def _drop(self) -> None:
+        self._complete = False
         if self._count_drop is not None:
             self._count_drop("closed" if self._closed else "full")
         if not self._closed:
