@@ -46,6 +46,8 @@ MAXIMUM_KEYS: Final = 64
 """Generated pieces indexed per conversation, the latest."""
 SEARCHED_MESSAGES: Final = 64
 """Messages, from the last, that are searched for generated pieces."""
+REPLY_MESSAGES: Final = 4
+"""Messages after those of the last call in which its reply is looked for first."""
 UNIQUE_ID_CHARACTERS: Final = 20
 """A tool call id of at least this length is unique; shorter ones are counted up in every conversation."""
 UNIQUE_TEXT_CHARACTERS: Final = 80
@@ -243,6 +245,9 @@ class Conversations:
 
     def _evidence(self, call: ApiCall, scope: Scope) -> _Evidence | None:
         """Return the best reason to assign *call* to an existing conversation."""
+        continued = self._continued(call, scope)
+        if continued is not None:
+            return continued
         generated = set(generated_keys(call))
         best: _Evidence | None = None
         for conversation in self._candidates(call, scope, generated):
@@ -250,6 +255,20 @@ class Conversations:
             if evidence is not None and (best is None or evidence[:3] > best[:3]):
                 best = evidence
         return best
+
+    def _continued(self, call: ApiCall, scope: Scope) -> _Evidence | None:
+        """Return the conversation that *call* continues with the reply to its last call, the usual case."""
+        longest: _Evidence | None = None
+        for conversation in reversed(self._by_start.get(start_of(call), {}).values()):
+            if not scope.contains(conversation.scope):
+                continue
+            common = conversation.observer.common_messages(call)
+            if longest is not None and common < longest.common:
+                continue
+            came_back = common == conversation.observer.sent_count and _reply_follows(call, conversation, common)
+            if longest is None or (common, came_back) > (longest.common, longest.came_back):
+                longest = _Evidence(ANSWERED, common, came_back, conversation)
+        return longest if longest is not None and longest.came_back else None
 
     def _candidates(self, call: ApiCall, scope: Scope, generated: set[object]) -> Iterable[Conversation]:
         """Return the conversations that share the start or generated content with *call*, latest first."""
@@ -356,6 +375,15 @@ class Conversations:
             indexed.remove(conversation)
             if not indexed:
                 del self._by_key[key]
+
+
+def _reply_follows(call: ApiCall, conversation: Conversation, common: int) -> bool:
+    """Return whether content of the conversation's last reply follows the first *common* messages."""
+    return any(
+        spec.key in conversation.reply_keys
+        for message in call.messages[common : common + REPLY_MESSAGES]
+        for spec in message_blocks(call.shape, message)
+    )
 
 
 def is_text(key: object) -> bool:

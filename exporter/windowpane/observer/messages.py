@@ -207,7 +207,7 @@ def copy_structure(value: Any) -> Any:
 
 def field_of(value: object, name: str) -> Any:
     """Return a field of a dictionary or of an object; None where it has no such field."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  # the check of a dict is much faster
         return value.get(name)
     return getattr(value, name, None)
 
