@@ -17,6 +17,7 @@ from windowpane.core.events import (
     UsageRejected,
 )
 from windowpane.exceptions import ConfigurationError
+from windowpane.manager import hooks
 from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.status import urgency_of
@@ -195,7 +196,7 @@ def test_the_remaining_tokens_that_a_model_reports_correct_the_count_without_usa
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok"), reported_remaining=88_000)
 
-        assert window.status().used_tokens == 12_000
+        assert window.status().used_tokens == 12_001  # the reply included
     assert sink.of(TurnEnded)[0].count_source == "reported"
     final = next(data for data in sink.of(PressureMeasured) if data.phase == "final")
     assert (final.used_tokens, final.count_source) == (12_000, "reported")
@@ -210,21 +211,28 @@ def test_the_used_tokens_that_a_model_reports_correct_the_count_too(limit: int |
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok"), reported_used=12_500, reported_remaining=88_000)
 
-        assert window.status().used_tokens == 12_500
+        assert window.status().used_tokens == 12_501
     assert sink.of(TurnEnded)[0].count_source == "reported"
 
 
 @pytest.mark.parametrize("remaining", [99_900, 1_000, -5, 200_000])
-def test_a_report_far_from_the_known_remainder_is_not_believed(remaining: int) -> None:
-    """It is counted as rejected, and the estimate stands."""
+def test_a_report_far_from_the_known_remainder_is_not_believed(
+    remaining: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is counted as rejected, the estimate stands, and the log and the event state the rule."""
     sink = RecordingSink()
-    with manager(sink) as window:
+    hooks._boundary._logged_at.clear()
+    with manager(sink) as window, caplog.at_level("WARNING", logger="windowpane"):
         window.add_user(filler(10_000))
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok"), reported_remaining=remaining)
 
         assert window.status().used_tokens == pytest.approx(10_001, abs=20)
-    assert sink.of(UsageRejected)[0].reason == "reported_drift"
+    [rejected] = sink.of(UsageRejected)
+    assert (rejected.reason, rejected.expected_tokens) == ("reported_drift", 10_000)
+    rule = "used from 0.5 to 2 times our count, 10,000 tokens, and up to the window's 100,000"
+    assert rejected.rule == f"a model's own report is {rule}"
+    assert [rule in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_the_provider_s_usage_wins_over_the_model_s_own_report() -> None:
@@ -235,7 +243,7 @@ def test_the_provider_s_usage_wins_over_the_model_s_own_report() -> None:
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok", input_tokens=11_000), reported_remaining=88_000)
 
-        assert window.status().used_tokens == 11_000
+        assert window.status().used_tokens == 11_001
     assert sink.of(TurnEnded)[0].count_source == "usage"
     assert sink.of(UsageRejected) == []
 

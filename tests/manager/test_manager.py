@@ -322,7 +322,7 @@ def test_usage_of_the_provider_becomes_the_truth() -> None:
         window.on_turn_start()
         window.on_turn_end(chat_reply("hi", input_tokens=5_000, output_tokens=1))
 
-        assert window.status().used_tokens == 5_000
+        assert window.status().used_tokens == 5_001
     assert sink.of(TurnEnded)[0].count_source == "usage"
 
 

@@ -92,7 +92,7 @@ def test_text_and_calls_are_read_from_every_shape(shape: dict[str, Any], form: A
 def test_cached_input_is_counted_once() -> None:
     """1,000 input tokens of which 200 were cached are 800 and 200; with writes 500, 200 and 300."""
     assert read_usage(CHAT["usage"]) == Usage(800, 50, 200, 0, 30)
-    assert read_usage(RESPONSES["usage"]) == Usage(800, 50, 200, 0, 30)
+    assert read_usage(RESPONSES["usage"]) == Usage(800, 50, 200, 0, 30, reasoning_retained=True)
     assert read_usage(ANTHROPIC["usage"]) == Usage(500, 50, 200, 300)
 
 

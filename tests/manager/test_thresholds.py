@@ -44,7 +44,7 @@ def test_cached_input_is_input() -> None:
         }
         window.on_turn_end(reply)
 
-        assert window.status().used_tokens == 80_000
+        assert window.status().used_tokens == 80_001
         assert window.status().zone == "overflow"
 
 

@@ -123,8 +123,8 @@ class LoopbackProvider:
             events = [events[0], self.error]
         for number, event in enumerate(events):
             name = f"event: {event['type']}\n" if "type" in event else ""
-            self._send(handler, f"{name}data: {json.dumps(event)}\n\n")
             self.sent += 1
+            self._send(handler, f"{name}data: {json.dumps(event)}\n\n")
             if number == 0 and self.breaks:
                 handler.close_connection = True
                 handler.connection.close()

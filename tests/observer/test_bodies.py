@@ -13,11 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from loopback_provider import TEXT, LoopbackProvider, loopback_provider
+from loopback_provider import CHAT as CHAT_REPLY
+from loopback_provider import MESSAGE, STREAMS, TEXT, LoopbackProvider, loopback_provider
+from loopback_provider import RESPONSE as RESPONSE_REPLY
 
 import windowpane
 from windowpane.core.events import OverflowDetected, TurnEnded
+from windowpane.models.replies import ContextEdit
 from windowpane.observer.clients import recording
+from windowpane.observer.streams import read_events, read_whole
 from windowpane.runtime.start import Runtime
 from windowpane.store.interface import EventFilter
 
@@ -409,6 +413,59 @@ def test_a_reply_that_cannot_be_read_is_logged_once_with_a_way_out(
     assert len(messages) == 2, messages
     assert "iter_lines()" in messages[0]
     assert all("docs/observing.md" in message for message in messages)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_edits_by_the_provider_are_read(stream: bool) -> None:
+    """Anthropic's context management reports the content it cleared, in a message and in a stream."""
+    edits = {
+        "applied_edits": [
+            {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50_000},
+            {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 15_000},
+        ]
+    }
+    if stream:
+        events = [{**event, "context_management": edits} if event["type"] == "message_delta" else event
+                  for event in STREAMS["messages"]]  # fmt: skip
+        reply = read_events("anthropic", events)
+    else:
+        reply = read_whole({**MESSAGE, "context_management": edits}, "anthropic")
+
+    assert reply.edits == (
+        ContextEdit("clear_tool_uses_20250919", 50_000, 8), ContextEdit("clear_thinking_20251015", 15_000, 3)
+    )  # fmt: skip
+
+
+def test_used_tokens_are_those_of_the_next_call(runtime: Runtime, provider: LoopbackProvider) -> None:
+    """The session's row counts the reply that the provider counted, before it is sent back."""
+    reply = {**CHAT_REPLY, "usage": {"prompt_tokens": 1_011, "completion_tokens": 11_007, "total_tokens": 12_018}}
+    provider.document = reply
+    client = windowpane.observe(client_of(openai, provider))
+    with windowpane.session(session_id="used"):
+        client.chat.completions.create(**CHAT)
+
+    runtime.flush()
+    assert runtime.store is not None
+    row = runtime.store.session("used")
+    assert row is not None
+    assert (row.used_tokens, row.peak_used_tokens, row.input_tokens) == (12_018, 1_011, 1_011)
+
+
+def test_a_conversation_that_the_provider_stores_grows_by_its_totals(
+    observed: Observed, provider: LoopbackProvider
+) -> None:
+    """9,000 tokens a turn behind `previous_response_id`: velocity and forecast see them, as unattributed."""
+    client = windowpane.observe(client_of(openai, provider))
+    previous = None
+    for turn in range(1, 7):
+        usage = RESPONSE_REPLY["usage"] | {"input_tokens": 9_000 * turn}  # type: ignore[operator]
+        provider.document = {**RESPONSE_REPLY, "id": f"resp_{turn}", "usage": usage}
+        previous = client.responses.create(**RESPONSE, previous_response_id=previous).id
+
+    measured = observed.payloads("pressure.measured")[-1]
+    assert measured.velocity == pytest.approx(9_000, abs=5)
+    assert measured.turns_until_red < 15  # (0.9 × 128,000 - 54,003) / 9,000 is 6.8
+    assert measured.used_by_component["message_history"] < 200
 
 
 def test_a_compressed_body_is_read(observed: Observed, provider: LoopbackProvider) -> None:

@@ -178,7 +178,7 @@ def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> 
 
     assert reply.choices[0].message.content == "On it."
     [row] = sessions(running)
-    assert (row.agent, row.model, row.used_tokens, row.cache_read_tokens) == ("reviewer", "gpt-4o", 1200, 1000)
+    assert (row.agent, row.model, row.used_tokens, row.cache_read_tokens) == ("reviewer", "gpt-4o", 1203, 1000)
     assert row.cost_dollars is not None
     assert turns(running)[0].latency_seconds is not None
 
@@ -205,7 +205,7 @@ def test_a_response_is_observed(running: Runtime, provider: Provider) -> None:
     client.responses.create(model="gpt-4o", input="Go on", previous_response_id="resp_1", instructions="Be brief")
 
     [row] = sessions(running)
-    assert (row.turns, row.used_tokens) == (2, 900)
+    assert (row.turns, row.used_tokens) == (2, 903)
 
 
 def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -> None:
@@ -216,7 +216,7 @@ def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -
 
     assert reply.content[0].text == "On it."
     [row] = sessions(running)
-    assert row.used_tokens == 800
+    assert row.used_tokens == 803
     assert "system_prompt" in {event.data.block.content_type for event in events(running)
                                if event.type == "block.added"}  # fmt: skip
 
@@ -247,7 +247,7 @@ def test_a_chat_stream_is_passed_on_and_counted(running: Runtime, provider: Prov
     assert isinstance(stream, openai.Stream)
     text = "".join(piece.choices[0].delta.content for piece in stream if piece.choices)
     assert text == "On it."
-    assert sessions(running)[0].used_tokens == 1200
+    assert sessions(running)[0].used_tokens == 1203
 
 
 def test_claude_streams_are_counted(running: Runtime, provider: Provider) -> None:

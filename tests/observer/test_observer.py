@@ -68,12 +68,12 @@ def test_only_new_messages_are_added(agent: Any) -> None:
 
 
 def test_a_turn_is_one_model_call(agent: Any) -> None:
-    """Each call opens one turn, measured once before it and once at its end, with everything it sent."""
+    """Each call opens one turn, measured before it, at its end with everything it sent, and with the reply."""
     work(agent, 4)
 
     assert len(agent.sink.of(TurnStarted)) == 4
     phases = [measured.phase for measured in agent.sink.of(PressureMeasured)]
-    assert phases == ["before", "final"] * 4
+    assert phases == ["before", "final", "next"] * 4
 
 
 def test_a_history_that_started_elsewhere_is_one_turn(agent: Any) -> None:
@@ -82,7 +82,7 @@ def test_a_history_that_started_elsewhere_is_one_turn(agent: Any) -> None:
     agent.send(messages, chat_reply("Done."))
     measured = agent.sink.of(PressureMeasured)
 
-    assert [one.phase for one in measured] == ["before", "final"]
+    assert [one.phase for one in measured] == ["before", "final", "next"]
     assert measured[0].used_tokens > 1_000
 
 

@@ -260,7 +260,7 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
         )
         wait_until(lambda: query("up") == {"test": "1", "protected": "1"}, what="a scrape")
 
-        assert query("context_window_utilization_ratio") == {"test": "0.6591796875"}
-        assert query("sum by (process) (context_window_used_tokens)") == {"test": "5400"}
+        assert query("context_window_utilization_ratio") == {"test": "0.6634521484375"}
+        assert query("sum by (process) (context_window_used_tokens)") == {"test": "5435"}
         assert query("context_window_turns_total") == {"test": "6"}
         assert float(query("histogram_quantile(0.5, context_window_turn_utilization_ratio_bucket)")["test"]) < 0.5

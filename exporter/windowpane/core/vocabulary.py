@@ -32,7 +32,7 @@ Component = Literal[
 Zone = Literal["green", "yellow", "orange", "red", "overflow"]
 """Fill level of the window, in order of severity."""
 
-Phase = Literal["before", "after", "final"]
+Phase = Literal["before", "after", "final", "next"]
 """Moment of a measurement: before any action at the start of a turn, after a reduction, or with the provider's
 count at the end of the turn."""
 

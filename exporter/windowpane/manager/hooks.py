@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from windowpane.core.events import OverflowDetected
 from windowpane.core.limits import WindowLimits
 from windowpane.effects.commands import Effect
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.content import add_reply
 from windowpane.manager.enforce_budgets import enforce, over_budget
@@ -22,6 +24,7 @@ from windowpane.manager.steps.step import CascadeResult
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 
+_boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 RETRY_SHARE: Final = 0.80
 """Maximum share of the overflowing tokens that a retry sends."""
 
@@ -81,6 +84,11 @@ def turn_end(
         latency_seconds=reply.latency_seconds,
         stop_reason=reply.stop_reason,
     )
+    if (rejected := engine.tracker.rejected) is not None:
+        _boundary.warn(
+            rejected.reason,
+            "usage report of %s tokens rejected: %s", f"{rejected.reported_tokens:,}", rejected.rule,
+        )  # fmt: skip
     engine.follow_limits()
 
 

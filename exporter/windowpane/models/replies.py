@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from windowpane.core.events import Usage
@@ -92,7 +92,8 @@ def read_usage(usage: object) -> Usage | None:
         total = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
         output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
         cached, written = _count(details, "cached_tokens"), _count(usage, "cache_creation_input_tokens")
-        return Usage.of_prompt(total, output, cached=cached, written=written, reasoning=reasoning)
+        counted = Usage.of_prompt(total, output, cached=cached, written=written, reasoning=reasoning)
+        return replace(counted, reasoning_retained=prompt is None and reasoning > 0)
     if _get(usage, "input_tokens") is None and _get(usage, "output_tokens") is None:
         return None
     return Usage(
@@ -101,6 +102,7 @@ def read_usage(usage: object) -> Usage | None:
         _count(usage, "cache_read_input_tokens"),
         _count(usage, "cache_creation_input_tokens"),
         reasoning,
+        reasoning_retained=reasoning > 0,
     )
 
 

@@ -279,13 +279,15 @@ class _Rollout(Transcript):
 
 
 def _usage(last: dict[str, Any]) -> Usage:
+    reasoning = count(last.get("reasoning_output_tokens"))
     total, cached = count(last.get("input_tokens")), count(last.get("cached_input_tokens"))
     cached = min(cached, total)
     return Usage(
         input_tokens=total - cached,
         output_tokens=count(last.get("output_tokens")),
         cache_read_tokens=cached,
-        reasoning_tokens=count(last.get("reasoning_output_tokens")),
+        reasoning_tokens=reasoning,
+        reasoning_retained=reasoning > 0,
     )
 
 

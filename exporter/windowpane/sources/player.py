@@ -218,7 +218,7 @@ class SessionPlayer:
             BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), replacements, self._at
         )
         if freed > net and tracker.gauge.account.anchored:
-            tracker.gauge.account.rebase(max(0, before - freed), tracker.window.tokens)
+            tracker.gauge.rebase(max(0, before - freed))
         for removed in evicted:
             self._references.discard(removed.block_id)
 

@@ -163,11 +163,13 @@ class Projection:
     def _measured(self, session: SessionDraft, event: Event, seq: int, data: PressureMeasured) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
         session.used_tokens, session.count_source = data.used_tokens, data.count_source
-        session.peak_used_tokens = max(session.peak_used_tokens, data.used_tokens)
         session.utilization, session.velocity = data.utilization, data.velocity
         session.turns_until_red, session.zone = data.turns_until_red, data.zone
         session.compaction_tokens, session.compaction_evidence = data.compaction_tokens, data.compaction_evidence
         session.turns_until_compaction = data.turns_until_compaction
+        if data.phase == "next":
+            return  # the turn that sends it counts it
+        session.peak_used_tokens = max(session.peak_used_tokens, data.used_tokens)
         if data.utilization is not None:
             session.peak_utilization = max(session.peak_utilization or 0.0, data.utilization)
         if data.zone is not None and (

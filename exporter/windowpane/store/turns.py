@@ -75,6 +75,8 @@ class TurnDraft:
 
     def measure(self, data: PressureMeasured, moment: int | None) -> None:
         """Record a measurement made at *moment* (None after the call); the newest one describes the turn."""
+        if data.phase == "next":
+            return  # of the call that follows, whose row starts with its turn
         values = self.values
         if moment is not None and data.phase != "final":
             values["call_seq"] = moment

@@ -242,8 +242,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "overflow.detected": _overflow_detected,
     "history.repaired": lambda data: f"History repaired: {_spaced(data.repair)}, {count(data.count, 'time')}.",
     "usage.rejected": lambda data: (
-        f"Usage report of {tokens(data.reported_tokens)} tokens rejected: {_spaced(data.reason)} "
-        f"(limit {tokens(data.limit_tokens)})."
+        f"Usage report of {tokens(data.reported_tokens)} tokens rejected: {data.rule}."
     ),
     "limit.changed": _limit_changed,
     "breaker.opened": lambda data: (

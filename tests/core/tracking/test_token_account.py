@@ -101,16 +101,25 @@ class TestCalibration:
         play.add_user(1000)
         assert play.tracker.measure("before").used_tokens == pytest.approx(total, abs=30)
 
-    @pytest.mark.parametrize(("reported", "bound"), [(100, 0.5), (90_000, 2.0)])
+    @pytest.mark.parametrize(("reported", "bound"), [(400, 0.5), (2_150, 2.0)])
     def test_calibration_stays_between_a_half_and_two(self, reported: int, bound: float) -> None:
         """The correction is bounded for any report."""
         account = TokenAccount()
         total = raw = 1000
         for _ in range(100):
-            account.report(total, raw)
+            assert account.report(total, raw).unseen_tokens == 0
             total, raw = total + reported, raw + 1000
 
         assert account.calibration == pytest.approx(bound, abs=0.01)
+
+    @pytest.mark.parametrize(("reported", "unseen"), [(100, -900), (90_000, 89_000)])
+    def test_what_no_tokenizer_explains_is_unseen(self, reported: int, unseen: int) -> None:
+        """Such a difference does not change the calibration."""
+        account = TokenAccount()
+        account.report(1_000, 1_000)
+
+        assert account.report(1_000 + reported, 2_000).unseen_tokens == unseen
+        assert account.calibration == 1.0
 
     @given(reports=st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), max_size=40))
     def test_no_reports_exceed_the_range_of_calibration(self, reports: list[tuple[int, int]]) -> None:

@@ -15,13 +15,13 @@ Make = Callable[..., Any]
 
 
 def test_a_turn_starts_with_its_first_block_and_ends_with_its_call(session: Make) -> None:
-    """The events are message, measurement, reply and usage, in this order and in one turn."""
+    """Message, measurement, reply, usage and the window with the reply, in this order and in one turn."""
     play = session(1000)
     play.turn(10, 5, total=12)
 
     assert play.kinds() == [
         "turn.started", "block.added", "pressure.measured", "block.added", "block.added", "turn.ended",
-        "pressure.measured",
+        "pressure.measured", "pressure.measured",
     ]  # fmt: skip
     assert {event.context.turn for event in play.events} == {1}
 

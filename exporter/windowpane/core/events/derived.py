@@ -26,7 +26,7 @@ class Pressure:
     """
 
     used_tokens: int
-    """Tokens that the next call would send; at phase `final` the provider's input total."""
+    """Tokens that the next call would send; at phase `final` the total that the turn's call sent."""
     used_by_component: dict[Component, int]
     """Sums to `used_tokens`."""
     count_source: CountSource
@@ -91,7 +91,8 @@ class Pressure:
 
 @fast_dataclass
 class PressureMeasured(Pressure):
-    """The window was measured: before a call, after a reduction, or with the provider's count."""
+    """The window was measured: before a call, after a reduction, with the provider's count (`final`), or with the
+    reply, as the next call would send it (`next`)."""
 
     type: ClassVar[str] = "pressure.measured"
     phase: Phase = field(kw_only=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import CountSource, LimitSource, Zone
+
+REPORT_RANGE: Final = (0.5, 2.0)
+"""A model's report of its budget is accepted within this ratio to the known count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class Usage:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     """Part of the output."""
+    reasoning_retained: bool = False
+    """True if the provider keeps the reasoning for the following calls until the tool loop ends."""
 
     @classmethod
     def of_prompt(
@@ -233,7 +238,21 @@ class UsageRejected:
     type: ClassVar[str] = "usage.rejected"
     reported_tokens: int
     limit_tokens: int
+    """0 for a window of unknown size."""
     reason: str
+    """`above_limit` for a provider's total, `reported_drift` for what the model states of its budget."""
+    expected_tokens: int | None = None
+    """The count that a model's report was compared with."""
+
+    @property
+    def rule(self) -> str:
+        """The rule by which the report was rejected, with its numbers."""
+        limit = f"the window's {self.limit_tokens:,}" if self.limit_tokens else "the window's size"
+        if self.reason == "above_limit":
+            return f"one call cannot send more than {limit} tokens"
+        low, high = REPORT_RANGE
+        count = "" if self.expected_tokens is None else f", {self.expected_tokens:,} tokens"
+        return f"a model's own report is used from {low:g} to {high:g} times our count{count}, and up to {limit}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,13 @@ from windowpane.core.events import PressureMeasured, TrendReport, Usage
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevel
 from windowpane.core.tracking.forecast import GrowthHistory, forecast
-from windowpane.core.tracking.token_account import TokenAccount, apportion
+from windowpane.core.tracking.token_account import (
+    PLACEHOLDER_RATIO,
+    TokenAccount,
+    TotalReport,
+    apportion,
+    unseen_tokens,
+)
 from windowpane.core.vocabulary import Component, CountSource, Phase, Zone
 from windowpane.core.window.window import Window
 
@@ -18,7 +24,8 @@ _UNKNOWN: Final = (None, None, None)
 class PressureGauge:
     """Counts the additions of a turn and measures the content of its call.
 
-    A turn is measured by what its call sends: the reply and everything after it belong to the next call.
+    A turn is measured by what its call sends: the reply and everything after it belong to the next call, which is
+    measured too as soon as the reply is there.
     """
 
     def __init__(
@@ -35,12 +42,24 @@ class PressureGauge:
         self.call_tokens = 0
         """Tokens that the turn's call sends, as counted at ingest; likewise by component."""
         self.call_components: dict[Component, int] = {}
+        self.reply_tokens = 0
+        """Tokens of the reply to the turn's call, as counted at ingest."""
+        self.calls_tool = False
+        """True if the reply calls a tool."""
         self.exact = True
         """True while every block was counted by the model's own tokenizer."""
         self.estimate_error: float | None = None
         self.last_usage: Usage | None = None
         self._window = window
         self._budget = settings.budget
+        self._grown_from: int | None = None
+        """Used tokens at the end of the last turn, less what was removed since; None where no total compares."""
+        self._added: int | None = None
+        """Growth of the turn that ended; None while a turn is open."""
+        self._hidden_reply = 0
+        """Tokens of the last reply that no visible content explains."""
+        self._reasoning = 0
+        """Reasoning that the provider keeps until the tool loop ends."""
 
     @property
     def count_source(self) -> CountSource:
@@ -49,24 +68,98 @@ class PressureGauge:
 
     @property
     def added(self) -> int:
-        """Tokens added in the open turn, calibrated."""
+        """Tokens added in the turn: once it ended by the provider's totals if there are any, else calibrated."""
+        return self._visible_growth if self._added is None else self._added
+
+    @property
+    def _visible_growth(self) -> int:
         return round(self.added_tokens * self.account.calibration)
+
+    @property
+    def used(self) -> int:
+        """Tokens that the next call would send."""
+        return self.account.used(self._window.tokens)
 
     def open_turn(self) -> None:
         """Reset the counts of the open turn."""
         self.added_tokens = 0
         self.added_by_component = {}
+        self._added = None
         self.estimate_error = None
         self.growth.open_turn()
 
     def close_turn(self, turn: int) -> float | None:
-        """Count the additions as growth; return the baseline that they spiked above, else None."""
-        return self.growth.close_turn(turn, self.added, self.added_by_component)
+        """Count the turn's growth; return the baseline that it spiked above, else None.
+
+        Growth is the change of the used tokens where totals compare. What visible content cannot explain of it is
+        unattributed; where content was removed unseen, only the visible additions are known.
+        """
+        visible, used = self._visible_growth, self.used
+        added, unseen = visible, 0
+        if self._grown_from is not None and self.account.anchored:
+            grown = used - self._grown_from
+            outside = unseen_tokens(grown, added=self.added_tokens)
+            if outside >= 0:
+                added = max(0, grown)
+                unseen = max(0, grown - visible) if outside or not self.added_tokens else 0
+        parts = {} if added == unseen else apportion(added - unseen, self.added_by_component)
+        self.added_by_component = {**parts, "unattributed": unseen} if unseen else parts
+        self._added, self._grown_from = added, used
+        return self.growth.close_turn(turn, added, self.added_by_component)
 
     def count_call(self) -> None:
         """Take the window, as it is now, for the content of the turn's call."""
         self.call_tokens = self._window.tokens
         self.call_components = dict(self._window.tokens_by_component)
+        self.reply_tokens, self.calls_tool = 0, False
+
+    def count_reply(self, usage: Usage) -> None:
+        """Count the tokens of the reply that the next call sends, by the provider's count of the output.
+
+        Reasoning is not sent again, except where the provider keeps it until the tool loop ends.
+        """
+        if usage.output_tokens < PLACEHOLDER_RATIO * self.reply_tokens:
+            return
+        tokens = usage.output_tokens - usage.reasoning_tokens
+        if self.calls_tool and usage.reasoning_retained:
+            tokens += usage.reasoning_tokens
+            self._reasoning += usage.reasoning_tokens
+        else:
+            tokens, self._reasoning = tokens - self._reasoning, 0
+        self.account.add_reply(tokens, self.reply_tokens)
+        if unseen_tokens(tokens, added=self.reply_tokens) > 0:
+            self._hidden_reply = tokens - round(self.account.calibration * self.reply_tokens)
+
+    def count_total(self, total: int, *, first: bool) -> TotalReport:
+        """Adopt the provider's total of the turn's call; nothing compares with the *first* of a window."""
+        self._hidden_reply = 0
+        if first:
+            self._grown_from = None
+        report = self.account.report(total, self.call_tokens)
+        self.estimate_error = report.error
+        return report
+
+    def exclude(self, tokens: int) -> None:
+        """Count added content that is not growth, such as a tool definition."""
+        if self._grown_from is not None:
+            self._grown_from += round(tokens * self.account.calibration)
+
+    def count_removed(self, used_before: int, raw_before: int) -> None:
+        """Count a reduction of the window, given its size before: growth is what was added besides."""
+        self.account.reduce(raw_before - self._window.tokens)
+        if self._grown_from is not None:
+            self._grown_from += self.used - used_before
+
+    def rebase(self, used_tokens: int) -> None:
+        """Adopt the size that a recording states after a reduction."""
+        if self._grown_from is not None:
+            self._grown_from += used_tokens - self.used
+        self.account.rebase(used_tokens, self._window.tokens)
+
+    def restart(self, used_tokens: int | None = None) -> None:
+        """Adopt another content of the whole window: its next total is not compared with the last."""
+        self._grown_from, self._hidden_reply, self._reasoning = None, 0, 0
+        self.account.rebase(used_tokens, self._window.tokens)
 
     def count_unattributed(self, tokens: int, change: int) -> None:
         """Set the call's unattributed tokens, *change* more than before; the last report includes them."""
@@ -88,7 +181,7 @@ class PressureGauge:
         """
         window, history, usage = self._window, self.growth, self.last_usage
         used = self.account.used(self.call_tokens) if reported_tokens is None else reported_tokens
-        parts = apportion(used, self.call_components)
+        parts = apportion(used, self._components())
         duplicate = stale = 0
         if window.duplicate_tokens or window.stale_tokens:
             scale = used / window.tokens
@@ -134,6 +227,13 @@ class PressureGauge:
             *compaction,
             phase=phase,
         )
+
+    def _components(self) -> dict[Component, int]:
+        """Return the counts of the measured content; hidden reasoning of the last reply is unattributed."""
+        components = self.call_components
+        if not self._hidden_reply:
+            return components
+        return {**components, "unattributed": components.get("unattributed", 0) + self._hidden_reply}
 
     def _budget_utilization(self, parts: dict[Component, int], limits: WindowLimits) -> dict[Component, float]:
         limit = limits.limit_tokens

@@ -1,20 +1,32 @@
-"""Used tokens of the window: the provider's last total plus a calibrated estimate of everything since."""
+"""Used tokens of the window: the provider's last total, the reply, and a calibrated estimate of the rest."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from windowpane.core.vocabulary import COMPONENTS, Component
 
 CALIBRATION_RATE: Final = 0.2
 """Weight of the newest observation in the moving average of the calibration."""
 CALIBRATION_RANGE: Final = (0.5, 2.0)
+"""No tokenizer is off by more: a difference outside of it, times the count, has another cause."""
 CALIBRATION_MINIMUM_TOKENS: Final = 200
 """Smaller differences are mostly rounding and do not change the calibration."""
+PLACEHOLDER_RATIO: Final = 0.5
+"""A reported output below this share of the visible reply is a placeholder of a recording, not a count."""
+
+
+class TotalReport(NamedTuple):
+    """The comparison of a provider's total with what was counted here."""
+
+    error: float | None = None
+    """Signed relative error of the estimate; None for the first total."""
+    unseen_tokens: int = 0
+    """Tokens added since the last call (negative: removed) that no visible content explains."""
 
 
 class TokenAccount:
-    """The anchor (the provider's last input total) and the calibration of client-side counts against it.
+    """The anchor (the provider's last total and the reply to it) and the calibration of our counts against it.
 
     Counts are corrected by differences between calls, never by totals: content that a total includes but
     a transcript does not record, such as a system prompt, is the caller's `unattributed` block.
@@ -25,7 +37,10 @@ class TokenAccount:
         """Provider tokens per token counted here, 0.5 to 2.0."""
         self._anchor: int | None = None
         self._anchor_raw = 0
-        self._comparable = False
+        self._call: tuple[int, int] | None = None
+        """The last call's total, and the count of its content; None if it cannot be compared with the next."""
+        self._removed_raw = 0
+        """Tokens removed since the last call."""
 
     @property
     def anchored(self) -> bool:
@@ -38,42 +53,65 @@ class TokenAccount:
             return raw_tokens
         return max(0, round(self._anchor + self.calibration * (raw_tokens - self._anchor_raw)))
 
-    def report(self, total_tokens: int, raw_tokens: int) -> float | None:
-        """Set the anchor to the provider's total of a call that sent blocks summing to *raw_tokens*.
-
-        Returns the signed relative error of the estimate for that call, or None for the first.
-        """
-        error = None
+    def report(self, total_tokens: int, raw_tokens: int) -> TotalReport:
+        """Set the anchor to the provider's total of a call that sent blocks summing to *raw_tokens*."""
+        result = TotalReport()
         if self._anchor is not None and total_tokens > 0:
-            error = (self.used(raw_tokens) - total_tokens) / total_tokens
-            self._calibrate(total_tokens - self._anchor, raw_tokens - self._anchor_raw)
-        self._anchor, self._anchor_raw, self._comparable = total_tokens, raw_tokens, True
-        return error
+            result = TotalReport((self.used(raw_tokens) - total_tokens) / total_tokens)
+            if self._call is not None:
+                result = result._replace(unseen_tokens=self._compare(total_tokens, raw_tokens, *self._call))
+        self._anchor, self._anchor_raw, self._removed_raw = total_tokens, raw_tokens, 0
+        self._call = total_tokens, raw_tokens
+        return result
+
+    def add_reply(self, tokens: int, raw_tokens: int) -> None:
+        """Count the reply, of which the next call sends *tokens*, instead of estimating it from its blocks."""
+        if self._anchor is not None:
+            self._anchor += tokens
+            self._anchor_raw += raw_tokens
 
     def rebase(self, total_tokens: int | None, raw_tokens: int) -> None:
-        """Set the anchor after a compaction; the next difference does not change the calibration."""
+        """Set the anchor after a reduction of a known size; the next total is not compared with the last."""
         if total_tokens is not None:
             self._anchor, self._anchor_raw = total_tokens, raw_tokens
-        self._comparable = False
+        self._call = None
 
     def shift(self, raw_tokens: int) -> None:
         """Count *raw_tokens* of new blocks that the anchor already includes (the unattributed remainder)."""
         self._anchor_raw += raw_tokens
+        if self._call is not None:
+            self._call = self._call[0], self._call[1] + raw_tokens
 
-    def reduce(self) -> None:
-        """Blocks were removed: the next difference mixes growth and reduction and is not used to calibrate."""
-        self._comparable = False
+    def reduce(self, raw_tokens: int) -> None:
+        """Count *raw_tokens* of removed blocks: the next difference mixes growth and reduction."""
+        self._removed_raw += max(0, raw_tokens)
 
     def reset(self) -> None:
         """Drop the anchor for a new window; the calibration stays."""
-        self._anchor, self._anchor_raw, self._comparable = None, 0, False
+        self._anchor, self._anchor_raw, self._call, self._removed_raw = None, 0, None, 0
 
-    def _calibrate(self, reported_difference: int, counted_difference: int) -> None:
-        if not self._comparable or counted_difference < CALIBRATION_MINIMUM_TOKENS or reported_difference <= 0:
-            return
-        low, high = CALIBRATION_RANGE
-        observed = min(max(reported_difference / counted_difference, low), high)
-        self.calibration += CALIBRATION_RATE * (observed - self.calibration)
+    def _compare(self, total: int, raw: int, last_total: int, last_raw: int) -> int:
+        """Return the part of a difference between calls that is unseen; a difference without one calibrates."""
+        counted = raw - last_raw
+        unseen = unseen_tokens(total - last_total, added=counted + self._removed_raw, removed=self._removed_raw)
+        if unseen:
+            return round(total - last_total - self.calibration * counted)
+        if not self._removed_raw and counted >= CALIBRATION_MINIMUM_TOKENS and total > last_total:
+            low, high = CALIBRATION_RANGE
+            observed = min(max((total - last_total) / counted, low), high)
+            self.calibration += CALIBRATION_RATE * (observed - self.calibration)
+        return 0
+
+
+def unseen_tokens(difference: int, *, added: int, removed: int = 0) -> int:
+    """Return by how much a difference of totals exceeds what counts of *added* and *removed* content can explain.
+
+    Negative where it falls short of them; 0 within the range of the calibration, or within a rounding of it.
+    """
+    low, high = CALIBRATION_RANGE
+    most = high * added - low * removed + CALIBRATION_MINIMUM_TOKENS
+    least = low * added - high * removed - CALIBRATION_MINIMUM_TOKENS
+    return round(max(0.0, difference - most) + min(0.0, difference - least))
 
 
 def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, int]:

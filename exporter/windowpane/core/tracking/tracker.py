@@ -98,6 +98,9 @@ class SessionTracker(TurnTracker):
             if not self._replied:
                 self._measure_call(at)
             group = self._reply_group = self._reply_group or block_id
+            self.gauge.reply_tokens += tokens
+            if content_type == "tool_call":
+                self.gauge.calls_tool = True
         else:
             self._reply_group = None
             if content_type == "user_message" and self._last_type != "user_message":
@@ -122,6 +125,8 @@ class SessionTracker(TurnTracker):
             gauge.added_tokens += tokens
             component, added = COMPONENT_OF[content_type], gauge.added_by_component
             added[component] = added.get(component, 0) + tokens
+        else:
+            gauge.exclude(tokens)
         if at is None and emitter.clock is not None:
             at = emitter.clock()
         # `EventEmitter.record`, written out: the one event that an agent's thread makes by the dozen.
@@ -207,18 +212,20 @@ class SessionTracker(TurnTracker):
 
     def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove content of a reply that the agent did not send back."""
+        used, raw = self.gauge.used, self.window.tokens
         removed = self.window.replace(block_ids, ())
         self.record(ReplyDiscarded(tuple(block_ids), sum(block.tokens for block in removed)), at)
         for block in removed:
             if block.tool_call_id is not None:
                 self._call_blocks.pop(block.tool_call_id, None)
-        self.gauge.account.reduce()
+        self.gauge.count_removed(used, raw)
 
     def evict(
         self, eviction: BlocksEvicted, placeholders: Iterable[Block] = (), at: float | None = None
     ) -> Event:
         """Remove blocks, or replace them by *placeholders*; ids that the window never held are skipped."""
         event = self.record(eviction, at)
+        used, raw = self.gauge.used, self.window.tokens
         cause = event_id(self.info.stream_id, event.n, event.at)
         by_replaced = {block.replaces: block for block in placeholders}
         removed: list[Block] = []
@@ -230,7 +237,7 @@ class SessionTracker(TurnTracker):
         self._watch(removed, "eviction", cause)
         self.gauge.growth.count_evicted(len(eviction.blocks))
         self._trend.evicted_blocks += len(eviction.blocks)
-        self.gauge.account.reduce()
+        self.gauge.count_removed(used, raw)
         return event
 
     def compress(
@@ -252,6 +259,7 @@ class SessionTracker(TurnTracker):
         event = self.record(compression, at)
         if compression.outcome != "accepted":
             return event
+        used, raw = self.gauge.used, self.window.tokens
         results = tuple(results)
         used_before = window_tokens_before or self.gauge.account.used(self.window.tokens)
         if window_tokens_before is not None:
@@ -271,10 +279,9 @@ class SessionTracker(TurnTracker):
         for block in results:
             self._record_added(block, at)
         self._trend.compressions += 1
-        account = self.gauge.account
-        account.reduce()
+        self.gauge.count_removed(used, raw)
         if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
-            account.rebase(window_tokens, self.window.tokens)
+            self.gauge.restart(window_tokens)
             self._attribute_next = True
         if _is_own_compaction(compression):
             self._record_own_compaction(used_before, at)
@@ -297,6 +304,7 @@ class SessionTracker(TurnTracker):
         )
         self.window.clear()
         self.window_id += 1
+        self.gauge.restart()
         self.gauge.account.reset()
         self._unattributed, self._attribute_next = None, True
         self._call_blocks.clear()

@@ -23,6 +23,7 @@ from windowpane.core.events import (
     VelocitySpiked,
     ZoneChanged,
 )
+from windowpane.core.events.facts import REPORT_RANGE
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking.compaction_level import CompactionLevels
@@ -39,8 +40,6 @@ UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset({"catalogue", "assumed", "observed_floor"})
 """Sources of a size that an automatic compaction may refute."""
-REPORT_RANGE: Final = (0.5, 2.0)
-"""A model's report of its budget is accepted within this ratio to the known count."""
 
 
 class TurnTracker:
@@ -78,6 +77,8 @@ class TurnTracker:
         self.exchange = 0
         self.in_turn = False
         """True while a turn is open: a block was added since the last one ended."""
+        self.rejected: UsageRejected | None = None
+        """The report that was rejected in the last turn that ended."""
         self._digest = digest
         self._next_limit = next_limit
         self._smaller_limit = smaller_limit
@@ -93,6 +94,8 @@ class TurnTracker:
         """True if the turn's reply has started: blocks after it are not sent with its call."""
         self._unattributed: str | None = None
         """Block of the tokens that only the provider counts."""
+        self._unseen_growth = 0
+        """Part of it that was added since the window's first total."""
         self._attribute_next = True
         self.update_compaction_level()
 
@@ -169,10 +172,10 @@ class TurnTracker:
     ) -> PressureMeasured:
         """Close the turn after its model call; the provider's count replaces the estimate.
 
-        *reported_tokens* is the size of the call as the model itself reported it; it is used without *usage* and
-        near the estimate.
+        Returns the window as the next call would send it, the reply included. *reported_tokens* is the size of
+        the call as the model itself reported it; it is used without *usage* and near the estimate.
         """
-        gauge = self.gauge
+        gauge, self.rejected = self.gauge, None
         if not self._replied or not self.in_turn:
             self._measure_call(at)
         trusted = usage is not None and usage.input_total > 0 and self._accept_total(usage.input_total, at)
@@ -185,6 +188,8 @@ class TurnTracker:
             self._peak_total = max(self._peak_total, total)
             self.compactions.record_call(total, self.limits)
             self.update_compaction_level()
+            if usage is not None and trusted:
+                gauge.count_reply(usage)
         gauge.last_usage = usage
         self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
         added = gauge.added
@@ -197,8 +202,16 @@ class TurnTracker:
         self.in_turn = False
         self._measured = self._replied = False
         self._reply_group = None
+        if gauge.used != measured.used_tokens:
+            measured = self._measure_next(source)
+            self.record(measured, at)
         self.flush()
         return measured
+
+    def _measure_next(self, source: CountSource) -> PressureMeasured:
+        """Measure the window with the turn's reply."""
+        self.gauge.count_call()
+        return self.gauge.measure("next", self.limits, reported_tokens=self.gauge.used, count_source=source)
 
     def _open_turn(self, at: float | None) -> None:
         self.turn += 1
@@ -223,7 +236,8 @@ class TurnTracker:
         if limits is None or total <= limits.limit_tokens:
             return True
         if limits.source in ("given", "provider"):
-            self.record(UsageRejected(total, limits.limit_tokens, "above_limit"), at)
+            self.rejected = UsageRejected(total, limits.limit_tokens, "above_limit")
+            self.record(self.rejected, at)
             return False
         self._raise_limit(total, at)
         return True
@@ -261,26 +275,37 @@ class TurnTracker:
         low, high = REPORT_RANGE
         if reported > 0 and low * expected <= reported <= high * expected and reported <= (limit or reported):
             return True
-        self.record(UsageRejected(reported, limit or 0, "reported_drift"), at)
+        self.rejected = UsageRejected(reported, limit or 0, "reported_drift", expected)
+        self.record(self.rejected, at)
         return False
 
     def _anchor(self, total: int, at: float | None) -> None:
         gauge, account = self.gauge, self.gauge.account
         expected = account.used(gauge.call_tokens)
         comparable = account.anchored and not self._attribute_next
-        gauge.estimate_error = account.report(total, gauge.call_tokens)
+        report = gauge.count_total(total, first=self._attribute_next)
         if self._attribute_next:
-            self._attribute(total, at)
-        elif comparable and abs(total - expected) > max(UNIDENTIFIED_TOKENS, UNIDENTIFIED_RATIO * total):
+            self._attribute_next, self._unseen_growth = False, 0
+            self._set_unattributed(max(0, total - gauge.call_tokens + self._unattributed_tokens), at)
+            return
+        unseen = max(report.unseen_tokens, -self._unseen_growth)
+        if unseen:
+            self._unseen_growth += unseen
+            self._set_unattributed(max(0, self._unattributed_tokens + unseen), at)
+        if comparable and abs(total - expected) > max(UNIDENTIFIED_TOKENS, UNIDENTIFIED_RATIO * total):
             self.record(ChangeUnidentified(total - expected), at)
 
-    def _attribute(self, total: int, at: float | None) -> None:
+    @property
+    def _unattributed_tokens(self) -> int:
+        block_id = self._unattributed
+        return self.window.slot(block_id).block.tokens if block_id is not None and block_id in self.window else 0
+
+    def _set_unattributed(self, tokens: int, at: float | None) -> None:
         """Put the tokens that the provider counts beyond the visible content into one unattributed block."""
-        self._attribute_next = False
         old_id = self._unattributed
         old = self.window.slot(old_id).block if old_id is not None and old_id in self.window else None
         before = 0 if old is None else old.tokens
-        remainder = max(0, total - (self.gauge.call_tokens - before))
+        remainder = tokens
         if remainder == before:
             return
         block_id = self._new_id()
