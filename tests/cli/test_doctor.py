@@ -1,0 +1,55 @@
+"""`windowpane doctor` reports a store that takes no events, and events that wait beside it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import windowpane
+from windowpane.cli import main
+from windowpane.core.events import Event, EventContext, SessionStarted
+from windowpane.store.keys import AuditKeys
+from windowpane.store.spool import Spool
+from windowpane.store.sqlite import SqliteStore
+
+
+def findings(store: Path) -> list[dict[str, Any]]:
+    output = CliRunner().invoke(main, ["doctor", "--store", str(store), "--json"]).output
+    rows: list[dict[str, Any]] = json.loads(output)
+    return rows
+
+
+def test_waiting_spool_files_are_reported(tmp_path: Path) -> None:
+    """A note with their number and the store they belong to."""
+    store = tmp_path / "w.db"
+    with closing(SqliteStore(store)):
+        context = EventContext("s", "a", "m", 0, 1, "live", "s")
+        Spool(store, keys=AuditKeys(), redact=None).write([Event(context, 0, 1.0, SessionStarted())])
+
+    (note,) = [finding for finding in findings(store) if finding["subject"] == "spool"]
+
+    assert note["verdict"] == "note"
+    assert f"1 files beside {store}" in note["detail"]
+
+
+def test_a_process_whose_store_takes_no_events_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The endpoint answers, and reports itself as degraded."""
+    broken = tmp_path / "not-a-database"
+    broken.write_bytes(b"something else" * 1_000)
+    running = windowpane.start(port=0, store=broken, notify=[])
+    try:
+        assert running.url is not None
+        monkeypatch.setenv("WINDOWPANE_PORT", running.url.rpartition(":")[2].partition("/")[0])
+        (metrics,) = [finding for finding in findings(tmp_path / "w.db") if finding["subject"] == "metrics"]
+    finally:
+        windowpane.stop()
+
+    assert metrics["verdict"] == "problem"
+    assert "the store takes no events" in metrics["detail"]
