@@ -13,8 +13,12 @@ from pathlib import Path
 
 from truth.fidelity import fidelity_section
 from truth.recordings import Session, sessions_of
+from truth.window import window_section
 
-SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {"Fidelity": fidelity_section}
+SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {
+    "Window, forecasts and warnings": window_section,
+    "Fidelity": fidelity_section,
+}
 """The lines of each section of the document, by its title."""
 
 

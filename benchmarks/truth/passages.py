@@ -63,6 +63,8 @@ class Passage:
     turns: int
     """Calls until the level was reached; until the session or the window ended where it was not."""
     reached: bool
+    compacted: bool = False
+    """The window was compacted before the level was reached; for `own`, by the user."""
 
     @property
     def held(self) -> bool:
@@ -119,7 +121,7 @@ def passages(course: Course) -> Iterator[Passage]:
             turns = next((n for n in range(1, end - call) if course.totals[call + n] >= tokens), None)
             yield Passage(
                 NAMES[tokens], call, tokens - used, growth, ahead.early, ahead.median, ahead.late,
-                end - 1 - call if turns is None else turns, turns is not None,
+                end - 1 - call if turns is None else turns, turns is not None, turns is None and end in ends,
             )  # fmt: skip
         yield from _own(course, call, measured, growth)
 
@@ -132,4 +134,7 @@ def _own(course: Course, call: int, measured: PressureMeasured, growth: tuple[in
     following = course.next_compaction(call)
     automatic = following is not None and following.automatic
     end = len(course.totals) - 1 if following is None else following.call
-    yield Passage("own", call, tokens - course.totals[call], growth, early, median, late, end - call, automatic)
+    yield Passage(
+        "own", call, tokens - course.totals[call], growth, early, median, late, end - call, automatic,
+        following is not None and not automatic,
+    )  # fmt: skip

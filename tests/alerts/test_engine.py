@@ -339,10 +339,10 @@ def test_red_soon_warns_then_turns_critical() -> None:
 
 
 def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
-    """It fires within 12 turns, again 12 turns later, and clears once the level is refuted."""
+    """It fires within 14 turns, again 14 turns later, and clears once the level is refuted."""
     session = Session()
 
-    for _ in range(14):
+    for _ in range(16):
         session.start_turn()
         session.final(
             used_tokens=150_000,
@@ -352,7 +352,7 @@ def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
         )
     fired = session.fired(of="compaction_soon")
 
-    assert [one.crossing_turn for one in fired] == [1, 13]
+    assert [one.crossing_turn for one in fired] == [1, 15]
     assert fired[0].summary == (
         "The agent compacts in 8 turns, at 167k tokens (as documented for this agent; 150k used)"
     )
@@ -361,14 +361,14 @@ def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
     session.start_turn()
     session.final(used_tokens=170_000)
 
-    assert [one.fired_turn for one in session.resolved(of="compaction_soon")] == [1, 13]
+    assert [one.fired_turn for one in session.resolved(of="compaction_soon")] == [1, 15]
 
 
 def test_a_compaction_that_is_far_away_does_not_alert() -> None:
-    """More than twelve turns, and unknown turns, do not warn."""
+    """More than 14 turns, and unknown turns, do not warn."""
     session = Session()
 
-    for turns in (12.1, 40.0, None):
+    for turns in (14.1, 40.0, None):
         session.start_turn()
         session.final(compaction_tokens=167_000, compaction_evidence="documented", turns_until_compaction=turns)
 

@@ -1,7 +1,7 @@
 """Documented behavior of known agents: how fast their windows grow, and the level at which they compact.
 
-The growth is the mean of recorded sessions, without the part of a burst above three times the typical turn. The
-levels are those of the agents' own sources and release notes, checked against recorded compactions.
+The growth is fitted to recorded sessions; bursts count as three times it at most. The levels are those of the
+agents' own sources and release notes, checked against recorded compactions.
 """
 
 from __future__ import annotations

@@ -97,13 +97,13 @@ class TestForecast:
     def test_uneven_growth_has_the_documented_median_and_band(self) -> None:
         """The formula of `docs/how-it-works.md`, with a hundred turns of typical growth remaining."""
         ahead = forecast(100_000, self.pace(documented=1_000))
-        middle = 1.65 * 100**0.87
-        spread = math.sqrt(1.3 / middle + 0.2)
+        middle = 1.8 * 100**0.83
+        spread = math.sqrt(1.8 / middle + 0.25)
 
         assert ahead is not None
         assert ahead.median == pytest.approx(middle)
         assert ahead.late == math.ceil(middle * math.exp(spread))
-        assert ahead.early == math.floor(middle * math.exp(-1.95 * spread))
+        assert ahead.early == math.floor(middle * math.exp(-1.6 * spread))
 
     def test_steady_growth_narrows_the_band_towards_the_exact_turns(self) -> None:
         """After two hundred turns of a hundred tokens, a thousand remaining tokens are about ten turns."""

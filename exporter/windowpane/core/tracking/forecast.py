@@ -16,22 +16,22 @@ MINIMUM_FORECAST_TURNS: Final = 3
 TENTH: Final = 10
 MAXIMUM_FORECAST_TURNS: Final = 10_000.0
 
-MEDIAN_SCALE: Final = 1.65
-MEDIAN_EXPONENT: Final = 0.87
+MEDIAN_SCALE: Final = 1.8
+MEDIAN_EXPONENT: Final = 0.83
 """The median is `MEDIAN_SCALE × (remaining / pace) ** MEDIAN_EXPONENT`: bursts, which the pace does not count in
 full, are the more likely the longer the wait."""
-VARIANCE_OF_TURNS: Final = 1.3
-VARIANCE_OF_PACE: Final = 0.2
+VARIANCE_OF_TURNS: Final = 1.8
+VARIANCE_OF_PACE: Final = 0.25
 """The logarithm of the turns has the variance `VARIANCE_OF_TURNS / median + VARIANCE_OF_PACE`, in units of the
 late end: the first part is the chance of single turns, the second that the pace itself changes."""
-EARLY_FACTOR: Final = 1.95
+EARLY_FACTOR: Final = 1.6
 """The early end is this much farther from the median than the late end: one burst ends a long wait."""
 
 RECENT_DECAY: Final = 0.9
 """Weight of a turn's growth in the recent mean, relative to that of the turn after it."""
 RECENT_PRIOR_TURNS: Final = 2
 """Turns of typical growth that the recent mean starts from."""
-RECENT_EXPONENT: Final = 0.45
+RECENT_EXPONENT: Final = 0.55
 """Weight of the recent against the typical growth, on a logarithmic scale: pace returns to what is typical."""
 BURST_MULTIPLE: Final = 3.0
 """Growth above this multiple of the typical counts as this multiple."""
