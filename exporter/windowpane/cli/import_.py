@@ -71,7 +71,12 @@ def command(
     chosen = paths or recording_folders(readers)
     with open_to_write(store_path, capture=capture) as store, progress_bar(quiet=as_json) as progress:
         playback = playback_settings(
-            store.digester(), limit_tokens=limit_tokens, agent=agent, model=model, config=config
+            store.digester(),
+            limit_tokens=limit_tokens,
+            agent=agent,
+            model=model,
+            config=config,
+            earlier_compaction=store.earlier_compaction_tokens,
         )
         task = progress.add_task("reading", total=None)
 

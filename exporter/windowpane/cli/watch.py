@@ -83,7 +83,12 @@ def command(
         watcher = Watcher(
             chosen,
             store,
-            playback=playback_settings(store.digester(), limit_tokens=limit_tokens, config=config),
+            playback=playback_settings(
+                store.digester(),
+                limit_tokens=limit_tokens,
+                config=config,
+                earlier_compaction=store.earlier_compaction_tokens,
+            ),
             readers=all_readers(complete=False),
             final_readers=all_readers(),
             since_seconds=since_hours * HOUR,

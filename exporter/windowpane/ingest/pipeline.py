@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
+    from windowpane.sources.player import EarlierCompaction
     from windowpane.store.interface import EventWriter
     from windowpane.store.records import ImportOutcome
 
@@ -38,10 +39,12 @@ def playback_settings(
     model: str = "",
     with_fidelity: bool = True,
     config: Config | None = None,
+    earlier_compaction: EarlierCompaction | None = None,
 ) -> PlaybackSettings:
     """Return settings with the packaged vocabularies and catalog, under which events are deterministic.
 
     *config* holds the thresholds of zones and the settings of the tracker; None for the defaults.
+    *earlier_compaction* is the store's record of the agents' compactions.
     """
     if limit_tokens is not None and limit_tokens > MAXIMUM_TOKENS:
         raise ConfigurationError(
@@ -58,6 +61,7 @@ def playback_settings(
         thresholds=None if config is None else config.thresholds(),
         evaluate=evaluate if with_fidelity else None,
         media_tokens=image_tokens,
+        earlier_compaction=earlier_compaction,
     )
 
 

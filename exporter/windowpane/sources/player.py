@@ -62,6 +62,14 @@ class FidelityProbe(Protocol):
         ...
 
 
+class EarlierCompaction(Protocol):
+    """A function that returns the level at which earlier sessions of an agent and model were compacted."""
+
+    def __call__(self, session_id: str, *, agent: str, model: str) -> int | None:
+        """Return the used tokens, the same for every reading of *session_id*; None without a record."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybackSettings:
     """Dependencies and overrides for playing a recording."""
@@ -82,6 +90,8 @@ class PlaybackSettings:
     evaluate: FidelityProbe | None = None
     media_tokens: Callable[[str], int] | None = None
     """Flat cost of one image for a model."""
+    earlier_compaction: EarlierCompaction | None = None
+    """The record of earlier sessions; None without a store."""
 
 
 class SessionPlayer:
@@ -122,7 +132,9 @@ class SessionPlayer:
             settings=playback.settings,
             next_limit=self._next_limit,
             smaller_limit=self._smaller_limit,
-            program=AgentProgram(opened.agent, opened.agent_version),
+            program=AgentProgram(
+                opened.agent, opened.agent_version, earlier_compaction_tokens=_earlier(info, playback)
+            ),
         )
         self.tracker.start(opened.at)
 
@@ -335,6 +347,12 @@ class SessionPlayer:
     def _smaller_limit(self, used: int) -> int | None:
         catalog = self._playback.catalog
         return None if catalog is None else catalog.smaller_limit(self._model, used)
+
+
+def _earlier(info: SessionInfo, playback: PlaybackSettings) -> int | None:
+    if playback.earlier_compaction is None:
+        return None
+    return playback.earlier_compaction(info.session_id, agent=info.agent, model=info.model)
 
 
 def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:

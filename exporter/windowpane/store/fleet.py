@@ -214,6 +214,10 @@ _ROWS: Final = (
     "FROM sessions WHERE current = 1 AND "
 )
 _FIND: Final = f"session_id >= ? AND session_id < ? ORDER BY session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
+_LAST_COMPACTION: Final = (
+    "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
+    "AND agent = ? AND model = ? ORDER BY last_at DESC LIMIT 1"
+)
 _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
 
 
@@ -246,6 +250,12 @@ def find(connection: sqlite3.Connection, prefix: str) -> list[SessionRow]:
 def read(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
     """Return the current revision of a session, or None."""
     return next(iter(_rows(connection, "session_id = ?", (session_id,))), None)
+
+
+def last_compaction_tokens(connection: sqlite3.Connection, agent: str, model: str) -> int | None:
+    """Return the level at which the agent's last session with a recorded compaction was compacted."""
+    row = connection.execute(_LAST_COMPACTION, (agent, model)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def current_key(connection: sqlite3.Connection, session_id: str) -> int:

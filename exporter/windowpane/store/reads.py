@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.core.digests import keyed_digester
+from windowpane.core.events import SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.store_names import store_file
 from windowpane.core.vocabulary import Severity
@@ -67,6 +68,20 @@ class SqliteReader:
         """Return one session, or None."""
         with self._pool.lend() as connection:
             return fleet.read(connection, session_id)
+
+    def earlier_compaction_tokens(self, session_id: str, *, agent: str, model: str) -> int | None:
+        """Return the used tokens at which the agent last compacted with this model; None without a record.
+
+        A stored session keeps what it started with, so that reading its recording again gives the same events.
+        """
+        if self.session(session_id) is not None:
+            started = self.events(EventFilter(session_id=session_id, types=("session.started",), limit=1))
+            payloads = (stored.event.data for stored in started)
+            return next(
+                (one.earlier_compaction_tokens for one in payloads if isinstance(one, SessionStarted)), None
+            )
+        with self._pool.lend() as connection:
+            return fleet.last_compaction_tokens(connection, agent, model)
 
     def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""

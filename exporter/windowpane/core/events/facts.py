@@ -67,6 +67,8 @@ class SessionStarted:
     orange_ratio: float = 0.75
     red_ratio: float = 0.90
     task_digest: str | None = None
+    earlier_compaction_tokens: int | None = None
+    """Used tokens at which earlier sessions of this agent and model were compacted; None without a record."""
 
 
 @dataclass(frozen=True, slots=True)

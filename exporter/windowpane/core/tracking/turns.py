@@ -109,7 +109,11 @@ class TurnTracker:
     def start(self, at: float | None = None, *, task: str | None = None) -> None:
         """Emit `session.started` with the window that the session starts with."""
         task_digest = self._digest(task) if task else None
-        self.record(SessionStarted(task_digest=task_digest, **_limit_fields(self.limits)), at)
+        earlier = self.compactions.program.earlier_compaction_tokens
+        started = SessionStarted(
+            task_digest=task_digest, earlier_compaction_tokens=earlier, **_limit_fields(self.limits)
+        )
+        self.record(started, at)
 
     def end(self, reason: str, at: float | None = None) -> TrendReport:
         """Emit `session.ended` with the trend report, and flush all events."""

@@ -13,6 +13,8 @@ STATEMENTS: Final = (
     "ALTER TABLE turns ADD COLUMN turns_until_compaction REAL",
     "ALTER TABLE turns ADD COLUMN turns_until_compaction_p10 REAL",
     "ALTER TABLE turns ADD COLUMN turns_until_compaction_p90 REAL",
+    """CREATE INDEX sessions_compacted ON sessions (agent, model, last_at)
+        WHERE compaction_evidence = 'recorded' AND current = 1""",
 )
 
 

@@ -12,6 +12,9 @@ CREATE INDEX events_type ON events (type, session)
 CREATE INDEX heads_session ON heads (session_id, revision)
 -- index replays_at
 CREATE INDEX replays_at ON replays (at)
+-- index sessions_compacted
+CREATE INDEX sessions_compacted ON sessions (agent, model, last_at)
+        WHERE compaction_evidence = 'recorded' AND current = 1
 -- index sessions_cost
 CREATE INDEX sessions_cost ON sessions (current, cost_dollars DESC)
 -- index sessions_parent

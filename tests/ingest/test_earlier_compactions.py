@@ -1,0 +1,78 @@
+"""The level at which an agent compacts, learnt from the compactions that a store has recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windowpane.core.events import Event, PressureMeasured, Usage
+from windowpane.ingest.pipeline import playback_settings
+from windowpane.sources.playback import session_events
+from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, Record, SessionOpened
+from windowpane.store.sqlite import SqliteStore
+
+KEYS = tuple(f"{number}0000000-0000-4000-8000-000000000000" for number in range(1, 4))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    """A new store."""
+    opened = SqliteStore(tmp_path / "windowpane.db")
+    yield opened
+    opened.close()
+
+
+def records(key: str, *, compacted: bool = False, calls: int = 4, agent: str = "reviewer") -> list[Record]:
+    """Return a session of calls that grow by 10,000 tokens, with a compaction at 80,000 before the last one."""
+    made: list[Record] = [SessionOpened(key, agent, "gpt-5", at=1_000.0)]
+    for call in range(calls):
+        if compacted and call == calls - 1:
+            made.append(Compacted("auto", tokens_before=80_000, summary="a summary", at=1_000.0 + call))
+        made.append(ContentAdded("user_message", f"question {call}", at=1_000.0 + call))
+        made.append(ModelCalled(Usage(10_000 * (call + 1), 10), "gpt-5", at=1_000.0 + call))
+    return made
+
+
+def stored(store: SqliteStore, key: str, recording: list[Record]) -> list[Event]:
+    """Import a recording and return its events."""
+    playback = playback_settings(store.digester(), earlier_compaction=store.earlier_compaction_tokens)
+
+    def events() -> Iterator[Event]:
+        return session_events(recording, key=key, source="test", playback=playback)
+
+    made = list(events())
+    store.import_session(events)
+    store.flush()
+    return made
+
+
+def last_level(events: list[Event]) -> tuple[int | None, str | None]:
+    """Return the compaction level of the last measurement, and its evidence."""
+    measured = [event.data for event in events if isinstance(event.data, PressureMeasured)]
+    return measured[-1].compaction_tokens, measured[-1].compaction_evidence
+
+
+def test_a_later_session_of_the_agent_and_model_starts_with_the_recorded_level(store: SqliteStore) -> None:
+    """An unknown agent has no level at first; its first recorded compaction is evidence for its next session."""
+    first, second, third = KEYS
+
+    assert last_level(stored(store, first, records(first))) == (None, None)
+    assert last_level(stored(store, second, records(second, compacted=True))) == (80_000, "recorded")
+    assert last_level(stored(store, third, records(third))) == (80_000, "earlier")
+    assert last_level(stored(store, "other", records("other", agent="writer"))) == (None, None)
+
+
+def test_a_stored_session_keeps_what_it_started_with(store: SqliteStore) -> None:
+    """Its recording, read again after another session was compacted, continues the same events."""
+    first, second, _ = KEYS
+    before = stored(store, first, records(first))
+    stored(store, second, records(second, compacted=True))
+    after = stored(store, first, records(first, calls=6))
+
+    assert after[: len(before)] == before
+    assert last_level(after) == (None, None)
+    session = store.session(first)
+    assert session is not None
+    assert session.revision == 1
