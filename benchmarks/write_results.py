@@ -22,8 +22,8 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "RESULTS.md"
 SLOW = ("dashboard",)
 """Take many minutes: run when named, or with --slow."""
-ELSEWHERE = ("policies",)
-"""Has its own report, from which its section is taken; run when named."""
+ELSEWHERE = ("policies", "truth", "alerts")
+"""Have their own reports; run when named."""
 
 HEAD = """# Benchmark results
 

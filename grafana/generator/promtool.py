@@ -66,7 +66,7 @@ def series(name: str, labels: dict[str, str]) -> str:
 
 
 def _session_cases(rule: Rule) -> list[Case]:
-    labels = {**AGENT, "alert": rule.name, "severity": rule.severity}
+    labels = {**AGENT, "alert": rule.name, "severity": rule.severity, "nature": rule.nature}
     other = next(one for one in RULES if one.name != rule.name and one.severity == rule.severity)
     neighbour = {**AGENT, "alert": other.name, "severity": other.severity}
     firing = catalog.ALERTS_FIRING.name

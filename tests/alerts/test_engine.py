@@ -17,6 +17,7 @@ from windowpane.core.codec import decode, encode
 from windowpane.core.events import (
     AlertFired,
     AlertResolved,
+    BlockAdded,
     BlocksEvicted,
     BreakerOpened,
     ContentCompressed,
@@ -34,6 +35,7 @@ from windowpane.core.events import (
     ZoneChanged,
 )
 from windowpane.core.vocabulary import COMPONENTS
+from windowpane.core.window.blocks import Block
 
 LIMIT = 128_000
 
@@ -89,6 +91,19 @@ class Session:
 
     def names(self) -> list[str]:
         return [f"{event.data.type} {event.data.alert}" for event in self.alerts]  # type: ignore[union-attr]
+
+
+def called(arguments: str, result: str, *, n: int) -> list[BlockAdded]:
+    """The blocks of a tool call and of its result."""
+    return [
+        BlockAdded(
+            Block(
+                f"{kind}{n}", kind, 10, n, f"g{n}", 1, text, 10, "estimate", text,
+                tool_name="read", tool_call_id=f"c{n}",
+            )
+        )
+        for kind, text in (("tool_call", arguments), ("tool_result", result))
+    ]  # fmt: skip
 
 
 def pressure(limit: int | None = LIMIT, *, utilization: float | None = 0.1, **gauges: Any) -> PressureMeasured:
@@ -276,9 +291,9 @@ def test_no_spike_no_alert() -> None:
     assert not session.alerts
 
 
-@pytest.mark.parametrize(("score", "fires"), [(0.74, True), (0.75, False), (None, False)])
-def test_fidelity(score: float | None, fires: bool) -> None:
-    """A score below 0.75 alerts; 0.75 does not, and an unknown one is not judged."""
+@pytest.mark.parametrize(("score", "fires"), [(0.09, True), (0.10, False), (None, False)])
+def test_fidelity_without_a_baseline(score: float | None, fires: bool) -> None:
+    """A score below 0.10 alerts; 0.10 does not, and an unknown one is not judged."""
     session = Session()
 
     session.start_turn(FidelityEvaluated("probe", score, 1.0))
@@ -286,15 +301,65 @@ def test_fidelity(score: float | None, fires: bool) -> None:
     assert bool(session.fired(of="fidelity")) is fires
 
 
+@pytest.mark.parametrize(("score", "fires"), [(0.19, True), (0.20, False)])
+def test_fidelity_is_compared_with_what_is_usual(score: float, fires: bool) -> None:
+    """After three compressions a score below half of their median alerts, whatever its level."""
+    session = Session()
+    for usual in (0.3, 0.4, 0.9):
+        session.start_turn(FidelityEvaluated("probe", usual, 1.0))
+        session.final()
+
+    session.start_turn(FidelityEvaluated("probe", score, 1.0))
+
+    assert bool(session.fired(of="fidelity")) is fires
+
+
+def test_a_call_that_returns_the_same_three_times_within_ten_turns_alerts() -> None:
+    """Other arguments, another result or ten turns in between do not count."""
+    session = Session()
+
+    def call(arguments: str, result: str) -> None:
+        session.start_turn(*called(arguments, result, n=session.turn))
+        session.final()
+
+    for turn in range(3):
+        call("a.py", f"line {turn}")
+        call(f"{turn}.py", "same")
+    assert not session.fired(of="repeated_calls")
+    call("b.py", "same")
+    call("b.py", "same")
+    for turn in range(10):
+        call(f"other {turn}", "same")
+    call("b.py", "same")
+    assert not session.fired(of="repeated_calls")
+    call("b.py", "same")
+    call("b.py", "same")
+
+    assert [fired.value for fired in session.fired(of="repeated_calls")] == [3]
+
+
+def test_red_soon_is_silent_where_the_agent_compacts_before() -> None:
+    """A forecast of red is of no use if the window never gets there by itself."""
+    session = Session()
+
+    session.start_turn()
+    session.final(turns_until_red=1.0, used_tokens=80_000, red_tokens=90_000, compaction_tokens=85_000)
+    assert not session.fired(of="red_soon")
+    session.start_turn()
+    session.final(turns_until_red=1.0, used_tokens=80_000, red_tokens=90_000, compaction_tokens=95_000)
+
+    assert session.fired(of="red_soon")
+
+
 def test_fidelity_does_not_flap_within_a_turn() -> None:
     """Several evaluations in one turn make one firing at most; resolution waits for the turn's end."""
     session = Session()
 
-    session.start_turn(*[FidelityEvaluated("probe", score, 1.0) for score in (0.5, 0.9, 0.5, 0.9)])
+    session.start_turn(*[FidelityEvaluated("probe", score, 1.0) for score in (0.05, 0.9, 0.05, 0.9)])
     assert session.names() == ["alert.fired fidelity"]
     session.final()
     assert session.names()[1:] == ["alert.resolved fidelity"]
-    session.emit(FidelityEvaluated("judge", 0.4, 1.0))
+    session.emit(FidelityEvaluated("judge", 0.04, 1.0))
 
     assert len(session.alerts) == 2
     session.start_turn()
@@ -303,10 +368,10 @@ def test_fidelity_does_not_flap_within_a_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "utilization", "fires"), [(0.31, 0.6, True), (0.30, 0.6, False), (0.8, 0.4, False)]
+    ("ratio", "utilization", "fires"), [(0.61, 0.8, True), (0.60, 0.8, False), (0.8, 0.6, False)]
 )
 def test_tool_results(ratio: float, utilization: float, fires: bool) -> None:
-    """Above 30% of used alerts after 3 turns, but only from yellow up."""
+    """Above 60% of used alerts after 3 turns, but only from orange up."""
     session = Session()
 
     for _ in range(3):
@@ -437,12 +502,13 @@ def test_regret_resolves_when_the_eviction_is_long_ago() -> None:
 
 
 def test_thrashing_counts_turns_not_steps_of_a_cascade() -> None:
-    """A cascade in one turn is one reduction; three turns that reduce within ten are thrashing."""
+    """A cascade in one turn is one reduction; five turns that reduce within ten are thrashing."""
     session = Session()
     session.start_turn(evicted(10), compressed(90, 10), compressed(90, 10), compressed(90, 10))
     session.final()
-    session.start_turn(evicted(10))
-    session.final()
+    for _ in range(3):
+        session.start_turn(evicted(10))
+        session.final()
     assert not session.fired(of="thrashing")
 
     session.turns(0.1, 0.1)

@@ -20,8 +20,8 @@ TABLE = """
     eviction_rate       warning  above    5      3 0.5
     compression_ratio   warning  below    2      1 0.2
     burn_rate_spike     warning  occurs   -      1 -
-    fidelity            warning  below    0.75   1 0.03
-    tool_results        warning  above    0.30   3 0.03
+    fidelity            warning  below    0.10   1 0.03
+    tool_results        warning  above    0.60   3 0.03
     compaction_soon     warning  at_most  14     1 1.4
     red_soon            warning  at_most  3      1 0.3
     red_imminent        critical at_most  1      1 0.1
@@ -30,7 +30,8 @@ TABLE = """
     audit_chain_broken  critical occurs   -      1 -
     output_reserve      critical below    4096   1 409.6
     regret              warning  above    0.10   1 0.03
-    thrashing           warning  at_least 3      1 0.3
+    thrashing           warning  at_least 5      1 0.5
+    repeated_calls      warning  occurs   -      1 -
     oscillation         info     at_least 4      1 0.4
     estimate_off        info     above    0.10   1 0.03
     yellow_entered      info     at_least 1      1 0
@@ -124,11 +125,11 @@ def test_an_alert_is_as_in_the_table(row: list[str]) -> None:
 
 
 def test_thresholds_that_depend_on_the_window() -> None:
-    """Red follows the zones, room for an answer is at most a quarter, and tool results count from yellow up."""
+    """Red follows the zones, room for an answer is at most a quarter, and tool results count from orange up."""
     assert RULES_BY_NAME["utilization"].threshold_from == "red"
     assert RULES_BY_NAME["output_reserve"].threshold_from == "output_reserve"
     assert MINIMUM_OUTPUT_RATIO == 0.25
-    assert RULES_BY_NAME["tool_results"].from_zone == "yellow"
+    assert RULES_BY_NAME["tool_results"].from_zone == "orange"
 
 
 def test_a_spike_is_the_tracker_s() -> None:

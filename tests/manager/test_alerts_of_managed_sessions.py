@@ -66,7 +66,7 @@ def test_the_eviction_rate_recovers() -> None:
 def test_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> None:
     """Turns of 2,000 tokens, then one of 15,000."""
     sink = JudgedQuestion()
-    with manager(sink, limit=200_000) as window:
+    with manager(sink, limit=128_000) as window:
         for n in range(8):
             talk(window, filler(1_000, tag=f"q{n}x"), filler(1_000, tag=f"a{n}x"))
         window.add_user(filler(15_000))

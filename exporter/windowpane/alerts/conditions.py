@@ -8,20 +8,24 @@ resolves.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Final, NamedTuple
 
 from windowpane.alerts.rules import (
     CHURN_TURNS,
     COMPRESSION_SAMPLES,
+    LOOP_REPEATS,
+    LOOP_TURNS,
     MINIMUM_OUTPUT_RATIO,
     REGRET_TURNS,
     SPIKE_MULTIPLE,
     Rule,
 )
 from windowpane.core.events import (
+    BlockAdded,
     BlocksEvicted,
     BreakerOpened,
     ContentCompressed,
@@ -35,11 +39,13 @@ from windowpane.core.events import (
     ZoneChanged,
 )
 from windowpane.core.vocabulary import ZONES
+from windowpane.core.window.blocks import Block
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
 RELEVANT_PAYLOADS: Final[frozenset[type[Payload]]] = frozenset(
     {
         PressureMeasured,
+        BlockAdded,
         BlocksEvicted,
         ContentCompressed,
         FidelityEvaluated,
@@ -52,6 +58,15 @@ RELEVANT_PAYLOADS: Final[frozenset[type[Payload]]] = frozenset(
     }
 )
 """The payloads that change a signal; all others are skipped."""
+
+
+FIDELITY_BASELINE: Final = 20
+"""Scores that the usual fidelity is the median of, the newest."""
+MINIMUM_BASELINE: Final = 3
+USUAL_SHARE: Final = 0.5
+"""Share of the usual fidelity below which a compression is unusually bad."""
+MAXIMUM_CALLS: Final = 128
+"""Calls that are remembered to recognize a repetition."""
 
 
 class Occurrence(NamedTuple):
@@ -71,10 +86,42 @@ class _TurnEvictions:
     regretted: int = 0
 
 
+class RepeatedCalls:
+    """Counts tool calls that return what the same call returned before; a call is its tool and its arguments."""
+
+    __slots__ = ("_calls", "_returned")
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._returned: deque[tuple[int, tuple[str, str, str]]] = deque(maxlen=MAXIMUM_CALLS)
+
+    def record(self, block: Block, turn: int) -> tuple[Occurrence, ...]:
+        """Record a block; return an occurrence for a result that came for the third time in ten turns."""
+        call_id = block.tool_call_id
+        if call_id is None:
+            return ()
+        if block.content_type == "tool_call":
+            self._calls[call_id] = (block.tool_name or "", block.digest)
+            if len(self._calls) > MAXIMUM_CALLS:
+                self._calls.popitem(last=False)
+        elif block.content_type == "tool_result" and block.replaces is None:
+            call = self._calls.pop(call_id, None)
+            if call is not None:
+                returned = (*call, block.digest)
+                self._returned.append((turn, returned))
+                times = sum(one == returned and at > turn - LOOP_TURNS for at, one in self._returned)
+                if times >= LOOP_REPEATS:
+                    return (Occurrence("call.repeated", times),)
+        return ()
+
+
 class SignalHistory:
     """The recent events of one session, as far as signals look back."""
 
-    __slots__ = ("_compressions", "_evictions", "_reduced_turns", "_zone_changes", "fidelity", "pressure")
+    __slots__ = (
+        "_compressions", "_earlier_fidelity", "_evictions", "_reduced_turns", "_repeated", "_zone_changes",
+        "fidelity", "pressure",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.pressure: PressureMeasured | None = None
@@ -85,6 +132,8 @@ class SignalHistory:
         self._evictions: deque[_TurnEvictions] = deque(maxlen=REGRET_TURNS)
         self._reduced_turns: deque[int] = deque(maxlen=CHURN_TURNS)
         self._zone_changes: deque[int] = deque(maxlen=4 * CHURN_TURNS)
+        self._earlier_fidelity: deque[float] = deque(maxlen=FIDELITY_BASELINE)
+        self._repeated = RepeatedCalls()
 
     def record(self, data: Payload, turn: int) -> tuple[Occurrence, ...]:
         """Record an event of *turn*; return the occurrences that rules may wait for."""
@@ -96,8 +145,12 @@ class SignalHistory:
                 self._evictions_of(turn).tokens += data.tokens_removed
             case ContentCompressed():
                 return self._record_compression(data, turn)
+            case BlockAdded():
+                return self._repeated.record(data.block, turn)
             case FidelityEvaluated():
                 if data.score is not None:
+                    if self.fidelity is not None:
+                        self._earlier_fidelity.append(self.fidelity)
                     self.fidelity = data.score
             case ContentRegretted():
                 if data.cause == "eviction":
@@ -107,6 +160,12 @@ class SignalHistory:
             case _:
                 return _occurrences(data)
         return ()
+
+    @property
+    def usual_fidelity(self) -> float | None:
+        """Median score of the compressions before the last; None before three of them."""
+        earlier = self._earlier_fidelity
+        return median(earlier) if len(earlier) >= MINIMUM_BASELINE else None
 
     @property
     def compression_ratio(self) -> float | None:
@@ -174,6 +233,14 @@ def _turns_until_compaction(pressure: PressureMeasured) -> float | None:
     return math.inf if pressure.compaction_tokens is None else pressure.turns_until_compaction
 
 
+def _turns_until_red(pressure: PressureMeasured) -> float | None:
+    """Return the forecast; infinite where the agent, or its manager, reduces the window before it is red."""
+    level, red = pressure.compaction_tokens, pressure.red_tokens
+    if level is not None and red is not None and level < red and pressure.used_tokens < red:
+        return math.inf
+    return pressure.turns_until_red
+
+
 def _room(pressure: PressureMeasured) -> float | None:
     return None if pressure.limit_tokens is None else float(pressure.limit_tokens - pressure.used_tokens)
 
@@ -182,7 +249,7 @@ _SIGNALS: Final[dict[str, Callable[[PressureMeasured, SignalHistory, int], float
     "utilization": lambda pressure, _history, _turn: pressure.utilization,
     "eviction_rate": lambda pressure, _history, _turn: pressure.eviction_rate,
     "tool_result_ratio": lambda pressure, _history, _turn: pressure.tool_result_ratio,
-    "turns_until_red": lambda pressure, _history, _turn: pressure.turns_until_red,
+    "turns_until_red": lambda pressure, _history, _turn: _turns_until_red(pressure),
     "turns_until_compaction": lambda pressure, _history, _turn: _turns_until_compaction(pressure),
     "room_tokens": lambda pressure, _history, _turn: _room(pressure),
     "regret_ratio": lambda _pressure, history, turn: history.regret_ratio(turn),
@@ -208,8 +275,11 @@ def sample_of(rule: Rule, history: SignalHistory) -> float | None:
     return history.compression_ratio if rule.signal == "compression_ratio" else history.fidelity
 
 
-def threshold_of(rule: Rule, pressure: PressureMeasured | None) -> float | None:
+def threshold_of(rule: Rule, pressure: PressureMeasured | None, history: SignalHistory) -> float | None:
     """Return the rule's threshold in the window of *pressure*; None when it depends on an unknown limit."""
+    if rule.threshold_from == "usual_fidelity":
+        usual = history.usual_fidelity
+        return rule.threshold if usual is None else usual * USUAL_SHARE
     if rule.threshold_from is None or pressure is None:
         return rule.threshold
     limit = pressure.limit_tokens

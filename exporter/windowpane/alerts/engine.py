@@ -234,7 +234,7 @@ class AlertEngine:
         for rule in (*self._levels, *self._samples):
             value = value_of(rule, pressure, session.history, turn)
             scope = in_scope(rule, pressure)
-            threshold = threshold_of(rule, pressure)
+            threshold = threshold_of(rule, pressure, session.history)
             if value is None or scope is None or threshold is None:
                 continue
             state = session.alert(rule)
@@ -254,12 +254,12 @@ class AlertEngine:
         """Fire on a new sample at once; it resolves at the end of a turn, so that nothing flaps within one."""
         alerts: list[AlertPayload] = []
         for rule in self._samples:
-            value = sample_of(rule, session.history)
-            if value is None or rule.threshold is None or not breaches(rule, value, rule.threshold):
+            value, threshold = sample_of(rule, session.history), threshold_of(rule, None, session.history)
+            if value is None or threshold is None or not breaches(rule, value, threshold):
                 continue
             state = session.alert(rule)
             if state.fired_turn is None:
-                alerts += state.hold(rule, turn, value, rule.threshold, session.history.pressure)
+                alerts += state.hold(rule, turn, value, threshold, session.history.pressure)
         return alerts
 
     def _on_occurrences(

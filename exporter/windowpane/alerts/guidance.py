@@ -69,8 +69,9 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "fidelity": Guidance(
-        "After a compression the model can see less than three quarters of the decision-critical information "
-        "that was there before.",
+        "After a compression the model can see less than half as much of the information that was there before "
+        "as is usual in this session, by the median of its earlier compressions; with fewer than three of these, "
+        "less than 0.10.",
         "The agent continues as if nothing had happened, and repeats work or breaks a constraint it was given.",
         "The session page lists the facts: kept, recoverable, lost, contradicted.",
         (
@@ -81,7 +82,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "tool_results": Guidance(
-        "More than 0.30 of the used tokens are tool results, in a window that is at least yellow.",
+        "More than 0.60 of the used tokens are tool results, in a window that is at least orange.",
         "Most of a tool result is dead weight after the turn that read it, and every later call pays for it.",
         "'Used tokens by component' and the ratio of stale tokens.",
         (
@@ -168,12 +169,23 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "thrashing": Guidance(
-        "The window was reduced in at least 3 of the last 10 turns.",
+        "The window was reduced in at least 5 of the last 10 turns.",
         "Each reduction frees too little. Every one invalidates the prompt cache and may cost a model call.",
         "'Evictions and compressions' over time; the cache hit ratio falls with each.",
         (
             "Lower the target of a reduction so that it frees more at once.",
             "If the window fills with one kind of content, stop it at ingest.",
+        ),
+    ),
+    "repeated_calls": Guidance(
+        "The agent made the same tool call, with the same arguments, at least three times within ten turns, and "
+        "got the same result each time.",
+        "It does not see the result, or does not use it: every repetition costs a call and fills the window.",
+        "The session page lists the calls of each turn; duplicates show in the ratio of duplicate tokens.",
+        (
+            "Look at the turns of the repetition: was the first result removed, or cut?",
+            "If results are removed too early, protect those of this tool or raise their lifetime.",
+            "If the agent ignores the result, stop it and change its instructions.",
         ),
     ),
     "oscillation": Guidance(

@@ -203,7 +203,7 @@ def _session_alert(rule: Rule, options: RuleOptions) -> Document:
     return {
         "alert": alert_name(rule),
         "expr": firing_expression(rule),
-        "labels": {"severity": rule.severity},
+        "labels": {"severity": rule.severity, "nature": rule.nature},
         "annotations": {
             "summary": f"{rule.title}: {identity}",
             "description": f"Evaluated at each turn: {condition_text(rule)}{sessions}. {rule.todo}",

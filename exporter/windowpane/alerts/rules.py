@@ -24,10 +24,15 @@ Kind = Literal["level", "sample", "occurrence", "outside"]
 
 Comparison = Literal["at_least", "above", "at_most", "below", "occurs"]
 
+Nature = Literal["degradation", "anomaly"]
+"""`degradation`: the window is short of room, or its content suffers; `anomaly`: the agent, or what observes it,
+does something unusual, however much room there is."""
+
 Unit = Literal["ratio", "tokens", "blocks_per_turn", "turns", "times", "count", "zone"]
 
-ThresholdSource = Literal["red", "output_reserve"]
-"""A threshold that depends on the window: the red threshold, or the minimum room for an answer."""
+ThresholdSource = Literal["red", "output_reserve", "usual_fidelity"]
+"""A threshold that depends on the window, the red threshold or the minimum room for an answer; or on the agent:
+half of the median fidelity of its earlier compressions."""
 
 COMPRESSION_SAMPLES: Final = 3
 """Number of compressions whose tokens are pooled into the compression ratio."""
@@ -36,6 +41,11 @@ CHURN_TURNS: Final = 10
 """Turns that thrashing and oscillation look back."""
 SPIKE_MULTIPLE: Final = TrackerSettings().spike_multiple
 MINIMUM_OUTPUT_RATIO: Final = 0.25
+FIDELITY_FLOOR: Final = 0.10
+"""Threshold of fidelity until an agent has a baseline; recorded summaries of coding agents score above it."""
+LOOP_TURNS: Final = 10
+LOOP_REPEATS: Final = 3
+"""Times that the same call with the same result has to occur within `LOOP_TURNS` turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,7 @@ class Rule:
     """None for a rule that compares nothing."""
     threshold_from: ThresholdSource | None = None
     """Set for a threshold that follows the window; `threshold` then documents the default."""
+    nature: Nature = "degradation"
     sustained_turns: int = 1
     """Turns in a row the condition must hold before it fires."""
     repeat_turns: int | None = None
@@ -104,19 +115,20 @@ RULES: Final[tuple[Rule, ...]] = (
         "burn_rate_spike", "Burn rate spike", "warning", "occurrence", "velocity.spiked", "occurs", "tokens",
         "one turn added {value} tokens, more than {threshold}",
         "Find the block that was added; cap that tool's output at ingest.",
-        metric="context_window_velocity_spikes_total",
+        nature="anomaly", metric="context_window_velocity_spikes_total",
     ),
     Rule(
         "fidelity", "Compression loses facts", "warning", "sample", "fidelity", "below", "ratio",
-        "fidelity {value} after a compression, below {threshold}",
+        "fidelity {value} after a compression, below {threshold}: half of what is usual here",
         "Open the compression's lost facts; pin what must survive or change the prompt.",
-        threshold=0.75, metric="context_window_fidelity_ratio",
+        threshold=FIDELITY_FLOOR, threshold_from="usual_fidelity", nature="anomaly",
+        metric="context_window_fidelity_ratio",
     ),
     Rule(
         "tool_results", "Tool results fill the window", "warning", "level", "tool_result_ratio", "above", "ratio",
         "tool results are {value} of the used tokens, above {threshold} for {turns} turns",
         "Cap or summarize tool results; evict those that were never referenced.",
-        threshold=0.30, sustained_turns=3, from_zone="yellow", metric="context_window_tool_result_ratio",
+        threshold=0.60, sustained_turns=3, from_zone="orange", metric="context_window_tool_result_ratio",
     ),
     Rule(
         "compaction_soon", "Compaction soon", "warning", "level", "turns_until_compaction", "at_most", "turns",
@@ -153,6 +165,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "audit_chain_broken", "Audit chain broken", "critical", "outside", "audit_chain", "occurs", "count",
         "the audit chain does not verify",
         "Run the audit verification, keep a copy of the store and find out who wrote to it.",
+        nature="anomaly",
     ),
     Rule(
         "output_reserve", "No room for an answer", "critical", "level", "room_tokens", "below", "tokens",
@@ -171,7 +184,13 @@ RULES: Final[tuple[Rule, ...]] = (
         "thrashing", "Reductions follow one another", "warning", "level", "reductions", "at_least", "count",
         "the window was reduced in {value} of the last 10 turns",
         "Lower the reduction target so that each one frees more.",
-        threshold=3.0, metric="context_window_compressions_total",
+        threshold=5.0, metric="context_window_compressions_total",
+    ),
+    Rule(
+        "repeated_calls", "Agent repeats a call", "warning", "occurrence", "call.repeated", "occurs", "count",
+        "the same tool call returned the same result {value} times within 10 turns",
+        "Stop the loop: the agent does not see, or does not believe, what the call returned.",
+        nature="anomaly", hold_turns=LOOP_TURNS, metric="context_window_alert_transitions_total",
     ),
     Rule(
         "oscillation", "Zones change back and forth", "info", "level", "zone_changes", "at_least", "count",
@@ -183,7 +202,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "estimate_off", "Token estimate off", "info", "level", "estimate_error", "above", "ratio",
         "the token estimate is off by {value}, more than {threshold}",
         "Report usage to the window, or name the model so that the right tokenizer is used.",
-        threshold=0.10, metric="context_window_estimate_error_ratio",
+        nature="anomaly", threshold=0.10, metric="context_window_estimate_error_ratio",
     ),
     Rule(
         "yellow_entered", "Yellow entered", "info", "level", "zone", "at_least", "zone",

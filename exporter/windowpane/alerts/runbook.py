@@ -60,7 +60,10 @@ def _condition(rule: Rule | TimedRule) -> str:
 
 def alert_table() -> str:
     """Return all alerts on sessions as a Markdown table, one row each."""
-    rows = ["| alert | severity | fires when | for | first thing to do |", "| --- | --- | --- | --- | --- |"]
+    rows = [
+        "| alert | severity | means | fires when | for | first thing to do |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     return "\n".join([*rows, *map(_row, RULES)]) + "\n"
 
 
@@ -70,7 +73,8 @@ def _row(rule: Rule) -> str:
     level = ""
     if rule.threshold is not None and rule.comparison != "occurs":
         level = f": {COMPARISONS[rule.comparison]} {rule.threshold:g}"
-    return f"| `{rule.name}` | {rule.severity} | {rule.title.lower()}{level}{off} | {turns} | {rule.todo} |"
+    fires = f"{rule.title.lower()}{level}{off}"
+    return f"| `{rule.name}` | {rule.severity} | {rule.nature} | {fires} | {turns} | {rule.todo} |"
 
 
 def runbook_markdown() -> str:

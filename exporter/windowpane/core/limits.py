@@ -152,6 +152,8 @@ class TrackerSettings:
     spike_multiple: float = 3.0
     spike_minimum_tokens: int = 2_000
     spike_minimum_turns: int = 5
+    spike_share: float = 0.10
+    """Share of the limit that a turn has to add to be a spike, where the limit is known."""
     lifetimes: dict[ContentType, int] = field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
     budget: dict[Component, float] = field(default_factory=lambda: dict(DEFAULT_BUDGET))
     remembered_blocks: int = 5_000

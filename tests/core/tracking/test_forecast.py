@@ -199,8 +199,8 @@ class TestForecast:
 
 
 class TestSpikes:
-    def spikes(self, session: Make, *added: int) -> list[VelocitySpiked]:
-        play = session(1_000_000)
+    def spikes(self, session: Make, *added: int, limit: int | None = None) -> list[VelocitySpiked]:
+        play = session(limit)
         play.turn(1)
         for tokens in added:
             play.turn(tokens)
@@ -224,6 +224,11 @@ class TestSpikes:
     def test_small_turns_are_not_spikes(self, session: Make, added: int, expected: int) -> None:
         """Additions below two thousand tokens are never a spike."""
         assert len(self.spikes(session, *[10] * 5, added)) == expected
+
+    @pytest.mark.parametrize(("limit", "expected"), [(150_000, 1), (150_001, 0), (1_000_000, 0)])
+    def test_a_spike_is_a_tenth_of_the_window(self, session: Make, limit: int, expected: int) -> None:
+        """An addition that hardly matters in a large window is not a spike, whatever came before."""
+        assert len(self.spikes(session, *[2000] * 5, 15_000, limit=limit)) == expected
 
     def test_one_spike_does_not_hide_the_next(self, session: Make) -> None:
         """A burst counts as an ordinary turn in the baseline of later turns."""

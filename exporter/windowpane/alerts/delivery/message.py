@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote
 
-from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.alerts.rules import RULES_BY_NAME, Nature
 from windowpane.core.calendar import moment
 from windowpane.core.characters import plain
 from windowpane.core.events import AlertFired, AlertResolved, Event
@@ -35,6 +35,8 @@ class AlertMessage:
     title: str
     summary: str
     todo: str
+    nature: Nature | None
+    """Degradation or anomaly; None for an alert that is not declared."""
     link: str | None
     """Address of the session's page; None where no public address is set."""
 
@@ -74,6 +76,7 @@ def message_of(event: Event, *, public_url: str | None = None) -> AlertMessage |
         title=title,
         summary=data.summary if isinstance(data, AlertFired) else "The condition no longer holds",
         todo=rule.todo if rule is not None and fired else "",
+        nature=None if rule is None else rule.nature,
         link=session_link(public_url, context.session_id),
     )
 
@@ -102,7 +105,8 @@ def _lines(message: AlertMessage, *, with_title: bool) -> list[str]:
     summary = plain(f"[{label}] {message.title}: {message.summary}" if with_title else message.summary)
     if message.state == "resolved":
         return [f"{summary} (held from turn {message.crossing_turn} to {message.turn})"]
-    return [f"{summary}, {message.since}", f"What to do: {message.todo}"]
+    nature = "" if message.nature is None else f"{message.nature.capitalize()}: "
+    return [f"{nature}{summary}, {message.since}", f"What to do: {message.todo}"]
 
 
 def _plain(name: str) -> str:

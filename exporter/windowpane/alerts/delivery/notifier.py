@@ -269,7 +269,7 @@ def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], fl
     message = AlertMessage(
         alert="test", severity="info", state="firing", session_id="test", agent="test", model="", turn=1,
         crossing_turn=1, at=clock(), title="Test message", summary="This is a test; nothing is wrong",
-        todo="Nothing.", link=public_url,
+        todo="Nothing.", nature=None, link=public_url,
     )  # fmt: skip
     try:
         channel.send([message])

@@ -201,7 +201,7 @@ class TurnTracker:
         measured = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
         self.record(measured, at)
         self._trend.close_turn(measured, cost_dollars)
-        if baseline is not None:
+        if baseline is not None and self._is_large(added):
             self.record(VelocitySpiked(added, baseline), at)
         self.in_turn = False
         self._measured = self._replied = False
@@ -216,6 +216,11 @@ class TurnTracker:
         """Measure the window with the turn's reply."""
         self.gauge.count_call()
         return self.gauge.measure("next", self.limits, reported_tokens=self.gauge.used, count_source=source)
+
+    def _is_large(self, added: int) -> bool:
+        """Return whether an addition is worth a spike in a window of this size."""
+        limits = self.limits
+        return limits is None or added >= self.settings.spike_share * limits.limit_tokens
 
     def _open_turn(self, at: float | None) -> None:
         self.turn += 1
