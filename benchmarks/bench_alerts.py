@@ -73,7 +73,7 @@ PURPOSES: Final[dict[str, str]] = {
     "thrashing": "a manager reduces too little at a time",
     "repeated_calls": "the agent is in a loop",
     "oscillation": "zones change without effect",
-    "estimate_off": "figures between calls are not to be trusted",
+    "estimate_off": "token counts between calls are not to be trusted",
     "yellow_entered": "for information",
     "window_rolled": "for information",
     "compaction_done": "for information",
