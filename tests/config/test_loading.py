@@ -474,7 +474,7 @@ def test_a_value_of_any_type_is_valid_or_a_configuration_error(key: tuple[str, .
             load_config(environ={}, arguments=settings)
 
 
-@pytest.mark.parametrize("value", [1, True, [1], "x", b"x", object()], ids=repr)
+@pytest.mark.parametrize("value", [1, True, [1], "x", b"x", object()], ids=lambda value: type(value).__name__)
 def test_settings_that_are_no_mapping_are_a_configuration_error(value: Any) -> None:
     """Likewise a file that is not a path."""
     with pytest.raises(ConfigurationError, match="expected a mapping"):
