@@ -272,3 +272,16 @@ def test_rows_held_back_for_a_file_s_age_are_reported(tmp_path: Path, transcript
     assert not any(isinstance(record, ModelCalled) for record in fresh)
     assert any(isinstance(record, ModelCalled) for record in idle)
     assert [(problem.severity, "held back" in problem.problem) for problem in problems] == [("odd", True)]
+
+
+def test_the_release_of_claude_code_opens_the_session_again_when_it_changes(tmp_path: Path) -> None:
+    """A resumed session may be written by a later release, which compacts at another level."""
+    path = tmp_path / "session.jsonl"
+    rows = [
+        {"type": "user", "uuid": f"u{n}", "sessionId": "s", "version": version, "message": {"content": "go"}}
+        for n, version in enumerate(("2.1.20", "2.1.20", "2.1.21"))
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    records = ClaudeCodeReader(complete=True).read(path, stats=FileStats(), problems=[])
+
+    assert [one.agent_version for one in records if isinstance(one, SessionOpened)] == ["2.1.20", "2.1.21"]

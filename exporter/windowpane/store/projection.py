@@ -186,6 +186,10 @@ class Projection:
 
     def _limit(self, session: SessionDraft, _event: Event, _seq: int, data: LimitChanged) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
+        if data.limit_source == "observed_floor" and data.limit_tokens:
+            # The size so far was too small, so the peak and the zones measured against it never were.
+            session.peak_utilization = session.peak_used_tokens / data.limit_tokens
+            session.worst_zone = None
 
     def _ended(self, session: SessionDraft, _event: Event, _seq: int, _data: SessionEnded) -> None:
         session.ended = 1

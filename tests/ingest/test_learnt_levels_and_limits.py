@@ -1,4 +1,4 @@
-"""The level at which an agent compacts, learnt from the compactions that a store has recorded."""
+"""Compaction levels and window sizes that a store learns from recordings."""
 
 from __future__ import annotations
 
@@ -76,3 +76,19 @@ def test_a_stored_session_keeps_what_it_started_with(store: SqliteStore) -> None
     session = store.session(first)
     assert session is not None
     assert session.revision == 1
+
+
+def test_a_call_above_an_assumed_window_refutes_the_zones_measured_against_it(store: SqliteStore) -> None:
+    """A session that was in red of 200k and then sent 240k was never above 24% of its million."""
+    key = KEYS[0]
+    recording: list[Record] = [SessionOpened(key, "claude-code", "claude-opus-4-6", at=1_000.0)]
+    for call, total in enumerate((150_000, 195_000, 240_000, 241_000)):
+        recording.append(ContentAdded("user_message", f"question {call}", at=1_000.0 + call))
+        recording.append(ModelCalled(Usage(total, 10), "claude-opus-4-6", at=1_000.0 + call))
+    stored(store, key, recording)
+    session = store.session(key)
+
+    assert session is not None
+    assert (session.limit_tokens, session.limit_source) == (1_000_000, "observed_floor")
+    assert session.worst_zone == "green"
+    assert session.peak_utilization == pytest.approx(0.241, abs=0.001)
