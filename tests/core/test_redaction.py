@@ -236,7 +236,7 @@ def test_growth_is_bounded(text: str) -> None:
     """Each secret adds at most the length of its replacement."""
     result = redact(text)
 
-    assert len(result.text) <= len(text) + 64 * sum(result.counts.values())
+    assert len(result.text) <= len(text) + 32 * sum(result.counts.values())
     assert result.text.count("[redacted:") - text.count("[redacted:") == sum(result.counts.values())
 
 
@@ -261,11 +261,11 @@ HOSTILE = {
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_takes_linear_time(unit: str) -> None:
-    """Text made to provoke backtracking takes a second; quadratic work would take an hour."""
-    text = unit * (250_000 // len(unit))
+    """Text made to provoke backtracking takes a second or two; quadratic work would take days."""
+    text = unit * (1_000_000 // len(unit))
     result = redact(text)
 
-    assert len(result.text) <= len(text) + 64 * sum(result.counts.values())
+    assert len(result.text) <= len(text) + 32 * sum(result.counts.values())
 
 
 def strings(value: object) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from windowpane.core.redaction.shape import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _NUMBER: Final = re.compile(
     r"(?:4\d{3}|5[1-5]\d\d|2[2-7]\d\d|6011|65\d\d|35\d\d)"
@@ -16,7 +16,8 @@ _NUMBER: Final = re.compile(
     r"|3[47]\d\d(?P<three>[ -]?)\d{6}(?P=three)\d{5}(?![\w-]|[.,]\d)"
     r"|3[068]\d\d(?P<diners>[ -]?)\d{6}(?P=diners)\d{4}(?![\w-]|[.,]\d)"
 )
-_LONG_NUMBER: Final = re.compile(r"[0-9]{13}|[0-9]{4}-[0-9]{4,6}-[0-9]{4}")
+_LONG_NUMBER: Final = re.compile(r"[0-9][0-9]{3}(?:[0-9]{9}|-[0-9]{4,6}-[0-9]{4})")
+_GROUP_DIGITS: Final = 4
 _NOT_BEFORE: Final = "_.,/-+:="
 _NEARBY: Final = re.compile(
     r"(?<![a-z])(?:card|visa|master-?card|amex|american express|discover|diners|pan|cvv|cvc|payment|credit|debit)"
@@ -30,8 +31,22 @@ _CODE: Final = re.compile(
 )
 
 
-def card_spans(text: str, folded: str) -> Iterator[Span]:
-    """Yield the card numbers in *text*; one without groups counts only near a word that speaks of cards."""
+def card_spans(text: str, parts: Iterable[str], vocabulary: str, candidates: str) -> Iterator[Span]:
+    """Yield the numbers and codes of cards in *text*.
+
+    *parts* are its words, *vocabulary* the same joined and in lower case, and *candidates* the long ones.
+    """
+    numbers = list(filter(str.isdigit, parts))
+    has_long_number = _LONG_NUMBER.search(candidates) is not None
+    if has_long_number or any(len(number) >= _GROUP_DIGITS for number in numbers):
+        yield from _numbers(text)
+    if (has_long_number or numbers) and ("cvv" in vocabulary or "cvc" in vocabulary or "security" in vocabulary):
+        for match in _CODE.finditer(text):
+            yield Span(match.start("secret"), 1, match.end("secret"), "card_code")
+
+
+def _numbers(text: str) -> Iterator[Span]:
+    """Yield the numbers of cards; one without groups counts only near a word that speaks of cards."""
     for match in _NUMBER.finditer(text):
         before = text[match.start() - 1 : match.start()]
         grouped = " " in match[0] or "-" in match[0]
@@ -40,14 +55,6 @@ def card_spans(text: str, folded: str) -> Iterator[Span]:
         nearby = text[max(0, match.start() - _NEARBY_CHARACTERS) : match.end() + _NEARBY_CHARACTERS]
         if grouped or _NEARBY.search(nearby):
             yield Span(match.start(), 1, match.end(), "card_number")
-    if "cvv" in folded or "cvc" in folded or "security code" in folded:
-        for match in _CODE.finditer(text):
-            yield Span(match.start("secret"), 1, match.end("secret"), "card_code")
-
-
-def has_long_number(text: str) -> bool:
-    """Return True if *text* contains the digits of a card."""
-    return _LONG_NUMBER.search(text) is not None
 
 
 def _has_check_digit(number: str) -> bool:

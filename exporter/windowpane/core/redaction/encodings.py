@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{20,}+(?:\n[A-Za-z0-9+/]{4,}+)*+={0,2}")
 _SAMPLE_CHARACTERS: Final = 16
-_BASE64_START: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16}(?=[A-Za-z0-9+/_-]{4})")
+_BASE64_START: Final = re.compile(
+    r"[CDI-Za-f](?<![A-Za-z0-9+/_-].)[A-Za-z0-9+/_-]{3}(?:[CDI-Za-f][A-Za-z0-9+/_-]{3}){3}(?=[A-Za-z0-9+/_-]{4})"
+)
+"""Each third byte of a text starts a new group of four characters; the first of them shows that it is ASCII."""
 _TEXT: Final = re.compile(r"[\t\n\r -~]*")
-_ZERO_WIDTH: Final = re.compile(r"[\u00ad\u200b-\u200d\u2060\ufeff]")
+_ZERO_WIDTH: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _INVISIBLE: Final = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\\e)(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\]{0,200}(?:\x07|\x1b\\))"
     r"|[\u00ad\u200b-\u200d\u2060\ufeff]"
@@ -78,7 +81,7 @@ def visible_text(text: str) -> VisibleText | None:
     if not (
         "\x1b" in text
         or ("\\" in text and any(escape in text for escape in _ESCAPES))
-        or (not text.isascii() and _ZERO_WIDTH.search(text))
+        or (not text.isascii() and any(map(text.__contains__, _ZERO_WIDTH)))
     ):
         return None
     origins, pieces = [0], []

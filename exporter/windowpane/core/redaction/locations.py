@@ -263,7 +263,7 @@ _LOCATIONS: Final = (
 _PGPASS: Final = re.compile(
     r"(?P<line>[\w.*-]{1,128}+):(?:\d{4,5}|\*):[\w*-]{1,64}+:[\w.*@-]{1,64}+:(?P<secret>[^\s:\\]{3,128}+)"
 )
-_PGPASS_PORTS: Final = (":5432:", ":5433:", ":6432:", ":6543:", ":5439:", ":26257:", ":*:")
+_PGPASS_PORT: Final = re.compile(r":(?:543[239]|6432|6543|26257|\*)(?=:)")
 _COOKIES: Final = re.compile(
     r"(?:(?i:cookies?)[\"'\\]{0,4}\s{0,4}[:=, ]|curl [^\n|;]{0,160}?-b)\s{0,4}[\"'\\{]{0,5}"
     r"(?P<pairs>[^\n\"'\\]{8,8192}+)"
@@ -292,34 +292,34 @@ _OPTION: Final = re.compile(r" -(?:[uapw]|-(?:user|proxy-user|auth|cred))")
 _BY_GUARD: Final = _by_guard()
 
 
-def located_spans(text: str, folded: str) -> Iterator[Span]:
-    """Yield the secrets that their location gives away; *folded* is the text in lower case."""
+def located_spans(text: str, folded: str, vocabulary: str) -> Iterator[Span]:
+    """Yield the secrets that their location gives away.
+
+    *folded* is the text in lower case, *vocabulary* each of its words once, between blanks.
+    """
     for guard, locations in _BY_GUARD:
-        if _OPTION.search(folded) if guard == "@option" else guard in folded:
+        if _OPTION.search(vocabulary) if guard == "@option" else guard in vocabulary:
             for location in locations:
                 yield from location.spans(text, folded)
-    if ":*:" in text or ":5" in text or ":6" in text:
+    if _PGPASS_PORT.search(vocabulary):
         yield from _password_files(text)
-    if "cookie" in folded or "curl " in folded:
+    if "cookie" in vocabulary or "curl " in vocabulary:
         yield from _cookies(text)
-    if "\tTRUE\t" in text or "\tFALSE\t" in text:
+    if "\t" in text and ("\tTRUE\t" in text or "\tFALSE\t" in text):
         for match in _COOKIE_FILE.finditer(text):
             if _is_random(match["secret"]):
                 yield Span(match.start("secret"), 2, match.end("secret"), "cookie")
-    if "Secret" in text and "kind" in text:
+    if "secret" in vocabulary and "kind" in vocabulary:
         yield from _manifests(text)
 
 
 def _password_files(text: str) -> Iterator[Span]:
     """Yield the last fields of lines in the form of `.pgpass`: `host:port:database:user:password`."""
-    for port in _PGPASS_PORTS:
-        position = text.find(port)
-        while position >= 0:
-            start = max(text.rfind("\n", max(0, position - 130), position) + 1, position - 128)
-            line = _PGPASS.match(text, start)
-            if line is not None and is_explicit(line["secret"]) and not line["secret"].isdigit():
-                yield Span(line.start("secret"), 2, line.end("secret"), "password")
-            position = text.find(port, position + 1)
+    for port in _PGPASS_PORT.finditer(text):
+        start = max(text.rfind("\n", max(0, port.start() - 130), port.start()) + 1, port.start() - 128)
+        line = _PGPASS.match(text, start)
+        if line is not None and is_explicit(line["secret"]) and not line["secret"].isdigit():
+            yield Span(line.start("secret"), 2, line.end("secret"), "password")
 
 
 def _cookies(text: str) -> Iterator[Span]:

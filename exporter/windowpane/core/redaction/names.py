@@ -89,6 +89,19 @@ _PROSE: Final = re.compile(
     re.IGNORECASE,
 )
 _BLANK: Final = re.compile(r"[\"'`]?[ \t]{1,4}(?=[^\s=:|>])")
+_CONNECTIONS: Final = {
+    **dict.fromkeys("\"'`\\", (_OPERATOR, _PAIR, _NESTED, _OPTION, _BLANK)),
+    " ": (_OPERATOR, _PAIR, _NESTED, _TAG, _OPTION, _BLANK, _PROSE),
+    ":": (_OPERATOR, _NESTED),
+    "=": (_OPERATOR, _NESTED),
+    "-": (_OPERATOR, _PAIR),
+    "]": (_OPERATOR,),
+    ",": (_PAIR,),
+    "[": (_PAIR,),
+    "{": (_PAIR, _NESTED),
+    ">": (_TAG,),
+}
+"""Connections of a name with its value, by their first character; a blank is any white space."""
 _SCHEME: Final = re.compile(
     r"(?:(?:bearer|basic|token|api-?key|bot|key|splunk|ssws|negotiate|genie-?key)\s{1,2})?", re.IGNORECASE
 )
@@ -115,10 +128,13 @@ def _by_guard() -> tuple[tuple[str, tuple[str, ...]], ...]:
 _BY_GUARD: Final = _by_guard()
 
 
-def named_spans(text: str, folded: str) -> Iterator[Span]:
-    """Yield the values in *text* whose names denote a secret; *folded* is the text in lower case."""
+def named_spans(text: str, folded: str, vocabulary: str) -> Iterator[Span]:
+    """Yield the values in *text* whose names denote a secret.
+
+    *folded* is the text in lower case, *vocabulary* each of its words once, between blanks.
+    """
     for guard, stems in _BY_GUARD:
-        if guard in folded:
+        if guard in vocabulary:
             for stem in stems:
                 yield from _values(stem, text, folded)
 
@@ -140,11 +156,9 @@ def _is_whole(stem: str, text: str, start: int) -> bool:
 
 
 def _value_of(stem: str, name: _Name, text: str, folded: str, *, start: int, end: int) -> Span | None:
-    following = text[end : end + 1]
-    if following.islower() or (stem in _WHOLE_STEMS and not _is_whole(stem, text, start)):
-        return None
-    has_suffix = following.isalnum() or following in ("_", "-")
-    if not has_suffix and following not in _FOLLOWS_NAME:
+    name_end = _end_of_name(stem, text, start, end)
+    connections = [] if name_end is None else _connections(text, name_end)
+    if not connections:
         return None
     before = folded[max(0, start - _LOOKBACK) : start]
     if stem == "key" and _KEY_BEFORE.search(before):
@@ -153,23 +167,36 @@ def _value_of(stem: str, name: _Name, text: str, folded: str, *, start: int, end
         return None
     elif stem == "pass":
         name = _PASSWORD
-    if has_suffix:
-        suffix = _SUFFIX.match(text, end)
-        if suffix is None or _NOT_SECRET_AFTER.match(text, end):
-            return None
-        end = suffix.end()
-        name = _TOKEN if name is _PASSWORD else name
-    flag = _FLAG.search(text, max(0, start - _LOOKBACK), start) is not None
-    for between, required in (
-        (_OPERATOR, name), (_PAIR, name), (_NESTED, name), (_TAG, name), (_OPTION, name),
-        (_BLANK, name if flag else _strict(name)),
-        (_PROSE, name if name is _PASSWORD else _strict(name)),
-    ):  # fmt: skip
-        match = between.match(text, end)
-        span = _judged(text, match.end(), required) if match is not None else None
+    if name is _PASSWORD and name_end != end:
+        name = _TOKEN
+    for between, position in connections:
+        required = name
+        if (between is _BLANK and not _FLAG.search(text, max(0, start - _LOOKBACK), start)) or (
+            between is _PROSE and name is not _PASSWORD
+        ):
+            required = _strict(name)
+        span = _judged(text, position, required)
         if span is not None:
             return span
     return None
+
+
+def _end_of_name(stem: str, text: str, start: int, end: int) -> int | None:
+    """Return where the name with this stem ends, or None if it is not the name of a secret."""
+    following = text[end : end + 1]
+    if following.islower() or (stem in _WHOLE_STEMS and not _is_whole(stem, text, start)):
+        return None
+    if not following.isalnum() and following not in ("_", "-"):
+        return end if following in _FOLLOWS_NAME else None
+    suffix = _SUFFIX.match(text, end)
+    return None if suffix is None or _NOT_SECRET_AFTER.match(text, end) else suffix.end()
+
+
+def _connections(text: str, end: int) -> list[tuple[re.Pattern[str], int]]:
+    """Return what connects the name that ends at *end* to a value, and where the value starts."""
+    first = text[end : end + 1]
+    possible = _CONNECTIONS.get(" " if first.isspace() else first, ())
+    return [(between, match.end()) for between in possible if (match := between.match(text, end))]
 
 
 def _strict(name: _Name) -> _Name:

@@ -13,7 +13,7 @@ from windowpane.core.redaction.published_shapes import PUBLISHED_SHAPES
 from windowpane.core.redaction.shape import Shape, Span, at_edge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _REST = r"[A-Za-z0-9_-]*+"
@@ -200,7 +200,9 @@ _IDENTIFIER: Final = re.compile(
 )
 """A date, a digest, a UUID or an id of a provider: the most frequent long parts of texts, and not tokens."""
 _MIN_WORD_CHARACTERS: Final = 15
-_GUARDS = ("_", "-", ".")
+_MIN_DATA_CHARACTERS: Final = 256
+_DATA: Final = re.compile(r"([A-Za-z0-9+/]{100})[A-Za-z0-9+/]{156,}+")
+"""Data in Base64: literals inside it are there by chance, so only its beginning is a candidate."""
 _DISCORD_TAIL = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+")
 _DISCORD_HEAD = re.compile(r"(?:[MNO][DTjz][AEIMQUYcgk][wxyz0-5]){5,6}(?:[MNO][A-Za-z0-9]{1,2})?")
 """A user's number of 17 to 19 digits in Base64; it has no fixed start, so the tail of a token is found first."""
@@ -208,42 +210,60 @@ _DISCORD_HEAD_CHARACTERS = (26, 24, 23)
 """Lengths of 19, 18 and 17 digits in Base64."""
 
 
-def _guarded() -> tuple[tuple[str, tuple[tuple[str, Shape], ...]], ...]:
-    """Literals grouped by a character they contain, so that one search can rule out many."""
-    groups: dict[str, list[tuple[str, Shape]]] = {}
-    for shape in SHAPES:
-        for literal in shape.literals:
-            guard = next((guard for guard in _GUARDS if guard in literal), literal)
-            groups.setdefault(guard, []).append((literal, shape))
-    return tuple((guard, tuple(members)) for guard, members in groups.items())
+def _by_beginning() -> dict[str, tuple[tuple[str, Shape], ...]]:
+    """Return each literal and its shape by the shortest literal it starts with."""
+    pairs = [(literal, shape) for shape in SHAPES for literal in shape.literals]
+    groups: dict[str, tuple[tuple[str, Shape], ...]] = {}
+    for literal, shape in pairs:
+        beginning = min((other for other, _ in pairs if literal.startswith(other)), key=len)
+        groups[beginning] = (*groups.get(beginning, ()), (literal, shape))
+    return groups
 
 
-_GUARDED: Final = _guarded()
+def _any_of(literals: Iterable[str]) -> str:
+    """Return a pattern of *literals* that reads each character of a text once, however many they are."""
+    following: dict[str, list[str]] = {}
+    for literal in literals:
+        if not literal:
+            return ""
+        following.setdefault(literal[0], []).append(literal[1:])
+    branches = [re.escape(first) + _any_of(rest) for first, rest in following.items()]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
-def token_candidates(parts: list[str]) -> str:
+_BY_BEGINNING: Final = _by_beginning()
+_ANY_LITERAL: Final = re.compile(_any_of(_BY_BEGINNING))
+
+
+def token_candidates(parts: Iterable[str]) -> str:
     """Return those of *parts* that are long enough for a token, have a digit or many letters, and are not ids."""
-    has_digit = _DIGIT.search
+    long = [word for word in parts if len(word) >= _MIN_WORD_CHARACTERS]
     return " ".join(
         [
-            word
-            for word in parts
-            if len(word) >= _MIN_WORD_CHARACTERS
-            and (_RUN if has_digit(word) else _LETTERS).search(word)
-            and not _IDENTIFIER.match(word)
+            word if len(word) < _MIN_DATA_CHARACTERS else _DATA.sub(r"\1", word)
+            for word in filter(_RUN.search, long)
+            if (_DIGIT.search(word) or _LETTERS.search(word)) and not _IDENTIFIER.match(word)
         ]
     )
 
 
 def shaped_spans(text: str, candidates: str) -> Iterator[Span]:
     """Yield the secrets that their shape gives away; *candidates* are the `token_candidates` of *text*."""
-    for guard, pairs in _GUARDED:
-        if guard in candidates:
-            for literal, shape in pairs:
-                if literal in candidates:
-                    yield from shape.spans(literal, text)
+    for beginning in _literals_in(candidates):
+        for literal, shape in _BY_BEGINNING[beginning]:
+            yield from shape.spans(literal, text)
     if _DISCORD_TAIL.search(candidates):
         yield from _discord_tokens(text)
+
+
+def _literals_in(candidates: str) -> set[str]:
+    """Return the literals in *candidates*, also overlapping; of those with the same beginning the shortest."""
+    literals = set()
+    match = _ANY_LITERAL.search(candidates)
+    while match is not None:
+        literals.add(match[0])
+        match = _ANY_LITERAL.search(candidates, match.start() + 1)
+    return literals
 
 
 def _discord_tokens(text: str) -> Iterator[Span]:
