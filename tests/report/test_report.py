@@ -87,7 +87,9 @@ class TestContent:
         (compression,) = report.compressions
 
         assert [eviction.tokens_freed for eviction in report.evictions] == [1_180]
-        assert compression.ratio == pytest.approx(11.8)
+        assert compression.sizes == (8_900, 7_000, "window")
+        assert compression.ratio == pytest.approx(8_900 / 7_000)
+        assert compression.content_ratio == pytest.approx(11.8)
         assert compression.facts is not None
         assert compression.facts.lost == 2
         assert [regret.tokens for regret in report.regrets] == [1_180]

@@ -69,7 +69,7 @@ def test_compaction_with_a_message_behind_it_has_no_size_afterwards(
 
 def test_preserved_messages_are_kept(tmp_path: Path, transcript: MakeTranscript) -> None:
     """Newer releases name what a compaction kept, one by one or by the first and last of a segment."""
-    named = {"trigger": "auto", "preTokens": 9, "postTokens": 4, "preservedMessages": {"allUuids": ["u1"]}}
+    named = {"trigger": "auto", "preTokens": 9, "preservedMessages": {"allUuids": ["u1"]}}
     segment = {"trigger": "auto", "preTokens": 9, "preservedSegment": {"headUuid": "u1", "tailUuid": "u2"}}
     started = transcript().user("a").user("b").user("c").user("d").reply("m", text("x"))
 
@@ -78,7 +78,7 @@ def test_preserved_messages_are_kept(tmp_path: Path, transcript: MakeTranscript)
     started.system("compact_boundary", compactMetadata=segment)
     second = started.read(tmp_path).of(Compacted)[1]
 
-    assert (first.kept_keys, first.tokens_after) == (("u1",), 4)
+    assert (first.kept_keys, first.tokens_after) == (("u1",), None)
     assert second.kept_keys == ("u1", "u2")
 
 
@@ -118,3 +118,61 @@ def test_clear_starts_an_empty_window(tmp_path: Path, transcript: MakeTranscript
 
     assert not transcript().user(clear).reply("m", text("a")).read(tmp_path).of(Cleared)
     assert len(transcript().user("a").reply("m", text("b")).user(clear).read(tmp_path).of(Cleared)) == 1
+
+
+def test_post_tokens_are_the_summary_s_and_not_the_window_s(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """The window afterwards is what the next call sends."""
+    details = {"trigger": "manual", "preTokens": 998_659, "postTokens": 18_101}
+    read = (
+        transcript()
+        .system("compact_boundary", compactMetadata=details)
+        .user("the summary", isCompactSummary=True)
+        .reply("m1", text("b"), usage=usage(5, cache_read_input_tokens=69_303))
+        .read(tmp_path)
+    )
+
+    (compacted,) = read.of(Compacted)
+    assert (compacted.tokens_before, compacted.tokens_after) == (998_659, 69_313)
+
+
+def test_clear_at_the_head_of_a_new_file_is_the_session_itself(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """Claude Code writes the command into the file of the session that it starts, after a notice."""
+    clear = "<command-name>/clear</command-name>"
+    read = (
+        transcript()
+        .user("Caveat: the messages below", isMeta=True, parentUuid=None)
+        .user(clear, parentUuid="u0")
+        .user("go", parentUuid="u1")
+        .reply("m", text("a"), parentUuid="u2")
+        .read(tmp_path)
+    )
+
+    assert not read.of(Cleared)
+    assert not read.of(Compacted)
+
+
+def test_prompt_without_a_parent_starts_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """A plan accepted into a fresh context follows no row: a new window, and no compaction."""
+    read = (
+        transcript()
+        .user("plan it", parentUuid=None)
+        .reply("m1", text("a plan"), parentUuid="u0")
+        .user("Implement the following plan: …", parentUuid=None)
+        .reply("m2", text("done"), parentUuid="u2")
+        .read(tmp_path)
+    )
+
+    assert len(read.of(Cleared)) == 1
+    assert not read.of(Compacted)
+    assert read.order.index("Cleared") == read.order.index("ModelCalled") + 1
+
+
+def test_rows_that_name_no_parent_at_all_stay_in_one_window(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """A recording that never links its rows does not show where a conversation starts."""
+    read = transcript()
+    for number in range(3):
+        read.user("again", parentUuid=None).reply(f"m{number}", text("a"), parentUuid=None)
+
+    assert not read.read(tmp_path).of(Cleared)

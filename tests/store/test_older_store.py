@@ -15,6 +15,11 @@ from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
 DATA = Path(__file__).parent / "older_store"
+PEAKS = {
+    "recorded": {"peak_used_tokens": 2_023, "peak_utilization": 0.061737060546875},
+    "ended": {"peak_used_tokens": 3_929, "peak_utilization": 0.119903564453125},
+}
+"""Peaks by the provider's totals, which the older code took from estimates where these were higher."""
 KEY = b"a key for the store of a test"
 
 
@@ -49,6 +54,8 @@ def rows_of(store: SqliteStore) -> Any:
 def test_an_older_store_gives_the_rows_it_gave(older: SqliteStore) -> None:
     """Sessions, turns, the window at a turn, alerts, search, a replay and endpoints are read as before."""
     expected = json.loads((DATA / "rows.json").read_text())
+    for row in expected["sessions"]:
+        row.update(PEAKS.get(row["session_id"], {}))
     size = asdict(older.size())
 
     assert rows_of(older) == {name: expected[name] for name in rows_of(older)}

@@ -91,14 +91,29 @@ def test_two_copies_that_disagree_settle(store, make_session):
 
 def test_a_revision_replaces_the_projections_of_the_old_one(store, make_session):
     """Pages show no turn, block or alert of the old revision, also after a rebuild."""
-    store.import_session(lambda: make_session(turns=8))
-    shorter = [event._replace(at=5.0) for event in make_session(turns=2)]
+    store.import_session(lambda: make_session(turns=2))
+    changed = [event._replace(at=5.0) for event in make_session(turns=4)]
 
-    store.import_session(lambda: shorter)
-    assert store.session("s1").turns == 2
-    assert len(store.turns("s1")) == 3
+    store.import_session(lambda: changed)
+    assert store.session("s1").turns == 4
+    assert len(store.turns("s1")) == 5
     store.rebuild_projections()
-    assert len(store.turns("s1")) == 3
+    assert len(store.turns("s1")) == 5
+
+
+def test_a_shorter_recording_with_another_past_never_replaces_a_longer_one(store, make_session):
+    """A rewind, or another part of the session: the store keeps the longer one and the outcome states it."""
+    whole = make_session(turns=8)
+    store.import_session(lambda: whole)
+    rewound = [event._replace(at=5.0) for event in make_session(turns=2)]
+
+    outcome = store.import_session(lambda: rewound)
+
+    assert (outcome.appended, outcome.revised, outcome.is_shorter) == (0, False, True)
+    assert store.session("s1").turns == 8
+    assert bodies(store) == [encode(event) for event in whole]
+    assert not store.import_session(lambda: whole).is_shorter
+    assert store.verify().intact
 
 
 def test_events_of_other_emitters_do_not_make_a_revision(store, make_session):

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import pandas as pd
 
-from windowpane.core.events import ContentCompressed, FidelityEvaluated
+from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated
 from windowpane.core.vocabulary import FATES, Fate
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
@@ -33,12 +33,13 @@ State = Literal["same", "removed", "new"]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedCompression:
-    """One compression, with its evaluation where there was one."""
+    """One compression, with its evaluation and the window's totals around it where there were any."""
 
     seq: int
     turn: int
     data: ContentCompressed
     fidelity: FidelityEvaluated | None
+    window: CompactionMeasured | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,9 @@ def read_compressions(reader: EventReader, session_id: str) -> tuple[EvaluatedCo
     """Return every compression of a session, oldest first."""
     record = reader.events_or_damage(
         EventFilter(
-            session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
+            session_id=session_id,
+            types=("content.compressed", "compaction.measured", "fidelity.evaluated"),
+            limit=3 * COMPRESSIONS,
         )
     )
     return pair_compressions(intact_events(record))
@@ -71,17 +74,26 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
     """
     seq_of = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
     evaluated: dict[int, FidelityEvaluated] = {}
+    measured: dict[str, CompactionMeasured] = {}
     latest: dict[int, int] = {}
     for one in stored:
         data, turn = one.event.data, one.event.context.turn
         if isinstance(data, ContentCompressed):
             latest[turn] = one.seq
+        elif isinstance(data, CompactionMeasured):
+            measured[data.of] = data
         elif isinstance(data, FidelityEvaluated):
             seq = seq_of.get(data.of or "", latest.get(turn))
             if seq is not None:
                 evaluated.setdefault(seq, data)
     return tuple(
-        EvaluatedCompression(one.seq, one.event.context.turn, data, evaluated.get(one.seq))
+        EvaluatedCompression(
+            one.seq,
+            one.event.context.turn,
+            data,
+            evaluated.get(one.seq),
+            measured.get(one.event.event_id),
+        )
         for one in stored
         if isinstance(data := one.event.data, ContentCompressed)
     )

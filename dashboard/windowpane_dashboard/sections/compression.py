@@ -43,6 +43,14 @@ CHOICE = "compression_choice"
 CAPTURE_COMMAND = "WINDOWPANE_CAPTURE=1 windowpane import"
 PIXELS: Final = 380
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
+_BEFORE: Final = {
+    "content": "Tokens of the replaced content.",
+    "window": "Tokens of the whole window: the provider's total of the last call before.",
+}
+_AFTER: Final = {
+    "content": "Tokens of its replacement.",
+    "window": "Tokens of the whole window: the provider's total of the first call after.",
+}
 _FACTS: Final = {
     "kept": ("green", "✓"),
     "recoverable": ("grey", "↺"),
@@ -79,17 +87,23 @@ def _choose(index: int) -> None:
 
 
 def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression) -> None:
-    data = compression.data
-    whole = " (whole window)" if data.scope == "window" else ""
+    data, window = compression.data, compression.window
+    sizes = data if window is None else window
+    subject = "content" if window is None and data.scope == "content" else "window"
     columns = st.columns(5, gap="small")
-    columns[0].metric(f"Before{whole}", tokens(data.tokens_before), help="Tokens of the replaced content.")
-    columns[1].metric(f"After{whole}", tokens(data.tokens_after), help="Tokens of its replacement.")
-    ratio = "–" if data.ratio is None else f"{data.ratio:.1f} to 1"
-    columns[2].metric("Ratio", ratio, help="Original / result tokens of the replaced content; higher is smaller.")
+    columns[0].metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_BEFORE[subject])
+    columns[1].metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
+    ratio = "–" if sizes.ratio is None else f"{sizes.ratio:.1f} to 1"
+    columns[2].metric("Ratio", ratio, help=f"Tokens of the {subject} before / after; higher is smaller.")
     score = compression.fidelity.score if compression.fidelity else None
     columns[3].metric("Fidelity", "–" if score is None else f"{score:.2f}", help="0 to 1; target 0.85.")
     columns[4].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
     parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
+    if window is not None and data.ratio is not None:
+        parts.append(
+            f"replaced content of {tokens(data.tokens_before)} tokens by {tokens(data.tokens_after)} "
+            f"(content ratio {data.ratio:.1f} to 1)"
+        )
     if data.method:
         parts.append(f"written by {data.method}")
     if data.duration_seconds is not None:

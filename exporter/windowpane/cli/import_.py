@@ -130,6 +130,12 @@ def _print(reports: Sequence[FileReport]) -> None:
         print_table(report_table(recognized))
     problems = [str(problem) for report in reports for problem in report.problems]
     problems += [f"{report.path}: {report.error}" for report in reports if report.error]
+    problems += [
+        f"{report.path}: session {outcome.session_id} is stored with more turns and another past; nothing changed"
+        for report in reports
+        for outcome in report.outcomes
+        if outcome.is_shorter
+    ]
     problems += [f"{report.path}: skipped: {report.skipped}" for report in reports if report.skipped]
     for problem in problems[:MAXIMUM_PROBLEMS]:
         click.echo(plain(problem), err=True)

@@ -77,6 +77,9 @@ DERIVED_TYPES: Final[frozenset[ContentType]] = frozenset({"summary", "placeholde
 NOT_ADDED: Final[frozenset[ContentType]] = STATIC_TYPES | DERIVED_TYPES
 """Content that does not count towards velocity and burn rate."""
 
+UNKNOWN_CAUSE: Final = "unknown"
+"""Policy of an eviction that only a lower total of the provider shows."""
+
 CountSource = Literal["exact", "usage", "reported", "estimate"]
 """Source of a token count: the model's tokenizer, the provider's usage, the model's report of its budget, or a
 heuristic."""

@@ -167,7 +167,8 @@ EVICTION_RATE: Final = _gauge(
 )  # fmt: skip
 COMPRESSION_RATIO: Final = _gauge(
     "compression_ratio", "1", "min",
-    "Original over result tokens of the last compression; above 1 is smaller.",
+    "Tokens before over after of the last compression: of the window by the provider's totals around a "
+    "compaction, else of the replaced content; above 1 is smaller.",
     "ratio", source="content.compressed",
     otel_name="context_window.compression_ratio",
 )  # fmt: skip

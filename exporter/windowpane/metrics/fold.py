@@ -15,6 +15,7 @@ from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     BlockAdded,
+    CompactionMeasured,
     ContentCompressed,
     Event,
     EventContext,
@@ -168,6 +169,10 @@ class MetricState:
         if ratio is not None:
             self._sessions.set(slot, gauges.RATIO_COLUMN, ratio)
 
+    def _compaction_measured(self, slot: int, data: CompactionMeasured) -> None:
+        if data.ratio is not None:
+            self._sessions.set(slot, gauges.RATIO_COLUMN, data.ratio)
+
     def _evaluated(self, slot: int, data: FidelityEvaluated) -> None:
         column = gauges.FIDELITY_COLUMNS.get(data.method)
         if column is not None and data.score is not None:
@@ -234,6 +239,7 @@ _GAUGES: Final[dict[type, Callable[[MetricState, int, Any], None]]] = {
     SessionStarted: MetricState._start,
     PressureMeasured: MetricState._measure,
     ContentCompressed: MetricState._compressed,
+    CompactionMeasured: MetricState._compaction_measured,
     FidelityEvaluated: MetricState._evaluated,
     AlertFired: MetricState._alert_fired,
     AlertResolved: MetricState._alert_resolved,

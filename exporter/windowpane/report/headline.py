@@ -85,9 +85,10 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
     lost = facts.lost + facts.contradicted
-    if not lost:
-        return f"{what} lost none of {count(facts.total, 'fact')}"
-    return f"{what} lost {lost:,} of {count(facts.total, 'fact')}"
+    text = f"{what} lost {f'{lost:,}' if lost else 'none'} of {count(facts.total, 'fact')}"
+    if facts.recoverable:
+        return f"{text}, {facts.kept:,} still visible and {facts.recoverable:,} only through a handle"
+    return text
 
 
 def fleet_headline(

@@ -119,8 +119,9 @@ def _tables(report: SessionReport) -> str:
     ]
     compressions = [
         [
-            str(item.turn), item.strategy, item.outcome, formats.tokens(item.tokens_before),
-            formats.tokens(item.tokens_after), formats.ratio(item.ratio), formats.ratio(item.fidelity),
+            str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
+            formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.ratio(item.content_ratio),
+            formats.ratio(item.fidelity),
             f"{item.facts.lost} of {item.facts.total}" if item.facts else formats.UNKNOWN, item.note,
         ]
         for item in report.compressions
@@ -143,7 +144,19 @@ def _tables(report: SessionReport) -> str:
             _table("Evictions", ("turn", "policy", "blocks", "tokens freed", "main reason"), evictions),
             _table(
                 "Compressions",
-                ("turn", "strategy", "outcome", "before", "after", "ratio", "fidelity", "facts lost", "note"),
+                (
+                    "turn",
+                    "strategy",
+                    "outcome",
+                    "of",
+                    "before",
+                    "after",
+                    "ratio",
+                    "content ratio",
+                    "fidelity",
+                    "facts lost",
+                    "note",
+                ),
                 compressions,
             ),
             _table("Regrets", ("turn", "removed at turn", "removed by", "tokens"), regrets),

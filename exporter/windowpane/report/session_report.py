@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from windowpane.core.events import (
     BlocksEvicted,
+    CompactionMeasured,
     ContentCompressed,
     ContentRegretted,
     FidelityEvaluated,
@@ -52,10 +53,28 @@ class ReportedCompression:
     tokens_after: int
     scope: str
     ratio: float | None
+    """Tokens before / after: of the window where its totals are known, else of the content."""
     fidelity: float | None
     facts: FactTotals | None
     note: str
     """Reason for a missing fidelity score, or for the rejection."""
+    window_before: int | None = None
+    """Tokens of the whole window by the provider's total before, and after; None where they are not known."""
+    window_after: int | None = None
+
+    @property
+    def sizes(self) -> tuple[int, int, str]:
+        """Tokens before and after, and what they are of: the window where its totals are known, else content."""
+        if self.window_before is not None and self.window_after is not None:
+            return self.window_before, self.window_after, "window"
+        return self.tokens_before, self.tokens_after, self.scope
+
+    @property
+    def content_ratio(self) -> float | None:
+        """Tokens of the replaced content / those of its replacement; None if it was not recorded."""
+        if self.scope != "content" or self.outcome != "accepted" or self.tokens_after <= 0:
+            return None
+        return self.tokens_before / self.tokens_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +141,11 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
     )
 
 
-_READ: Final = (("blocks.evicted",), ("content.compressed", "fidelity.evaluated"), ("content.regretted",))
+_READ: Final = (
+    ("blocks.evicted",),
+    ("content.compressed", "compaction.measured", "fidelity.evaluated"),
+    ("content.regretted",),
+)
 """Event types of each bounded read."""
 
 
@@ -147,19 +170,25 @@ def _eviction(stored: StoredEvent, data: BlocksEvicted) -> ReportedEviction:
 def _compressions(events: Sequence[StoredEvent]) -> list[ReportedCompression]:
     """Return the compressions in order, each with its evaluation."""
     fidelity: dict[str, FidelityEvaluated] = {}
+    measured: dict[str, CompactionMeasured] = {}
     for stored in events:
         data = stored.event.data
+        if isinstance(data, CompactionMeasured):
+            measured[data.of] = data
         if isinstance(data, FidelityEvaluated) and data.of is not None:
             fidelity.setdefault(data.of, data)
     return [
-        _compression(one, data, fidelity.get(one.event.event_id))
+        _compression(one, data, fidelity.get(one.event.event_id), measured.get(one.event.event_id))
         for one in events
         if isinstance(data := one.event.data, ContentCompressed)
     ]
 
 
 def _compression(
-    stored: StoredEvent, data: ContentCompressed, evaluated: FidelityEvaluated | None
+    stored: StoredEvent,
+    data: ContentCompressed,
+    evaluated: FidelityEvaluated | None,
+    measured: CompactionMeasured | None,
 ) -> ReportedCompression:
     return ReportedCompression(
         turn=stored.event.context.turn,
@@ -169,10 +198,12 @@ def _compression(
         tokens_before=data.tokens_before,
         tokens_after=data.tokens_after,
         scope=data.scope,
-        ratio=data.ratio,
+        ratio=data.ratio if measured is None else measured.ratio,
         fidelity=evaluated.score if evaluated else None,
         facts=FactTotals.of([evaluated] if evaluated else []),
         note=data.reason or (evaluated.reason if evaluated else "not evaluated"),
+        window_before=None if measured is None else measured.tokens_before,
+        window_after=None if measured is None else measured.tokens_after,
     )
 
 

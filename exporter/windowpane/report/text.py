@@ -117,8 +117,11 @@ def _compressions(report: SessionReport) -> list[str]:
         return []
     rows = []
     for item in report.compressions:
-        sizes = f"{formats.tokens_short(item.tokens_before)} to {formats.tokens_short(item.tokens_after)}"
-        measured = f"ratio {formats.ratio(item.ratio)}" if item.scope == "content" else "whole window"
+        before, after, subject = item.sizes
+        sizes = f"{subject} {formats.tokens_short(before)} to {formats.tokens_short(after)}"
+        measured = f"ratio {formats.ratio(item.ratio)}"
+        if subject == "window" and item.content_ratio is not None:
+            measured += f"  content ratio {formats.ratio(item.content_ratio)}"
         lost = "" if item.facts is None else f", lost {item.facts.lost}/{item.facts.total}"
         what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
         rows.append(

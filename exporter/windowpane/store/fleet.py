@@ -73,6 +73,8 @@ class ProjectionMemory:
     firing: list[tuple[str, int]] = field(default_factory=list)
     """Alert and crossing turn of each alert that is firing."""
     sparkline: Sparkline = field(default_factory=Sparkline)
+    has_totals: bool = False
+    """The provider reported a total: peaks are those of its totals."""
 
 
 @dataclass(slots=True)

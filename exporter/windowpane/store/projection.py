@@ -19,6 +19,7 @@ from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
     BlocksReferenced,
+    CompactionMeasured,
     ContentCompressed,
     ContentRegretted,
     Event,
@@ -36,7 +37,7 @@ from windowpane.core.events import (
     TurnStarted,
     WindowRolled,
 )
-from windowpane.core.vocabulary import SEVERITIES, ZONES
+from windowpane.core.vocabulary import SEVERITIES, ZONES, Zone
 from windowpane.store import alerts, blocks, fleet
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.fleet_order import pressure_rank
@@ -169,17 +170,18 @@ class Projection:
         session.turns_until_compaction = data.turns_until_compaction
         if data.phase == "next":
             return  # the turn that sends it counts it
-        session.peak_used_tokens = max(session.peak_used_tokens, data.used_tokens)
-        if data.utilization is not None:
-            session.peak_utilization = max(session.peak_utilization or 0.0, data.utilization)
-        if data.zone is not None and (
-            session.worst_zone is None or ZONES.index(data.zone) > ZONES.index(session.worst_zone)
-        ):
-            session.worst_zone = data.zone
+        is_total = data.phase == "final" and data.count_source == "usage"
+        if is_total or not session.memory.has_totals:
+            _count_peak(session, data.used_tokens, data.utilization, data.zone, is_total=is_total)
         if data.phase == "final":
             session.memory.sparkline.add(data.used_tokens, data.utilization)
         called = session.memory.called_turn == event.context.turn
         self._turns.of(session.key, event, seq).measure(data, None if called else seq)
+
+    def _compaction_measured(
+        self, session: SessionDraft, _event: Event, _seq: int, data: CompactionMeasured
+    ) -> None:
+        _count_peak(session, data.tokens_before, data.utilization_before, data.zone_before, is_total=True)
 
     def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -230,6 +232,23 @@ class Projection:
         alerts.record_delivery(self._statements, session.key, data)
 
 
+def _count_peak(
+    session: SessionDraft, used_tokens: int, utilization: float | None, zone: Zone | None, *, is_total: bool
+) -> None:
+    """Count a size of the window; once the provider reported a total, estimates no longer count."""
+    if is_total and not session.memory.has_totals:
+        session.memory.has_totals = True
+        session.peak_used_tokens, session.peak_utilization = 0, None
+        if not session.overflows:
+            session.worst_zone = None
+    session.peak_used_tokens = max(session.peak_used_tokens, used_tokens)
+    if utilization is not None:
+        session.peak_utilization = max(session.peak_utilization or 0.0, utilization)
+    worst = session.worst_zone
+    if zone is not None and (worst is None or ZONES.index(zone) > ZONES.index(worst)):
+        session.worst_zone = zone
+
+
 Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]
 
 _HANDLERS: Final[dict[type, Handler]] = {
@@ -243,6 +262,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     TurnStarted: Projection._turn_started,
     TurnEnded: Projection._turn_ended,
     PressureMeasured: Projection._measured,
+    CompactionMeasured: Projection._compaction_measured,
     SessionStarted: Projection._started,
     LimitChanged: Projection._limit,
     SessionEnded: Projection._ended,

@@ -217,6 +217,8 @@ class ImportOutcome:
     """Events that were stored already."""
     revised: bool
     """The recording's past had changed, so a new revision was started."""
+    is_shorter: bool = False
+    """The recording has another past and fewer turns than the store, which keeps what it has."""
 
 
 @dataclass(frozen=True, slots=True)

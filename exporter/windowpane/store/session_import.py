@@ -1,5 +1,7 @@
 """Import of a recorded session: unchanged, extended, or rewritten as a new revision.
 
+A recording with another past and fewer turns, such as a rewind, never replaces a longer one.
+
 The recording's events are compared with the stored bytes, in order, before the write lock is taken; then all new
 events are stored in one transaction, so a recording is never stored by half.
 """
@@ -16,7 +18,7 @@ from typing import Final
 import msgspec
 
 from windowpane.core.codec import encode
-from windowpane.core.events import Event
+from windowpane.core.events import Event, TurnEnded
 from windowpane.exceptions import StoreError
 from windowpane.store import projection
 from windowpane.store.captured_content import ContentCapture
@@ -32,7 +34,7 @@ CHUNK_EVENTS: Final = 1_000
 SPOOLED_EVENTS: Final = 10_000
 """Events made before the write lock is taken, so that most recordings hold it only while they are written."""
 
-_SESSION: Final = "SELECT key, revision, head_seq FROM sessions WHERE session_id = ? AND current = 1"
+_SESSION: Final = "SELECT key, revision, head_seq, turns FROM sessions WHERE session_id = ? AND current = 1"
 _BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
 _FIRST: Final = "SELECT min(seq) FROM events WHERE session = ?"
 _REVISION: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
@@ -66,12 +68,18 @@ class ImportComparison:
     """Row number of the stored session; None for a new session."""
     revision: int = 0
     head_seq: int = 0
+    turns: int = 0
+    """Ended turns of the stored session."""
     matched: int = 0
     rest: Iterator[Event] = field(default_factory=lambda: iter(()))
+    is_shorter: bool = False
+    """The recording has another past and fewer turns than the store, which keeps what it has."""
 
     def unchanged(self) -> ImportOutcome:
         """Return the outcome of an import that stores nothing."""
-        return ImportOutcome(self.session_id, self.revision, 0, self.matched, revised=False)
+        return ImportOutcome(
+            self.session_id, self.revision, 0, self.matched, revised=False, is_shorter=self.is_shorter
+        )
 
 
 def compare(
@@ -82,8 +90,10 @@ def compare(
     *factory* is called once, and again only where the recording's past has changed.
     """
     comparison = _compare(connection, iter(factory()), capture)
-    if comparison.change is Change.REWRITTEN and _is_superseded(connection, comparison, factory):
-        comparison.change = Change.NONE
+    if comparison.change is Change.REWRITTEN:
+        comparison.is_shorter = _turns(factory()) < comparison.turns
+        if comparison.is_shorter or _is_superseded(connection, comparison, factory):
+            comparison.change = Change.NONE
     comparison.rest = chain(list(islice(comparison.rest, SPOOLED_EVENTS)), comparison.rest)
     return comparison
 
@@ -129,7 +139,7 @@ def _compare(
     if row is None:
         result.change, result.rest = Change.EXTENDED, chain((first,), events)
         return result
-    result.key, result.revision, result.head_seq = row
+    result.key, result.revision, result.head_seq, result.turns = row
     stored = connection.execute(_BODIES, (result.key,))
     for event in chain((first,), events):
         body = encode(event)
@@ -175,6 +185,10 @@ def _common(connection: sqlite3.Connection, before: int, after: int) -> int:
             return common
         common += 1
     return common
+
+
+def _turns(events: Iterable[Event]) -> int:
+    return sum(isinstance(event.data, TurnEnded) for event in events)
 
 
 def _is_superseded(connection: sqlite3.Connection, comparison: ImportComparison, factory: EventFactory) -> bool:

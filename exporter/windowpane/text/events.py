@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from windowpane.core import events as e
-from windowpane.core.vocabulary import ContentType
+from windowpane.core.vocabulary import UNKNOWN_CAUSE, ContentType
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, tokens
 from windowpane.text.labels import CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
@@ -88,6 +88,8 @@ def _block_added(data: e.BlockAdded) -> str:
 
 
 def _blocks_evicted(data: e.BlocksEvicted) -> str:
+    if data.policy == UNKNOWN_CAUSE:
+        return f"Removed, cause unknown: the provider's total fell by {tokens(data.tokens_removed)} tokens."
     blocks = data.blocks
     what = content_counts(block.content_type for block in blocks) or "nothing"
     turns = sorted({block.turn_added for block in blocks if block.turn_added is not None})
@@ -108,12 +110,21 @@ def _content_compressed(data: e.ContentCompressed) -> str:
     name = _spaced(data.strategy).capitalize()
     if data.outcome != "accepted":
         return f"{name} {data.outcome}{_because(data.reason)}."
-    whole = " for the whole window" if data.scope == "window" else ""
+    subject = "the window" if data.scope == "window" else "content"
     ratio = f", {data.ratio:.1f} to 1" if data.ratio is not None else ""
     method = f", by {data.method}" if data.method else ""
     return (
-        f"{name} ({_spaced(data.trigger)}): {tokens(data.tokens_before)} tokens became "
-        f"{tokens(data.tokens_after)}{whole}{ratio}{method}."
+        f"{name} ({_spaced(data.trigger)}): {subject} of {tokens(data.tokens_before)} tokens "
+        f"became {tokens(data.tokens_after)}{ratio}{method}."
+    )
+
+
+def _compaction_measured(data: e.CompactionMeasured) -> str:
+    stated = ", as the agent states it," if data.source_before == "reported" else ""
+    ratio = f", {data.ratio:.1f} to 1" if data.ratio is not None else ""
+    return (
+        f"The compaction took the window from {tokens(data.tokens_before)} tokens{stated} "
+        f"to {tokens(data.tokens_after)}{ratio}."
     )
 
 
@@ -216,6 +227,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Not sent back: {count(len(data.block_ids), 'block')} of the reply ({tokens(data.tokens)} tokens)."
     ),
     "content.compressed": _content_compressed,
+    "compaction.measured": _compaction_measured,
     "fidelity.evaluated": _fidelity_evaluated,
     "budget.warned": lambda data: (
         f"Budget of {_spaced(data.component)} nearly used: {tokens(data.used_tokens)} "

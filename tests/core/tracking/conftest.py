@@ -93,7 +93,14 @@ class Session:
         tokens = sum(block.tokens for block in blocks)
         return self.tracker.evict(BlocksEvicted("test", evicted, tokens, tokens), placeholders)
 
-    def compact(self, *blocks: Block, result: int, scope: str = "window", after: int | None = None) -> Event:
+    def compact(
+        self,
+        *blocks: Block,
+        result: int,
+        scope: str = "window",
+        after: int | None = None,
+        stated: int | None = None,
+    ) -> Event:
         """Replace blocks by a summary."""
         summary = self.tracker.make_replacement(
             "summary", "so far", result, replaces=blocks[0].id if blocks else None
@@ -108,7 +115,7 @@ class Session:
             tuple(block.id for block in blocks),
             (summary.id,),  # type: ignore[arg-type]
         )
-        return self.tracker.compress(compression, (summary,), window_tokens=after)
+        return self.tracker.compress(compression, (summary,), window_tokens=after, window_tokens_before=stated)
 
     def kinds(self) -> list[str]:
         """The names of all events."""

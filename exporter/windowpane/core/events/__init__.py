@@ -19,6 +19,7 @@ from windowpane.core.events.content import (
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
+    CompactionMeasured,
     ContentRegretted,
     NotificationDelivered,
     NotificationFailed,
@@ -79,6 +80,7 @@ __all__ = [
     "CheckpointLoaded",
     "CheckpointRejected",
     "CheckpointSaved",
+    "CompactionMeasured",
     "ContentCompressed",
     "ContentRegretted",
     "Derived",

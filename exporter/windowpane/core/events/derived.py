@@ -120,6 +120,34 @@ class VelocitySpiked:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionMeasured:
+    """The provider counted the window after a compaction: its size before and after, by the totals around it."""
+
+    type: ClassVar[str] = "compaction.measured"
+    of: str
+    """Event id of the compaction."""
+    tokens_before: int
+    """Total of the last call before; without one the size that the agent stated."""
+    tokens_after: int
+    """Total of the first call after."""
+    source_before: Literal["usage", "reported"] = "usage"
+    """`reported` if the agent stated the size before."""
+    limit_tokens: int | None = None
+    """Limit of the window before."""
+    zone_before: Zone | None = None
+
+    @property
+    def utilization_before(self) -> float | None:
+        """Tokens before / limit; None if unknown."""
+        return self.tokens_before / self.limit_tokens if self.limit_tokens else None
+
+    @property
+    def ratio(self) -> float | None:
+        """Tokens of the window before / after; None if unknown."""
+        return self.tokens_before / self.tokens_after if self.tokens_after > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
 class ContentRegretted:
     """Removed content was fetched again within the regret window."""
 

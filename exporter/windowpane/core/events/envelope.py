@@ -11,6 +11,7 @@ from windowpane.core.events.content import BlockAdded, BlocksEvicted, BlocksRefe
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
+    CompactionMeasured,
     ContentRegretted,
     NotificationDelivered,
     NotificationFailed,
@@ -84,6 +85,7 @@ Derived = (
     PressureMeasured
     | ZoneChanged
     | VelocitySpiked
+    | CompactionMeasured
     | ContentRegretted
     | AlertFired
     | AlertResolved

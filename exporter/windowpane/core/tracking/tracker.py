@@ -219,6 +219,7 @@ class SessionTracker(TurnTracker):
             if block.tool_call_id is not None:
                 self._call_blocks.pop(block.tool_call_id, None)
         self.gauge.count_removed(used, raw)
+        self._totals.record_removal()
 
     def evict(
         self, eviction: BlocksEvicted, placeholders: Iterable[Block] = (), at: float | None = None
@@ -238,6 +239,7 @@ class SessionTracker(TurnTracker):
         self.gauge.growth.count_evicted(len(eviction.blocks))
         self._trend.evicted_blocks += len(eviction.blocks)
         self.gauge.count_removed(used, raw)
+        self._totals.record_removal()
         return event
 
     def compress(
@@ -264,6 +266,10 @@ class SessionTracker(TurnTracker):
         used_before = window_tokens_before or self.gauge.account.used(self.window.tokens)
         if window_tokens_before is not None:
             self._raise_limit(window_tokens_before, at)
+        if compression.strategy == "compaction":
+            self._totals.record_compaction(event.event_id, stated_tokens=window_tokens_before, limits=self.limits)
+        else:
+            self._totals.record_removal()
         if in_place:
             by_replaced = {block.replaces: block for block in results}
             removed = [
@@ -306,6 +312,7 @@ class SessionTracker(TurnTracker):
         self.window_id += 1
         self.gauge.restart()
         self.gauge.account.reset()
+        self._totals.restart()
         self._unattributed, self._attribute_next = None, True
         self._call_blocks.clear()
         self._reply_group = None

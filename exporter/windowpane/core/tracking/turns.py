@@ -10,6 +10,7 @@ from windowpane.core.agents import AgentProgram, documented_growth
 from windowpane.core.events import (
     BlockAdded,
     ChangeUnidentified,
+    CompactionMeasured,
     Event,
     LimitChanged,
     PressureMeasured,
@@ -29,6 +30,7 @@ from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking.compaction_level import CompactionLevels
 from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
 from windowpane.core.tracking.pressure import PressureGauge, TrendCounters
+from windowpane.core.tracking.provider_totals import ProviderTotals
 from windowpane.core.vocabulary import (
     CountSource,
     LimitSource,
@@ -84,6 +86,7 @@ class TurnTracker:
         self._smaller_limit = smaller_limit
         self._peak_total = 0
         """Largest total that the provider reported."""
+        self._totals = ProviderTotals()
         self._trend = TrendCounters()
         self._blocks = 0
         """Number of blocks made so far, and the number of the next one."""
@@ -188,7 +191,8 @@ class TurnTracker:
         if reported_tokens is not None and self._accept_report(reported_tokens, total, at) and total is None:
             total, source = reported_tokens, "reported"
         if total is not None:
-            self._anchor(total, at)
+            removed = trusted and self._compare_totals(total, at)
+            self._anchor(total, at, is_identified=removed)
             self._peak_total = max(self._peak_total, total)
             self.compactions.record_call(total, self.limits)
             self.update_compaction_level()
@@ -211,6 +215,18 @@ class TurnTracker:
             self.record(measured, at)
         self.flush()
         return measured
+
+    def _compare_totals(self, total: int, at: float | None) -> bool:
+        """Record what a total shows beside the one before it; return whether it shows a removal."""
+        change = self._totals.add(total, self.info.model)
+        if change is None:
+            return False
+        self.record(change, at)
+        if isinstance(change, CompactionMeasured):
+            self._trend.count_compaction(change)
+            return False
+        self._trend.evicted_blocks += len(change.blocks)
+        return True
 
     def _measure_next(self, source: CountSource) -> PressureMeasured:
         """Measure the window with the turn's reply."""
@@ -288,7 +304,7 @@ class TurnTracker:
         self.record(self.rejected, at)
         return False
 
-    def _anchor(self, total: int, at: float | None) -> None:
+    def _anchor(self, total: int, at: float | None, *, is_identified: bool) -> None:
         gauge, account = self.gauge, self.gauge.account
         expected = account.used(gauge.call_tokens)
         comparable = account.anchored and not self._attribute_next
@@ -301,7 +317,11 @@ class TurnTracker:
         if unseen:
             self._unseen_growth += unseen
             self._set_unattributed(max(0, self._unattributed_tokens + unseen), at)
-        if comparable and abs(total - expected) > max(UNIDENTIFIED_TOKENS, UNIDENTIFIED_RATIO * total):
+        if (
+            comparable
+            and not is_identified
+            and abs(total - expected) > max(UNIDENTIFIED_TOKENS, UNIDENTIFIED_RATIO * total)
+        ):
             self.record(ChangeUnidentified(total - expected), at)
 
     @property

@@ -2,8 +2,8 @@
 
 A `compact_boundary` row opens a compaction, and a user row with `isCompactSummary` holds its summary; older
 releases write the summary alone. The row may name the rows that it kept, each or only the first and the last.
-Where it does not state the tokens after the compaction, the input of the next call does. A
-`microcompact_boundary` row only clears old tool results.
+The input of the next call states the tokens after the compaction; the row's `postTokens` is the size of
+the summary alone. A `microcompact_boundary` row only clears old tool results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class Compaction:
     at: float | None
     trigger: str = "unknown"
     tokens_before: int | None = None
-    tokens_after: int | None = None
     duration_seconds: float | None = None
     kept_keys: tuple[str, ...] = ()
     first_kept: str = ""
@@ -46,7 +45,6 @@ class Compaction:
             at,
             trigger=text(details.get("trigger"))[:32] or "unknown",
             tokens_before=count(details.get("preTokens")) or None,
-            tokens_after=count(details.get("postTokens")) or None,
             duration_seconds=duration / 1000 if duration else None,
             kept_keys=texts(preserved.get("allUuids")) or texts(preserved.get("uuids")),
             first_kept=text(segment.get("headUuid")),
@@ -58,13 +56,11 @@ class Compaction:
 
         Where no user message came in since, the next call's input is what the compaction left.
         """
-        after = self.tokens_after
-        if after is None and not any(content.content_type == "user_message" for content in self.deferred):
-            after = next_input_tokens
+        continued = any(content.content_type == "user_message" for content in self.deferred)
         return Compacted(
             self.trigger,
             self.tokens_before,
-            after,
+            None if continued else next_input_tokens,
             self.summary,
             self.kept_keys or keys.between(self.first_kept, self.last_kept),
             duration_seconds=self.duration_seconds,

@@ -23,7 +23,7 @@ from windowpane.sources.claude_code.content import (
 from windowpane.sources.claude_code.session import ClaudeSession
 from windowpane.sources.json_lines import head_rows, instant, mapping, text
 from windowpane.sources.reader import ProblemLog
-from windowpane.sources.records import Cleared, ContentAdded
+from windowpane.sources.records import ContentAdded
 from windowpane.sources.transcript import Transcript, TranscriptReader
 
 SYNTHETIC: Final = "<synthetic>"
@@ -112,6 +112,7 @@ class _ClaudeTranscript(Transcript):
         if self._repeated(row, message, counted):
             return
         self._count(counted, row, reply=reply)
+        session.is_linked = session.is_linked or bool(row.get("parentUuid"))
         when = self.at(instant(row.get("timestamp")))
         if reply:
             if message.get("model") != SYNTHETIC:
@@ -127,10 +128,8 @@ class _ClaudeTranscript(Transcript):
             if child and counted.tool_results == 1:
                 key = f"{session.root_key}/agent-{child}"
                 counted.contents[:] = [replace(content, child_key=key) for content in counted.contents]
-            if counted.text and is_clear(counted.text) and session.used:
-                session.end_call()
-                session.emit(Cleared(at=when))
-                session.used = False
+            if counted.text and (is_clear(counted.text) or _starts_anew(row, session)):
+                session.clear(when)
             session.receive(counted.contents)
 
     def _reply(
@@ -245,3 +244,11 @@ class _ClaudeTranscript(Transcript):
             if len(self._roots) > RECENT_ROWS:
                 del self._roots[next(iter(self._roots))]
         return root
+
+
+def _starts_anew(row: dict[str, Any], session: ClaudeSession) -> bool:
+    """Return whether a prompt starts another conversation, such as a plan accepted into a fresh context.
+
+    It follows no row, in a recording whose rows name the row before them.
+    """
+    return session.is_linked and "parentUuid" in row and row["parentUuid"] is None

@@ -11,7 +11,7 @@ from windowpane.core.events import Usage
 from windowpane.sources.claude_code.compaction import Compaction, RecentKeys
 from windowpane.sources.json_lines import count
 from windowpane.sources.reader import FileStats
-from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionOpened
+from windowpane.sources.records import Cleared, ContentAdded, ModelCalled, Record, SessionOpened
 from windowpane.sources.transcript import latency_seconds
 
 MAXIMUM_DEFERRED: Final = 1_000
@@ -96,6 +96,10 @@ class ClaudeSession:
         self.root_key = root_key
         self.used = False
         """The window is not empty."""
+        self.called = False
+        """The window was sent with a call."""
+        self.is_linked = False
+        """A row named the row before it."""
         self._out = out
         self._stats = stats
         self.model = ""
@@ -129,6 +133,15 @@ class ClaudeSession:
         """Add a record other than content or a call."""
         self._out.append(record)
 
+    def clear(self, at: float | None) -> None:
+        """Continue with an empty window; before the first call of a window it is empty already."""
+        if not self.called:
+            return
+        self.end_call()
+        self._close_compaction(None)
+        self._out.append(Cleared(at=at))
+        self.used = self.called = False
+
     # -- content ----------------------------------------------------------------------------------------------
 
     def receive(self, contents: Iterable[ContentAdded]) -> None:
@@ -149,7 +162,7 @@ class ClaudeSession:
 
     def reply(self, contents: Iterable[ContentAdded]) -> None:
         """Add content of the open call."""
-        self.used = True
+        self.used = self.called = True
         for content in contents:
             self._put(content)
 
