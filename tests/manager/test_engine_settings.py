@@ -62,7 +62,7 @@ def test_a_size_given_as_an_argument_wins_over_the_file(configure: Configure) ->
 
 def test_an_agent_without_a_name_is_refused() -> None:
     """Everything that is shown and counted is by agent."""
-    with pytest.raises(ConfigurationError, match="agent: the agent has no name"):
+    with pytest.raises(ConfigurationError, match="agent: must not be empty"):
         ContextWindowManager(agent="", model="m", dependencies=in_memory_dependencies(RecordingSink()))
 
 

@@ -15,20 +15,26 @@ Not thread-safe: one thread, the worker that reads captured calls, owns the conv
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.models.replies import Reply
 from windowpane.observer.compactions import summarizes
+from windowpane.observer.conversation_keys import (
+    generated_keys,
+    is_text,
+    is_unique,
+    opening,
+    start_of,
+    system_prompt,
+)
 from windowpane.observer.messages import (
     ApiCall,
     Key,
     Shape,
     copy_structure,
-    field_of,
-    is_system,
     message_blocks,
     reply_blocks,
 )
@@ -44,16 +50,8 @@ IDLE_SECONDS: Final = 3_600.0
 """A conversation without a call for so long has ended."""
 MAXIMUM_KEYS: Final = 64
 """Generated pieces indexed per conversation, the latest."""
-SEARCHED_MESSAGES: Final = 64
-"""Messages, from the last, that are searched for generated pieces."""
 REPLY_MESSAGES: Final = 4
 """Messages after those of the last call in which its reply is looked for first."""
-UNIQUE_ID_CHARACTERS: Final = 20
-"""A tool call id of at least this length is unique; shorter ones are counted up in every conversation."""
-UNIQUE_TEXT_CHARACTERS: Final = 80
-"""A reply of at least this length is unique enough, beside a message in common."""
-START_CHARACTERS: Final = 32
-"""Characters of the first message by which conversations are indexed: it may grow at its end."""
 CONVERSATIONS_PER_KEY: Final = 8
 COMPACTION_TURNS: Final = 3
 """Turns after which a list without generated content can be the same conversation, compacted."""
@@ -225,8 +223,8 @@ class Conversations:
     def _match_summary(self, call: ApiCall, scope: Scope) -> ConversationMatch | None:
         """Match a call of a named session that replaces everything that its conversation sent."""
         own = [one for one in self._by_session.values() if one.scope is scope]
-        texts = [key.name for one in own for key in one.keys if isinstance(key, Key) and is_text(key)]
-        generated = [text for text in texts if len(text) >= UNIQUE_TEXT_CHARACTERS]
+        texts = (key for one in own for key in one.keys if is_text(key) and is_unique(key))
+        generated = [key.name for key in texts if isinstance(key, Key)]
         for conversation in own:
             same = conversation.shape == call.shape and conversation.system == system_prompt(call)
             if same and not conversation.in_use and summarizes(call, conversation.observer, generated):
@@ -384,49 +382,3 @@ def _reply_follows(call: ApiCall, conversation: Conversation, common: int) -> bo
         for message in call.messages[common : common + REPLY_MESSAGES]
         for spec in message_blocks(call.shape, message)
     )
-
-
-def is_text(key: object) -> bool:
-    """Return whether a generated piece is text; everything else is an id."""
-    return isinstance(key, Key) and key.content_type != "tool_call"
-
-
-def is_unique(key: object) -> bool:
-    """Return whether a generated piece is long enough to identify its conversation."""
-    if not isinstance(key, Key):
-        return True
-    least = UNIQUE_ID_CHARACTERS if key.content_type == "tool_call" else UNIQUE_TEXT_CHARACTERS
-    return len(key.name) >= least
-
-
-def generated_keys(call: ApiCall) -> Iterator[object]:
-    """Yield the keys of content in *call* that its conversation may have generated, latest first."""
-    for message in islice(reversed(call.messages), SEARCHED_MESSAGES):
-        kind = field_of(message, "type")
-        if field_of(message, "role") == "assistant" or (kind is not None and str(kind).endswith("_call")):
-            for spec in message_blocks(call.shape, message):
-                yield spec.key
-        elif field_of(message, "tool_call_id") or str(kind).endswith("_output"):
-            call_id = field_of(message, "tool_call_id") or field_of(message, "call_id")
-            yield Key("tool_call", str(call_id))
-
-
-def start_of(call: ApiCall) -> object:
-    """Return the start of the first message after the system prompt, hashable."""
-    first = next((message for message in call.messages if not is_system(message)), None)
-    specs = [] if first is None else message_blocks(call.shape, first)
-    return (call.shape, specs[0].content_type, specs[0].key.name[:START_CHARACTERS]) if specs else call.shape
-
-
-def opening(call: ApiCall) -> int:
-    """Return the number of messages up to the first one after the system prompt."""
-    before = next((index for index, message in enumerate(call.messages) if not is_system(message)), 0)
-    return before + 1
-
-
-def system_prompt(call: ApiCall) -> object:
-    """Return the system prompt, sent beside the messages or as the first of them."""
-    if call.system is not None:
-        return call.system
-    first = call.messages[0] if call.messages else None
-    return field_of(first, "content") if is_system(first) else None

@@ -14,7 +14,8 @@ from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
-from windowpane.observer.diff import ChangeRecorder, ModelProfiles, TrackedBlock
+from windowpane.observer.alignment import TrackedBlock
+from windowpane.observer.diff import ChangeRecorder, ModelProfiles
 from windowpane.observer.messages import (
     ApiCall,
     BlockSpec,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.observer.diff import TrackedBlock, align
+from windowpane.observer.alignment import TrackedBlock, align
 from windowpane.observer.messages import BlockSpec, Key
 
 
