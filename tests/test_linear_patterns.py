@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
+from windowpane.core.redaction import redact
 from windowpane.core.redaction.shapes import SHAPES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -213,6 +214,20 @@ def test_every_shape_of_a_secret_is_linear() -> None:
             units = [literal, f"{literal}a1", f" {literal}", *hostile_units(shape.pattern, 0)]
             run = partial(lambda shape, literal, text: list(shape.spans(literal, text)), shape, literal)
             slow += [(shape.kind, unit[:40]) for unit in units if grows_too_fast(run, unit)]
+
+    assert not slow
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="only with WINDOWPANE_TEST_ALL")
+def test_a_million_characters_are_redacted_in_linear_time() -> None:
+    """A million characters made of one literal take about ten times as long as a tenth of them."""
+    slow = []
+    for literal in sorted({literal for shape in SHAPES for literal in shape.literals})[::20]:
+        small, large = (f"{literal}a1" * (size // (len(literal) + 2)) for size in (100_000, 1_000_000))
+        took = seconds(redact, large)
+        if took > 1.0 and took > SLOWEST_GROWTH * seconds(redact, small):
+            slow.append((literal, took))
 
     assert not slow
 
