@@ -63,7 +63,16 @@ def eventful(agent: str) -> list[Event]:
         at=1_010.0,
     )  # fmt: skip
     tracker.record(
-        FidelityEvaluated("probe", 0.6, 1.0, facts_total=5, facts_kept=3, facts_lost=2, of=compressed.event_id),
+        FidelityEvaluated(
+            "probe",
+            0.6,
+            1.0,
+            facts_total=5,
+            facts_kept=3,
+            facts_lost=1,
+            facts_contradicted=1,
+            of=compressed.event_id,
+        ),
         1_010.0,
     )
     tracker.add("tool_call", "read 0", 20, tool_call_id="again", tool_name="read", at=1_011.0)
@@ -91,13 +100,14 @@ class TestContent:
         assert compression.ratio == pytest.approx(8_900 / 7_000)
         assert compression.content_ratio == pytest.approx(11.8)
         assert compression.facts is not None
-        assert compression.facts.lost == 2
+        assert (compression.facts.lost, compression.facts.damaged) == (1, 2)
         assert [regret.tokens for regret in report.regrets] == [1_180]
         assert report.alerts
 
     def test_the_headline_names_the_worst(self, report: SessionReport) -> None:
         """One sentence names the worst zone and the lost facts."""
         assert "lost 2 of 5 facts" in report.headline
+        assert "lost 2/5" in to_text(report)
         assert "fetched again" in report.headline
 
     def test_the_text_fits_80_columns_and_has_every_section(self, report: SessionReport) -> None:

@@ -28,6 +28,11 @@ class FactTotals:
     lost: int
     contradicted: int
 
+    @property
+    def damaged(self) -> int:
+        """Facts that were lost or are contradicted."""
+        return self.lost + self.contradicted
+
     @classmethod
     def of(cls, evaluations: Iterable[FidelityEvaluated]) -> FactTotals | None:
         """Sum the facts of *evaluations*; None without any fact."""
@@ -84,7 +89,7 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     what = count(compressions, "compression")
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
-    lost = facts.lost + facts.contradicted
+    lost = facts.damaged
     text = f"{what} lost {f'{lost:,}' if lost else 'none'} of {count(facts.total, 'fact')}"
     if facts.recoverable:
         return f"{text}, {facts.kept:,} still visible and {facts.recoverable:,} only through a handle"

@@ -122,7 +122,7 @@ def _tables(report: SessionReport) -> str:
             str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
             formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.ratio(item.content_ratio),
             formats.ratio(item.fidelity),
-            f"{item.facts.lost} of {item.facts.total}" if item.facts else formats.UNKNOWN, item.note,
+            f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN, item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip
