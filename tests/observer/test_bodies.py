@@ -10,6 +10,7 @@ import os
 import pickle
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -92,11 +93,27 @@ def observed(runtime: Runtime, request: pytest.FixtureRequest) -> Iterator[Obser
         yield Observed(runtime, session_id)
 
 
+_clients: list[Any] = []
+"""The clients of the running test."""
+
+
+@pytest.fixture(autouse=True)
+def _closed_clients() -> Iterator[None]:
+    """Close the clients of a test, whose sockets would otherwise wait for the garbage collector."""
+    yield
+    while _clients:
+        closing = _clients.pop().close()
+        if asyncio.iscoroutine(closing):
+            with suppress(RuntimeError):  # the loop of its connections has ended
+                asyncio.run(closing)
+
+
 def client_of(package: Any, provider: LoopbackProvider, *, is_async: bool = False) -> Any:
     name = {"openai": "OpenAI", "anthropic": "Anthropic"}[package.__name__]
     url = provider.url + ("/v1" if name == "OpenAI" else "")
     make = getattr(package, f"Async{name}" if is_async else name)
-    return make(api_key="k", base_url=url, max_retries=0)
+    _clients.append(make(api_key="k", base_url=url, max_retries=0))
+    return _clients[-1]
 
 
 def stream_text(stream: Any) -> str:
