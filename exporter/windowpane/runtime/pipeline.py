@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 import time
 import weakref
@@ -26,6 +25,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.forks import ForkLock, follow_forks
 from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.metrics.internal import CountDrops
 from windowpane.runtime.admission import admit
@@ -41,8 +41,6 @@ SPOOL_SHARE: Final = 0.4
 """Share of the time to close that is reserved for spooling what could not be written."""
 BUSY_PAUSE_SECONDS: Final = 0.05
 """Pause of a flush between two attempts to write to a locked sink."""
-FORK_SECONDS: Final = 2.0
-"""Longest wait of a fork for a write in progress: a child forked during one cannot use SQLite."""
 
 Listener = Callable[[Event], object]
 
@@ -85,7 +83,6 @@ class Pipeline:
         self._closed = False
         self._is_abandoned = False
         """True after closing has stopped waiting for a worker that hangs in a write."""
-        self._holders: set[int] = set()
         self._reset()
         _pipelines.add(self)
         atexit.register(self.close)
@@ -97,7 +94,7 @@ class Pipeline:
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         """Prevents two workers."""
-        self._writing = threading.RLock()
+        self._writing = ForkLock()
         """Held by the worker while it writes, and by a thread that forks."""
         self._accepted = 0
         self._removed = 0
@@ -175,8 +172,7 @@ class Pipeline:
 
     def before_fork(self) -> None:
         """Wait for the write in progress, and start no other until the fork is done."""
-        if self._writing.acquire(timeout=FORK_SECONDS):
-            self._holders.add(threading.get_ident())
+        self._writing.before_fork()
         for runner in self._runners:
             with self._boundary.contain(f"preparing sink {runner.name}"):
                 runner.call("before_fork")
@@ -186,13 +182,10 @@ class Pipeline:
         for runner in self._runners:
             with self._boundary.contain(f"resuming sink {runner.name}"):
                 runner.call("after_fork_in_parent")
-        if threading.get_ident() in self._holders:
-            self._holders.discard(threading.get_ident())
-            self._writing.release()
+        self._writing.after_fork_in_parent()
 
     def after_fork(self) -> None:
         """Start over in a forked child, where the sinks reopen what must not be shared."""
-        self._holders = set()
         self._reset()
         if self._engine is not None:
             self._engine = AlertEngine(self._engine.rules)
@@ -371,22 +364,4 @@ class Pipeline:
                     listener(event)
 
 
-def _before_fork() -> None:
-    for pipeline in list(_pipelines):
-        pipeline.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for pipeline in list(_pipelines):
-        pipeline.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for pipeline in list(_pipelines):
-        pipeline.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )
+follow_forks(_pipelines)

@@ -1,14 +1,13 @@
 """Work taken off the agent's thread: a bounded queue of tasks that one daemon thread runs in order.
 
 `put` never blocks, never raises and never waits for a lock, so it also works in a signal handler, in a finalizer
-and in a child process after a fork. A task keeps what it refers to
-alive until it has run, so the queue is bounded by the *weight* of its tasks, not by their number.
+and in a child process after a fork. A task keeps what it refers to alive until it has run, so the queue is
+bounded by the *weight* of its tasks, not by their number.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.forks import ForkLock, follow_forks
 
 CAPACITY: Final = 200_000
 """Weight of the tasks that may wait; an observed call weighs as much as it has messages."""
@@ -24,8 +24,6 @@ URGENT_SHARE: Final = 8
 """The worker lingers no longer once this part of the capacity is used."""
 LINGER_SECONDS: Final = 1.0
 """Time the worker waits for more tasks: it runs many at once, and seldom beside the agent's own code."""
-FORK_SECONDS: Final = 2.0
-"""Longest wait of a fork for the task that is running."""
 
 _log = logging.getLogger("windowpane")
 _queues: weakref.WeakSet[TaskQueue] = weakref.WeakSet()
@@ -54,7 +52,6 @@ class TaskQueue:
         self._count_drop = count_drop
         self._boundary = ErrorBoundary(_log)
         self._closed = False
-        self._holders: set[int] = set()
         self._reset()
         _queues.add(self)
 
@@ -64,7 +61,7 @@ class TaskQueue:
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         """Prevents two workers."""
-        self._running = threading.RLock()
+        self._running = ForkLock()
         """Held by the worker during a task, and by a thread that forks."""
         self._requested = threading.Event()
         """Set while a caller waits for the tasks or many are queued: the worker does not linger."""
@@ -127,18 +124,14 @@ class TaskQueue:
 
     def before_fork(self) -> None:
         """Wait for the task that is running, and start no other until the fork is done."""
-        if self._running.acquire(timeout=FORK_SECONDS):
-            self._holders.add(threading.get_ident())
+        self._running.before_fork()
 
     def after_fork_in_parent(self) -> None:
         """Go on with the tasks."""
-        if threading.get_ident() in self._holders:
-            self._holders.discard(threading.get_ident())
-            self._running.release()
+        self._running.after_fork_in_parent()
 
-    def after_fork_in_child(self) -> None:
-        """Start over without the parent's tasks."""
-        self._holders = set()
+    def after_fork(self) -> None:
+        """Start over in a forked child, without the parent's tasks."""
         self._reset()
 
     def _drop(self) -> None:
@@ -178,22 +171,4 @@ class TaskQueue:
                 self._accepted = self._done
 
 
-def _before_fork() -> None:
-    for queue in list(_queues):
-        queue.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for queue in list(_queues):
-        queue.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for queue in list(_queues):
-        queue.after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )
+follow_forks(_queues)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +19,11 @@ from typing import Final, NamedTuple
 from windowpane.alerts.delivery.message import State
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import AlertFired, AlertResolved, Event
+from windowpane.effects.forks import ForkLock
 from windowpane.effects.private_files import create_folder
 
 CAPACITY_ROWS: Final = 10_000
 BUSY_SECONDS: Final = 5.0
-FORK_SECONDS: Final = 2.0
 MESSAGES_PER_LEASE: Final = 20
 CLOCK_SLACK_SECONDS: Final = 60.0
 """Difference between the clocks of two processes from which one counts as wrong."""
@@ -102,22 +101,18 @@ class Outbox:
 
     def after_fork_in_child(self) -> None:
         """Keep the parent's connection untouched, and open a separate one when needed."""
-        self._lock = threading.RLock()
-        self._holders: set[int] = set()
+        self._lock = ForkLock()
         if self._connection is not None:
             self._inherited.append(self._connection)  # closing it would release the parent's locks
         self._connection = None
 
     def before_fork(self) -> None:
         """Wait for the transaction in progress and block others: SQLite does not survive a fork within one."""
-        if self._lock.acquire(timeout=FORK_SECONDS):
-            self._holders.add(threading.get_ident())
+        self._lock.before_fork()
 
     def after_fork_in_parent(self) -> None:
         """Undo `before_fork` of the same thread."""
-        if threading.get_ident() in self._holders:
-            self._holders.discard(threading.get_ident())
-            self._lock.release()
+        self._lock.after_fork_in_parent()
 
     def put(self, entries: Sequence[OutboxEntry], *, now: float, due_at: float) -> int:
         """Queue alert events for channels, all or none; return the number of new ones."""
