@@ -9,9 +9,9 @@ labeled `method="probe"`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
@@ -42,6 +42,8 @@ MAXIMUM_STATEMENTS: Final = 160
 """Plain sentences of the model and the user, newest first."""
 MAXIMUM_CLAIMS: Final = 250
 """Statements of the replacement that are checked."""
+MAXIMUM_READ: Final = 2 * MAXIMUM_STATEMENTS
+"""Sentences that are read for them."""
 STATEMENT_WEIGHT: Final = 0.25
 MAXIMUM_OUTCOMES: Final = 200
 """Facts listed in one event."""
@@ -91,7 +93,8 @@ def evaluate(
         reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
     tokens = Tokens()
-    facts = _facts(removed, tokens)
+    prose = [list(units(block.text or "")) if _is_prose(block) else [] for block in removed]
+    facts = _facts(removed, prose, tokens)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
     text = _VisibleText(facts, visible, tokens)
@@ -105,36 +108,36 @@ def evaluate(
         digest=digest,
         of=of,
     )
-    soundness = _soundness(removed, visible, task, tokens)
+    soundness = _soundness(removed, prose, visible, task, tokens)
     return replace(evaluated, score=None if evaluated.score is None else evaluated.score * soundness)
 
 
-def _facts(removed: Sequence[Block], tokens: Tokens) -> list[_Weighed]:
-    """Return the facts of *removed*: names that may be needed again, sentences with a cue, other sentences."""
+def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]], tokens: Tokens) -> list[_Weighed]:
+    """Return the facts of *removed*: names that may be needed again, sentences with a cue, other sentences.
+
+    *prose* has the units of each removed block; none for a block that is not prose.
+    """
     finder = FactFinder(tokens)
-    plain: deque[str] = deque(maxlen=2 * MAXIMUM_STATEMENTS)
-    for index, block in enumerate(removed):
-        text = block.text
-        if not text:
-            continue
-        if block.content_type in PROSE_TYPES:
-            sentences = list(units(text))
-            plain.extend(sentences)
-            text = "\n".join(sentences)
-        finder.read(index, block.content_type, text, turn=block.turn)
+    for index, (block, sentences) in enumerate(zip(removed, prose, strict=True)):
+        if block.text:
+            text = "\n".join(sentences) if _is_prose(block) else block.text
+            finder.read(index, block.content_type, text, turn=block.turn)
     facts = [_Weighed(fact, None, fact.weight) for fact in finder.names(MAXIMUM_NAMES)]
     counts: dict[FactKind, int] = {}
     cued: set[str] = set()
     for fact in finder.sentences():
         counts[fact.kind] = counts.get(fact.kind, 0) + 1
+        if counts[fact.kind] > MAXIMUM_SENTENCES:
+            continue
         statement = read_statement(fact.text, tokens)
-        if statement is not None and counts[fact.kind] <= MAXIMUM_SENTENCES:
+        if statement is not None:
             cued.add(statement.text)
             facts.append(_Weighed(fact, statement, 1.0))
-    newest = (read_statement(sentence, tokens) for sentence in dict.fromkeys(reversed(plain)))
-    statements = [statement for statement in newest if statement is not None and statement.text not in cued]
+    newest = islice((sentence for sentences in reversed(prose) for sentence in reversed(sentences)), MAXIMUM_READ)
+    read = (read_statement(sentence, tokens) for sentence in dict.fromkeys(newest))
+    plain = (statement for statement in read if statement is not None and statement.text not in cued)
     facts += [
-        _Weighed(Fact("statement", one.text), one, STATEMENT_WEIGHT) for one in statements[:MAXIMUM_STATEMENTS]
+        _Weighed(Fact("statement", one.text), one, STATEMENT_WEIGHT) for one in islice(plain, MAXIMUM_STATEMENTS)
     ]
     return facts
 
@@ -307,36 +310,42 @@ class _VisibleText:
 def _units_of(block: Block) -> Iterable[str]:
     """Return the units of a block: sentences of prose, lines of anything else."""
     text = block.text or ""
-    if block.content_type in PROSE_TYPES:
+    if _is_prose(block):
         return units(text)
     return (text.replace("\\n", "\n") if block.content_type == "tool_call" else text).split("\n")
 
 
-def _soundness(removed: Sequence[Block], visible: Sequence[Block], task: str, tokens: Tokens) -> float:
+def _is_replacement(block: Block) -> bool:
+    return bool(block.text) and (block.content_type == "summary" or bool(block.replaces))
+
+
+def _is_prose(block: Block) -> bool:
+    return block.content_type in PROSE_TYPES
+
+
+def _soundness(
+    removed: Sequence[Block],
+    prose: Sequence[Sequence[str]],
+    visible: Sequence[Block],
+    task: str,
+    tokens: Tokens,
+) -> float:
     """Return the share of the replacement's statements that the removed text does not deny, 0 to 1.
 
     A statement is denied if it names what occurs neither in the removed text nor elsewhere, or if every removed
     sentence about the same differs from it. Without a replacement in sight everything visible is checked.
     """
-    replacements = [
-        block for block in visible if block.text and (block.content_type == "summary" or block.replaces)
-    ]
-    checked = replacements or [block for block in visible if block.content_type in PROSE_TYPES]
-    claims = [
-        statement
-        for block in checked
-        for unit in _units_of(block)
-        if (statement := read_statement(unit, tokens)) is not None
-    ][:MAXIMUM_CLAIMS]
+    is_checked = _is_replacement if any(map(_is_replacement, visible)) else _is_prose
+    read = (read_statement(unit, tokens) for block in visible if is_checked(block) for unit in _units_of(block))
+    claims = list(islice((statement for statement in read if statement is not None), MAXIMUM_CLAIMS))
     if not claims:
         return 1.0
-    others = [block for block in visible if block not in checked]
-    sources = [block.text for block in (*removed, *others) if block.text]
+    sources = [block.text for block in removed if block.text]
+    sources += [block.text for block in visible if block.text and not is_checked(block)]
     index = StatementIndex(claims, tokens)
-    for block in removed:
-        if block.content_type in PROSE_TYPES:
-            for unit in _units_of(block):
-                index.add(unit, TOKEN.findall(unit))
+    for sentences in prose:
+        for sentence in sentences:
+            index.add(sentence, TOKEN.findall(sentence))
     text = "\n".join((*sources, task))
     denied = sum(_is_denied(claim, index, text) for claim in claims)
     return 1.0 - denied / len(claims)
