@@ -29,6 +29,7 @@ from windowpane.alerts.summary import firing_summary
 from windowpane.core.events import (
     AlertFired,
     AlertResolved,
+    BlockAdded,
     Event,
     EventContext,
     PressureMeasured,
@@ -180,10 +181,9 @@ class AlertEngine:
             alerts = self._end(context.stream_id, session)
         else:
             occurrences = session.history.record(data, context.turn)
-            alerts = [
-                *self._on_occurrences(session, context.turn, occurrences),
-                *self._on_samples(session, context.turn),
-            ]
+            alerts = self._on_occurrences(session, context.turn, occurrences)
+            if not isinstance(data, BlockAdded):  # by far the most events, and no sample
+                alerts += self._on_samples(session, context.turn)
             if isinstance(data, PressureMeasured) and data.phase == "final":
                 alerts += self._on_turn_end(session, data, context.turn)
         return [session.event(alert, context, event.at) for alert in alerts]

@@ -46,11 +46,6 @@ class AuditKeys:
         return {key_id(key): link_with(key) for key in keys}
 
 
-def load_keys(environment: Mapping[str, str] = os.environ) -> AuditKeys:
-    """Return the keys the environment names. Raises `ConfigurationError` when one cannot be used."""
-    return AuditKeys(load_key(environment), load_old_keys(environment))
-
-
 def load_key(environment: Mapping[str, str] = os.environ) -> bytes | None:
     """Return the key the environment names, or None. Raises `ConfigurationError` when it cannot be used."""
     given = environment.get(KEY_VARIABLE)

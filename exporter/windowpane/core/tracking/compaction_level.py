@@ -46,16 +46,18 @@ class CompactionLevels:
         )
         return next((level for level in candidates if level.tokens > self._refuted_tokens), None)
 
-    def record_call(self, used_tokens: int, limits: WindowLimits | None) -> None:
-        """Record a call; one above the level after another refutes the level."""
+    def record_call(self, used_tokens: int, limits: WindowLimits | None) -> bool:
+        """Record a call; return whether it refutes the level, as one above it after another does."""
         level = self.level(limits)
         if level is None or used_tokens < level.tokens:
             self._calls_above = 0
-            return
+            return False
         self._calls_above += 1
-        if self._calls_above >= REFUTING_CALLS:
-            self._refuted_tokens = level.tokens
-            self._calls_above = 0
+        if self._calls_above < REFUTING_CALLS:
+            return False
+        self._refuted_tokens = level.tokens
+        self._calls_above = 0
+        return True
 
     def record_compaction(self, used_tokens: int) -> None:
         """Record an automatic compaction of a window of *used_tokens*."""
