@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from made_up_secrets import Case, cases, remains
+from tests.recorded_texts import recorded_texts
 
 from windowpane.core.redaction import join_split_secrets, redact
 
@@ -20,34 +19,6 @@ MAXIMUM_FALSE_ALARMS = 1.0
 
 def redacted(texts: tuple[str, ...]) -> list[str]:
     return [redact(text).text for text in join_split_secrets(texts)]
-
-
-def strings(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for part in value.values():
-                yield from strings(part)
-        case list():
-            for part in value:
-                yield from strings(part)
-
-
-def recorded_texts(folder: Path) -> Iterator[str]:
-    """Yield every text of the recordings once."""
-    seen: set[int] = set()
-    for path in sorted(folder.rglob("*.json*")):
-        content = path.read_text(errors="replace")
-        for line in content.splitlines() if path.suffix == ".jsonl" else [content]:
-            try:
-                record = json.loads(line)
-            except ValueError:
-                record = line
-            for text in strings(record):
-                if hash(text) not in seen:
-                    seen.add(hash(text))
-                    yield text
 
 
 @pytest.mark.timeout(0)

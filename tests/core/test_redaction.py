@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.recorded_texts import recorded_texts
 
 from windowpane.core.redaction import join_split_secrets, redact
 
@@ -272,18 +272,6 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
     assert len(result.text) <= len(text) + 32 * sum(result.counts.values())
 
 
-def strings(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for part in value.values():
-                yield from strings(part)
-        case list():
-            for part in value:
-                yield from strings(part)
-
-
 @pytest.mark.parametrize(
     ("texts", "secret"),
     [
@@ -334,15 +322,9 @@ def test_nesting_beyond_all_passes_replaces_the_text(monkeypatch: pytest.MonkeyP
 def test_recorded_sessions_cause_no_false_alarm(sessions_dir: Path) -> None:
     """The recordings were cleaned before publication, so every match in them is a false alarm."""
     found: dict[str, int] = {}
-    for path in sorted(sessions_dir.rglob("*.jsonl")):
-        for line in path.read_text(errors="replace").splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                record = line
-            for text in strings(record):
-                for kind, count in redact(text).counts.items():
-                    found[kind] = found.get(kind, 0) + count
+    for text in recorded_texts(sessions_dir):
+        for kind, count in redact(text).counts.items():
+            found[kind] = found.get(kind, 0) + count
 
     assert found == {}
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tests.dashboard.timelines import TURN
 
-from windowpane.store.records import TurnRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
@@ -162,17 +162,6 @@ def test_a_few_turns_with_a_larger_limit_do_not_set_the_scale(first: float, last
 
     assert natural_scale(turns) == "limit"
     assert figure.layout.yaxis.range[1] == pytest.approx(top)
-
-
-TURN = TurnRow(
-    turn=1, window_id=1, at=None, model="m", used_before=900, used_after=700, used_final=800,
-    count_source="usage",
-    components={"tool_results": 500}, limit_tokens=10_000, usable_tokens=9_000, red_tokens=9_000, zone="green",
-    utilization=0.08, velocity=100.0, added_tokens=200, turns_until_red=5.0, turns_until_red_p10=3.0,
-    turns_until_red_p90=8.0, burn_rate=90.0, stale_tokens=80, duplicate_tokens=40, input_tokens=800,
-    output_tokens=50, cache_read_tokens=500, cache_write_tokens=100, cost_dollars=0.10, latency_seconds=1.0,
-    estimate_error=None,
-)  # fmt: skip
 
 
 class TestForecast:

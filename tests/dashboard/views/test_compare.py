@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.dashboard.timelines import TURN, timeline
 
-from windowpane.report.forecast_record import NO_FORECASTS
-from windowpane.store.records import SessionRow, TurnRow
+from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
-from windowpane_dashboard.queries.timeline import Timeline, marks_frame, read_timeline, regrets_frame, turns_frame
+from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.style.theme import LIGHT
 
 
@@ -109,17 +109,6 @@ def test_an_unknown_session_in_the_address_is_reported(
     assert "not in the store" in app.warning[0].value
 
 
-TURN = TurnRow(
-    turn=1, window_id=1, at=None, model="m", used_before=900, used_after=700, used_final=800,
-    count_source="usage",
-    components={"tool_results": 500}, limit_tokens=10_000, usable_tokens=9_000, red_tokens=9_000, zone="green",
-    utilization=0.08, velocity=100.0, added_tokens=200, turns_until_red=5.0, turns_until_red_p10=3.0,
-    turns_until_red_p90=8.0, burn_rate=90.0, stale_tokens=80, duplicate_tokens=40, input_tokens=800,
-    output_tokens=50, cache_read_tokens=500, cache_write_tokens=100, cost_dollars=0.10, latency_seconds=1.0,
-    estimate_error=None,
-)  # fmt: skip
-
-
 SESSION = SessionRow(
     session_id="s", revision=1, agent="a", model="m", source="live", parent_session_id=None, started_at=0.0,
     last_at=1_000.0, ended=False, incomplete=False, turns=40, exchanges=1, events=10, windows=1,
@@ -128,18 +117,6 @@ SESSION = SessionRow(
     input_tokens=100, output_tokens=1, cache_read_tokens=40, evicted_blocks=0, evicted_tokens=0, compressions=0,
     regrets=0, overflows=0, fidelity=None, firing=0, worst_severity=None, last_event="turn.ended",
 )  # fmt: skip
-
-
-def timeline(*turns: TurnRow) -> Timeline:
-    return Timeline(
-        turns_frame(turns),
-        (),
-        marks_frame([]),
-        marks_cut=False,
-        facts=None,
-        forecasts=NO_FORECASTS,
-        regrets=regrets_frame([]),
-    )
 
 
 class TestCompare:
