@@ -8,7 +8,6 @@ that a recording could show has only its purpose stated.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from truth.recordings import MINIMUM_CALLS, Session, sessions_of
+from truth.recordings import MINIMUM_CALLS, Session, recorded_sessions
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import RULES
@@ -95,12 +94,9 @@ class Counts:
 
 def main() -> int:
     """Write the document; 0 also where there are no recordings."""
-    folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
-    if not folder:
-        print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to check; nothing done")
+    sessions = recorded_sessions()
+    if not sessions:
         return 0
-    folders = [Path(folder), Path(folder).parent / "corpus"]
-    sessions = [session for one in folders if one.is_dir() for session in sessions_of(one)]
     counts = {rule.name: Counts() for rule in RULES}
     warnings, turns = [], 0
     for session in sessions:

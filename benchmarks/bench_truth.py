@@ -6,13 +6,12 @@ Constants are tuned on one half of the sessions by a hash of their id; the table
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from truth.fidelity import fidelity_section
-from truth.recordings import Session, sessions_of
+from truth.recordings import Session, recorded_sessions
 from truth.window import window_section
 
 SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {
@@ -24,12 +23,9 @@ SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {
 
 def main() -> int:
     """Write the document; 0 also where there are no recordings."""
-    folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
-    if not folder:
-        print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to check; nothing done")
+    sessions = recorded_sessions()
+    if not sessions:
         return 0
-    folders = [Path(folder), Path(folder).parent / "corpus"]
-    sessions = [session for one in folders if one.is_dir() for session in sessions_of(one)]
     lines = ["# Conclusions against recordings", "", f"{__doc__}".strip(), ""]
     for title, section in SECTIONS.items():
         lines += [f"## {title}", "", *section(sessions), ""]

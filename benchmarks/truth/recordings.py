@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -47,6 +48,16 @@ class Session:
         """The events that the product derives from the session; fidelity is not evaluated."""
         playback = playback_settings(keyed_digester(b"truth"), with_fidelity=False)
         return tuple(session_events(self.records, key=self.key, source=self.format, playback=playback))
+
+
+def recorded_sessions() -> list[Session]:
+    """Return the sessions in the folder that WINDOWPANE_SESSIONS_DIR names and in `corpus` beside it, if any."""
+    folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
+    if not folder:
+        print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to check; nothing done")
+        return []
+    folders = (Path(folder), Path(folder).parent / "corpus")
+    return [session for one in folders if one.is_dir() for session in sessions_of(one)]
 
 
 def sessions_of(folder: Path) -> Iterator[Session]:
