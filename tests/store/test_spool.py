@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,45 @@ def test_events_are_taken_in_once_and_in_order(store, make_session):
     taken = [item.event for item in store.events(EventFilter(limit=10_000))]
     assert list(map(encode, taken)) == list(map(encode, session))
     assert store.verify().intact
+
+
+def test_a_write_that_waits_for_a_lock_stores_no_spooled_event(store, make_session):
+    """It would succeed after the events were taken in, and store them twice."""
+    session = make_session()
+    errors: list[StoreError] = []
+
+    def append() -> None:
+        try:
+            store.append(session)
+        except StoreError as error:
+            errors.append(error)
+
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = threading.Thread(target=append)
+        waiting.start()
+        store.refuse_events()
+        spool(store.path).write(session)
+        other.execute("ROLLBACK")
+        waiting.join(30)
+    with closing(SqliteStore(store.path)) as opened:
+        taken = take_in(opened, spool(store.path))
+
+        assert [str(error) for error in errors] == [f"{store.path}: the events are spooled"]
+        assert taken == len(session) == len(opened.events(EventFilter(limit=10_000)))
+
+
+def test_events_are_accepted_again_where_spooling_failed(store, make_session):
+    """The writer that still waits may then succeed."""
+    session = make_session()
+    store.refuse_events()
+    with pytest.raises(StoreError, match="are spooled"):
+        store.append(session)
+    store.refuse_events(refuse=False)
+    store.append(session)
+
+    assert store.verify().intact
+    assert len(store.events(EventFilter(limit=10_000))) == len(session)
 
 
 def test_a_file_is_private_under_any_umask(tmp_path, make_session):

@@ -113,7 +113,15 @@ class StoreSink:
 
     def spool(self, events: Sequence[Event]) -> int:
         """Write *events* to a file beside the store, for the next process; return how many fit."""
-        written = self._spool.write(events)
+        store = self._store
+        if store is not None:
+            store.refuse_events()
+        try:
+            written = self._spool.write(events)
+        except StoreError:
+            if store is not None:
+                store.refuse_events(refuse=False)
+            raise
         _log.warning("%d events could not be stored; they wait in a file beside the store", written)
         return written
 

@@ -89,6 +89,7 @@ class SqliteStore(SqliteReader):
         self._inherited: list[Writer] = []
         self._process = os.getpid()
         self._closed = False
+        self._refuses_events = False
         self._file: FileIdentity | None = None
         self._writer: Writer | None = self._open()
         super().__init__(self.path, busy_seconds=busy_seconds)
@@ -100,11 +101,17 @@ class SqliteStore(SqliteReader):
         if not batch:
             return
         try:
-            with self._writing() as writer:
-                writer.append(batch)
+            self._append(batch)
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
-            with self._writing() as writer:
-                writer.append([decode(encode(event)) for event in batch])
+            self._append([decode(encode(event)) for event in batch])
+
+    def refuse_events(self, *, refuse: bool = True) -> None:
+        """Refuse events from now on, also those of an `append` that waits for a lock; False accepts them again.
+
+        To be called before events are spooled: an append that succeeds after the spool was taken in would store
+        them twice. Waits for no lock.
+        """
+        self._refuses_events = refuse
 
     def extend_session(self, batch: Sequence[Event], *, events: int) -> bool:
         """Append to a session if it holds exactly *events* events; else store nothing and return False.
@@ -336,6 +343,12 @@ class SqliteStore(SqliteReader):
         writer, self._writer = self._writer, None
         if writer is not None and self._process == os.getpid():
             writer.connection.close()
+
+    def _append(self, batch: Sequence[Event]) -> None:
+        with self._writing() as writer:
+            if self._refuses_events:
+                raise StoreError(f"{self.path}: the events are spooled")
+            writer.append(batch)
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
