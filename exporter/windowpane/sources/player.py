@@ -33,7 +33,9 @@ from windowpane.sources.records import (
     LimitStated,
     ModelCalled,
     Record,
+    Rewound,
     SessionClosed,
+    SessionDescribed,
     SessionOpened,
 )
 
@@ -263,6 +265,10 @@ class SessionPlayer:
     @_play.register
     def _(self, record: LimitStated) -> None:
         self._state_limit(record.limit_tokens)
+
+    @_play.register
+    def _(self, _record: SessionDescribed | Rewound) -> None:
+        return
 
     @_play.register
     def _(self, record: SessionClosed) -> None:

@@ -7,7 +7,7 @@ Records have no token counts, window state or ids of Windowpane; `sources.playba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
@@ -109,6 +109,40 @@ class LimitStated:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionDescribed:
+    """The names that people recognize the session by, as the recording states them.
+
+    An empty field is not stated; a later record replaces the fields that it states. The title from the first user
+    message is made by the player, not by readers.
+    """
+
+    title: str = ""
+    title_source: Literal["agent", "user"] = "agent"
+    """The author of the title."""
+    folder: str = ""
+    """The working directory."""
+    repository: str = ""
+    branch: str = ""
+    """The git branch that is checked out."""
+    agent_version: str = ""
+    label: str = ""
+    """Any other name that users know the session by, such as the id of a benchmark's task."""
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """The conversation continues after earlier content; what was added later left the window.
+
+    Agents rewind, fork in place and roll back.
+    """
+
+    last_kept_key: str | None
+    """`ContentAdded.key` of the content it continues after; None where it starts again."""
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionClosed:
     """The end of the session, stated by the recording."""
 
@@ -132,6 +166,8 @@ Record = (
     | Compacted
     | Cleared
     | LimitStated
+    | SessionDescribed
+    | Rewound
     | SessionClosed
     | Broken
 )
