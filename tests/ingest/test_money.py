@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from windowpane.cli import main
 from windowpane.core.events import Usage
 from windowpane.models.catalog import packaged_catalog
+from windowpane.models.replies import read_usage
 from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -130,9 +131,23 @@ def test_every_model_of_the_recordings_has_a_price_or_is_known_to_have_none(corp
 
 def test_one_hour_writes_cost_more() -> None:
     """Of 1,000,000 tokens written to the cache, those kept for an hour cost twice the input rate, others 1.25."""
-    catalog, written = packaged_catalog(), Usage(cache_write_tokens=1_000_000)
+    catalog = packaged_catalog()
+    five_minutes = Usage(cache_write_tokens=1_000_000)
+    partly_an_hour = Usage(cache_write_tokens=1_000_000, hour_write_tokens=400_000)
 
-    assert catalog.cost_dollars("claude-opus-4-5", written, None) == pytest.approx(6.25)
-    assert catalog.cost_dollars("claude-opus-4-5", written, None, hour_write_tokens=400_000) == pytest.approx(
-        0.6 * 6.25 + 0.4 * 10
-    )
+    assert catalog.cost_dollars("claude-opus-4-5", five_minutes, None) == pytest.approx(6.25)
+    assert catalog.cost_dollars("claude-opus-4-5", partly_an_hour, None) == pytest.approx(0.6 * 6.25 + 0.4 * 10)
+
+
+def test_a_live_reply_states_its_one_hour_writes() -> None:
+    """Anthropic's usage splits the cache writes by how long they are kept."""
+    usage = read_usage(
+        {
+            "input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 0,
+            "cache_creation_input_tokens": 1_000,
+            "cache_creation": {"ephemeral_5m_input_tokens": 400, "ephemeral_1h_input_tokens": 600},
+        }
+    )  # fmt: skip
+
+    assert usage is not None
+    assert (usage.cache_write_tokens, usage.hour_write_tokens) == (1_000, 600)

@@ -135,9 +135,7 @@ def test_models_are_labeled_by_their_name_in_the_catalog() -> None:
         def next_limit(self, model: str, above: int) -> int | None:
             return None
 
-        def cost_dollars(
-            self, model: str, usage: object, at: float | None, *, hour_write_tokens: int = 0
-        ) -> float | None:
+        def cost_dollars(self, model: str, usage: object, at: float | None) -> float | None:
             return None
 
     label = model_label(OneModel())

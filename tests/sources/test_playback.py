@@ -44,9 +44,7 @@ class Catalog:
     def smaller_limit(self, model: str, used: int) -> int | None:
         return None
 
-    def cost_dollars(
-        self, model: str, usage: Usage, at: float | None, *, hour_write_tokens: int = 0
-    ) -> float | None:
+    def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
         return usage.input_total / 1_000
 
 

@@ -62,13 +62,8 @@ class ModelCatalog(Protocol):
         """Return the smaller of two window sizes that *model* is sold with, if *used* tokens fit it."""
         ...
 
-    def cost_dollars(
-        self, model: str, usage: Usage, at: float | None, *, hour_write_tokens: int = 0
-    ) -> float | None:
-        """Return the price of one call in US dollars at the time *at*; None when unknown.
-
-        *hour_write_tokens* is the part of the cache writes that the provider keeps for an hour.
-        """
+    def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
+        """Return the price of one call in US dollars at the time *at*; None when unknown."""
         ...
 
 

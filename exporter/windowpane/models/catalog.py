@@ -109,19 +109,16 @@ class PackagedCatalog:
         has_two = entry is not None and entry.largest_tokens is not None
         return CLAUDE_TOKENS if has_two and used <= CLAUDE_TOKENS else None
 
-    def cost_dollars(
-        self, model: str, usage: Usage, at: float | None, *, hour_write_tokens: int = 0
-    ) -> float | None:
+    def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
         """Return the list price of one call in US dollars at the time *at* (None: the newest price).
 
-        None for an unknown model or price and for impossible usage (a negative count). Cache writes are priced as
-        five-minute writes, *hour_write_tokens* of them as one-hour writes; discounts and batch prices are not
-        included.
+        None for an unknown model or price and for impossible usage (a negative count). Discounts and batch prices
+        are not included.
         """
         entry = _find(model)
         if entry is None:
             return None
-        return _cost(entry.model.get_prices(moment(at) or _LATEST), usage, hour_write_tokens)
+        return _cost(entry.model.get_prices(moment(at) or _LATEST), usage)
 
     def _lookup_uncached(self, model: str) -> ModelInfo | None:
         key = _fold(model)
@@ -143,7 +140,7 @@ def _fold(model: str) -> str:
     return model.strip().lower()
 
 
-def _cost(price: ModelPrice, usage: Usage, hour_write_tokens: int) -> float | None:
+def _cost(price: ModelPrice, usage: Usage) -> float | None:
     """Return the price of *usage*; the package counts cached tokens in the input, Windowpane separately."""
     from genai_prices import Usage as PricedUsage
 
@@ -154,7 +151,7 @@ def _cost(price: ModelPrice, usage: Usage, hour_write_tokens: int) -> float | No
             input_tokens=usage.input_total,
             cache_read_tokens=usage.cache_read_tokens,
             cache_write_tokens=usage.cache_write_tokens,
-            cache_write_1h_tokens=min(hour_write_tokens, usage.cache_write_tokens),
+            cache_write_1h_tokens=min(usage.hour_write_tokens, usage.cache_write_tokens),
             output_tokens=usage.output_tokens,
         )
         return float(price.calc_price(counted)["total_price"])

@@ -103,6 +103,7 @@ def read_usage(usage: object) -> Usage | None:
         _count(usage, "cache_creation_input_tokens"),
         reasoning,
         reasoning_retained=reasoning > 0,
+        hour_write_tokens=_count(_get(usage, "cache_creation"), "ephemeral_1h_input_tokens"),
     )
 
 

@@ -177,6 +177,9 @@ class AnthropicAssembler:
             value = field_of(usage, name)
             if isinstance(value, int):
                 self._usage[name] = value
+        writes = field_of(usage, "cache_creation")
+        if writes is not None:
+            self._usage["cache_creation"] = writes
         details = field_of(usage, "output_tokens_details")
         if details is not None:
             self._usage["output_tokens_details"] = details

@@ -195,9 +195,7 @@ class SessionPlayer:
         self._use_model(record.model)
         cost = record.cost_dollars
         if cost is None and record.usage is not None and self._playback.catalog is not None:
-            cost = self._playback.catalog.cost_dollars(
-                self._model, record.usage, self._at, hour_write_tokens=record.hour_write_tokens
-            )
+            cost = self._playback.catalog.cost_dollars(self._model, record.usage, self._at)
         self.tracker.end_turn(
             record.usage,
             cost_dollars=cost,

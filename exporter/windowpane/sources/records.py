@@ -60,8 +60,6 @@ class ModelCalled:
     latency_seconds: float | None = None
     stop_reason: str | None = None
     at: float | None = None
-    hour_write_tokens: int = 0
-    """Part of the cache writes that the provider keeps for an hour, at a higher price."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class Usage:
     """Part of the output."""
     reasoning_retained: bool = False
     """True if the provider keeps the reasoning for the following calls until the tool loop ends."""
+    hour_write_tokens: int = 0
+    """Part of the cache writes that the provider keeps for an hour, at a higher price."""
 
     @classmethod
     def of_prompt(

@@ -67,6 +67,7 @@ class CallLines:
             output_tokens=sums.get("output_tokens", 0),
             cache_read_tokens=sums.get("cache_read_input_tokens", 0),
             cache_write_tokens=sums.get("cache_creation_input_tokens", 0),
+            hour_write_tokens=sums.get(HOUR_WRITES, 0),
         )
         is_reported = self.reported and not self.repeated and usage.input_total > 0
         return ModelCalled(
@@ -75,7 +76,6 @@ class CallLines:
             latency_seconds=latency_seconds(self.input_at, self.at),
             stop_reason=self.stop_reason,
             at=self.at,
-            hour_write_tokens=sums.get(HOUR_WRITES, 0),
         )
 
 
