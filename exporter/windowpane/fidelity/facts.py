@@ -150,19 +150,20 @@ class Tokens:
     """Splits text into classified tokens; remembers the class of each distinct token."""
 
     def __init__(self) -> None:
-        self._classes: dict[str, FactKind | None] = {}
+        self.kinds: dict[str, FactKind | None] = {}
+        """The kinds of the tokens classified so far."""
 
     def kind(self, token: str) -> FactKind | None:
         """Return the kind of *token*: of a name, a number or a cue for its sentence; None for other words."""
         try:
-            return self._classes[token]
+            return self.kinds[token]
         except KeyError:
             return self._learn(token)
 
     def _learn(self, token: str) -> FactKind | None:
-        if len(self._classes) >= MAXIMUM_CLASSIFIED:
-            self._classes.clear()
-        kind = self._classes[token] = _classify(token)
+        if len(self.kinds) >= MAXIMUM_CLASSIFIED:
+            self.kinds.clear()
+        kind = self.kinds[token] = _classify(token)
         return kind
 
 
@@ -212,14 +213,14 @@ class FactFinder:
         if content_type == "user_message" and not self._goal_seen:
             self._goal_seen = True
             self._keep_sentence("goal", text.strip().split("\n", 1)[0], index)
-        classify = self._tokens.kind
+        kinds, classify = self._tokens.kinds, self._tokens.kind
         for line in text.split("\n"):
             if content_type == "summary" and line.startswith("## "):
                 continue
             tokens = TOKEN.findall(line)
             cues: dict[FactKind, None] = {}
             for position, token in enumerate(tokens):
-                kind = classify(token)
+                kind = kinds[token] if token in kinds else classify(token)
                 if kind is None:
                     continue
                 if kind == "number":

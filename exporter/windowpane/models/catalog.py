@@ -18,12 +18,13 @@ from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.protocols import ModelInfo
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.names import ModelName, provider_id, split_model_name
+from windowpane.models.prices import cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from genai_prices.types import ModelInfo as PricedModel
-    from genai_prices.types import ModelPrice, Provider
+    from genai_prices.types import Provider
 
     from windowpane.core.events import Usage
     from windowpane.core.vocabulary import LimitSource
@@ -118,7 +119,7 @@ class PackagedCatalog:
         entry = _find(model)
         if entry is None:
             return None
-        return _cost(entry.model.get_prices(moment(at) or _LATEST), usage)
+        return cost_of(entry.model.get_prices(moment(at) or _LATEST), usage)
 
     def _lookup_uncached(self, model: str) -> ModelInfo | None:
         key = _fold(model)
@@ -138,25 +139,6 @@ def packaged_catalog() -> PackagedCatalog:
 
 def _fold(model: str) -> str:
     return model.strip().lower()
-
-
-def _cost(price: ModelPrice, usage: Usage) -> float | None:
-    """Return the price of *usage*; the package counts cached tokens in the input, Windowpane separately."""
-    from genai_prices import Usage as PricedUsage
-
-    if getattr(price, "input_mtok", None) is None and getattr(price, "output_mtok", None) is None:
-        return None
-    try:
-        counted = PricedUsage(
-            input_tokens=usage.input_total,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            cache_write_1h_tokens=min(usage.hour_write_tokens, usage.cache_write_tokens),
-            output_tokens=usage.output_tokens,
-        )
-        return float(price.calc_price(counted)["total_price"])
-    except ValueError:
-        return None
 
 
 @cache

@@ -39,14 +39,16 @@ def identifiers(text: str) -> list[str]:
     """Return the distinct identifiers of *text* in order of first appearance."""
     text = text[:MAXIMUM_CHARACTERS]
     names: dict[str, None] = {}
-    for match in _WORD.finditer(text):
-        word = match.group().rstrip("./-")
+    for raw in dict.fromkeys(_WORD.findall(text)):
+        if raw.isalpha() and raw[1:].islower():
+            continue
+        word = raw.rstrip("./-")
         if word not in names and _identifies(word):
             names[word] = None
             if len(names) >= MAXIMUM_CANDIDATES:
                 return list(names)
-    for match in _QUOTED.finditer(text):
-        names[match.group(1)] = None
+    for name in _QUOTED.findall(text):
+        names[name] = None
         if len(names) >= MAXIMUM_CANDIDATES:
             break
     return list(names)

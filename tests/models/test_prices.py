@@ -1,0 +1,57 @@
+"""Prices of single calls against the package's own computation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from genai_prices import Usage as PricedUsage
+from genai_prices.data import providers
+from genai_prices.types import ModelPrice
+
+from windowpane.core.events import Usage
+from windowpane.models.prices import cost_of
+
+NEWEST = datetime(9999, 1, 1, 12, tzinfo=UTC)
+CALLS = (
+    Usage(1_200, 340, 150_000, 2_000),
+    Usage(10, 1, 0, 5_000, hour_write_tokens=3_000),
+    Usage(500_000, 9_000),
+    Usage(),
+)
+
+
+def package_cost(price: ModelPrice, usage: Usage) -> float | None:
+    counted = PricedUsage(
+        input_tokens=usage.input_total,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_write_1h_tokens=usage.hour_write_tokens,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        return float(price.calc_price(counted)["total_price"])
+    except ValueError:
+        return None
+
+
+def test_every_price_of_the_package_gives_its_own_result() -> None:
+    """Also prices by size of the call, without a cache price, and the second call of the same model."""
+    compared = 0
+    for provider in providers:
+        for model in provider.models:
+            price = model.get_prices(NEWEST)
+            if getattr(price, "input_mtok", None) is None and getattr(price, "output_mtok", None) is None:
+                continue
+            for usage in CALLS:
+                expected = package_cost(price, usage)
+                compared += 1
+                assert cost_of(price, usage) == (None if expected is None else pytest.approx(expected)), model.id
+    assert compared > 1_000
+
+
+def test_impossible_usage_has_no_price() -> None:
+    """A negative count is not a discount."""
+    price = providers[0].models[0].get_prices(NEWEST)
+
+    assert cost_of(price, Usage(input_tokens=-1)) is None
