@@ -226,3 +226,20 @@ class TestHostileContent:
         """An escape sequence in a name never reaches the terminal."""
         assert "\x1b" not in to_text(report)
         assert "\u202e" not in to_text(report)
+
+
+def test_the_report_says_which_calls_the_cost_does_not_contain(report: SessionReport) -> None:
+    """Seven turns have a cost, the last one has usage and no price; a turn without usage is named apart."""
+    turns = [
+        *report.turns[:-1],
+        replace(report.turns[-1], model="new-model"),
+        replace(report.turns[0], input_tokens=None),
+    ]
+    partial = replace(report, turns=turns)
+    sentences = [
+        "1 call of new-model not included: no price is known",
+        "1 turn not included: the usage was not recorded",
+    ]
+
+    assert to_json(partial)["missing_costs"] == sentences
+    assert all(sentence in to_text(partial) and sentence in to_html(partial) for sentence in sentences)

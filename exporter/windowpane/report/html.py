@@ -97,7 +97,8 @@ def _tiles(report: SessionReport) -> str:
         f"<div><span>{escape(name)}</span><b>{escape(value)}</b><span>{escape(unit)}</span></div>"
         for name, value, unit in values
     )
-    return f"<section class=tiles>{tiles}</section>"
+    missing = "".join(f"<p class=quiet>Cost: {escape(sentence)}</p>" for sentence in report.missing_costs)
+    return f"<section class=tiles>{tiles}</section>{missing}"
 
 
 def _legend(report: SessionReport) -> str:
@@ -215,7 +216,7 @@ _LAYOUT: Final = (
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:1px;background:var(--rule);"
     "border:1px solid var(--rule)}.tiles div{background:var(--ground);padding:8px 12px}"
     ".tiles span{display:block;color:var(--quiet);font-size:12px}.tiles b{font-size:20px;font-weight:600}"
-    "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
+    ".quiet{color:var(--quiet);margin:6px 0}svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
     ".line-limit,.line-red{fill:none;stroke-width:1.5}.line-limit{stroke:var(--ink)}"
     ".line-red{stroke-dasharray:4 4}"
     ".label-limit{fill:var(--ink);font-size:11px}.label-red{font-size:11px}.mark{font-size:12px;font-weight:700;"

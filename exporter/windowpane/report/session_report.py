@@ -20,6 +20,7 @@ from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, comp
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
+from windowpane.text import formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +113,21 @@ class SessionReport:
     def headline(self) -> str:
         """The state of the window in one sentence."""
         return session_headline(self.session, worst_turn=self.worst_turn, facts=self.facts)
+
+    @property
+    def missing_costs(self) -> tuple[str, ...]:
+        """What the cost does not contain, one sentence each: calls without a price, turns without usage."""
+        unpriced = Counter(
+            turn.model for turn in self.turns if turn.input_tokens is not None and turn.cost_dollars is None
+        )
+        uncounted = sum(turn.input_tokens is None for turn in self.turns)
+        sentences = [
+            f"{formats.count(calls, 'call')} of {model or 'an unnamed model'} not included: no price is known"
+            for model, calls in unpriced.most_common()
+        ]
+        if uncounted and self.session.input_tokens:
+            sentences.append(f"{formats.count(uncounted, 'turn')} not included: the usage was not recorded")
+        return tuple(sentences)
 
     @property
     def facts(self) -> FactTotals | None:
@@ -213,7 +229,7 @@ def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
 
 def to_json(report: SessionReport) -> dict[str, Any]:
     """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
-    return {**_plain(asdict(report)), "answer": report.headline}
+    return {**_plain(asdict(report)), "answer": report.headline, "missing_costs": list(report.missing_costs)}
 
 
 def _plain(value: Any) -> Any:

@@ -167,7 +167,8 @@ def _cost(report: SessionReport) -> list[str]:
         return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     written = f"written {formats.tokens(session.output_tokens)}"
-    return [f"Cost   {formats.dollars(session.cost_dollars)}   {sent}; {written}"]
+    lines = [f"Cost   {formats.dollars(session.cost_dollars)}   {sent}; {written}"]
+    return [*lines, *(f"  {note}" for note in report.missing_costs)]
 
 
 def _bounded(rows: Sequence[str]) -> list[str]:
