@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from reads import WordCounter, digest
 
+from windowpane.core import events as e
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
@@ -25,6 +26,7 @@ from windowpane.sources.records import (
     ModelCalled,
     Record,
     SessionClosed,
+    SessionDescribed,
     SessionOpened,
 )
 
@@ -393,3 +395,22 @@ def test_result_of_a_sub_agent_is_its_return() -> None:
 
     (returned,) = of(events, "subagent.returned")
     assert (returned.child_session_id, returned.result_tokens) == ("test:s/a", 3)
+
+
+# -- names ----------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_titled_by_its_first_own_message_until_the_agent_names_it() -> None:
+    """Text of a program in the user's name is skipped, and a setting keeps messages out of titles."""
+    wrapped = message("<environment_context>\n<cwd>/work</cwd>\n</environment_context>")
+    records = (
+        OPENED, wrapped, message("fix the parser"), message("now test it"), replied(), called(100),
+        SessionDescribed(title="Parser repair", folder="/work", branch="main"), SessionDescribed(folder="/work"),
+    )  # fmt: skip
+
+    assert of(play(*records), "session.described") == [
+        e.SessionDescribed("fix the parser", "first_message"),
+        e.SessionDescribed("Parser repair", "agent", folder="/work", branch="main"),
+    ]
+    without = play(*records, playback=replace(PLAYBACK, first_message_titles=False))
+    assert [named.title for named in of(without, "session.described")] == ["Parser repair"]

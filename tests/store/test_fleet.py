@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
-from windowpane.core.events import AlertFired, AlertResolved, Event
+from windowpane.core.events import AlertFired, AlertResolved, Event, SessionDescribed
 from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -77,3 +77,37 @@ def test_alerts_are_filtered_by_name_severity_and_state(store, make_session):
     assert [row.session_id for row in store.alerts(severity="critical")] == ["s2", "s1"]
     assert [row.session_id for row in store.alerts(alert="red_soon", session_id="s1")] == ["s1"]
     assert store.alerts(severity="critical", firing=True) == []
+
+
+def described(events: list[Event], *names: SessionDescribed) -> list[Event]:
+    return [
+        *events,
+        *(events[-1]._replace(n=events[-1].n + number, data=name) for number, name in enumerate(names, 1)),
+    ]
+
+
+def test_a_row_has_the_latest_names_of_its_session(store, make_session):
+    """A later statement replaces what it states, and sessions are found by each name."""
+    store.append(
+        described(
+            make_session("s1", turns=1),
+            SessionDescribed("please mend", "first_message", folder="/work/shop", branch="main"),
+            SessionDescribed("Mending", "agent", repository="acme/shop", label="shop-7"),
+        )
+    )
+    store.append(described(make_session("s2", turns=1), SessionDescribed(folder="/work/other")))
+
+    row = store.session("s1")
+
+    assert (row.title, row.title_source, row.folder) == ("Mending", "agent", "/work/shop")
+    assert (row.repository, row.branch, row.label) == ("acme/shop", "main", "shop-7")
+    assert row.last_event != "session.described"
+    for query in (
+        SessionFilter(folder="SHOP"),
+        SessionFilter(repository="acme"),
+        SessionFilter(branch="main"),
+        SessionFilter(label="shop-"),
+        SessionFilter(text="mending"),
+    ):
+        assert [found.session_id for found in store.sessions(query)] == ["s1"]
+    assert store.verify().intact

@@ -38,7 +38,7 @@ from windowpane.core.events import (
     WindowRolled,
     ZoneChanged,
 )
-from windowpane.core.vocabulary import ZONES
+from windowpane.core.vocabulary import REWOUND, ZONES
 from windowpane.core.window.blocks import Block
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
@@ -140,6 +140,8 @@ class SignalHistory:
         match data:
             case PressureMeasured():
                 self.pressure = data
+            case BlocksEvicted() if data.policy == REWOUND:
+                pass  # the user left a branch: nothing was taken from the conversation
             case BlocksEvicted():
                 self._record_reduction(turn)
                 self._evictions_of(turn).tokens += data.tokens_removed

@@ -21,6 +21,8 @@ class StoreConfig(Section):
     path: Path = Field(default_factory=default_store)
     capture: bool = False
     """Store texts too, with secrets redacted."""
+    first_message_titles: bool = True
+    """Title recorded sessions that have no title by their first user message, with secrets redacted."""
     retention_days: Annotated[float, NUMBER, Field(gt=0)] = 30
     retention_bytes: Annotated[int, NUMBER, Field(gt=0)] = 2_000_000_000
     audit_key_file: Path | None = None

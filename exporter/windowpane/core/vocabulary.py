@@ -94,3 +94,9 @@ or the default of a preset for a model of unknown size."""
 CompactionEvidence = Literal["stated", "recorded", "earlier", "documented"]
 """Evidence for the level at which an agent compacts by itself: its settings or statement, a compaction recorded
 in this session, one recorded in an earlier session of the agent and model, or the agent's documentation."""
+
+TitleSource = Literal["agent", "user", "first_message"]
+"""Source of a session's title: the agent, its user, or the start of the first user message."""
+
+REWOUND: Final = "rewound"
+"""Policy of the eviction of an abandoned branch."""

@@ -43,7 +43,8 @@ def playback_settings(
 ) -> PlaybackSettings:
     """Return settings with the packaged vocabularies and catalog, under which events are deterministic.
 
-    *config* holds the thresholds of zones and the settings of the tracker; None for the defaults.
+    *config* holds the thresholds of zones, the settings of the tracker and whether a session is titled by its
+    first message; None for the defaults.
     *earlier_compaction* is the store's record of the agents' compactions.
     """
     if limit_tokens is not None and limit_tokens > MAXIMUM_TOKENS:
@@ -62,6 +63,7 @@ def playback_settings(
         evaluate=evaluate if with_fidelity else None,
         media_tokens=image_tokens,
         earlier_compaction=earlier_compaction,
+        first_message_titles=config is None or config.store.first_message_titles,
     )
 
 

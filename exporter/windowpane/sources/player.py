@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
-from typing import Final, Protocol
+from typing import Final, Protocol, Unpack
 
 from windowpane.core.agents import AgentProgram
+from windowpane.core.descriptions import Description, SessionDescriptions, without_wrappers
 from windowpane.core.events import (
     BlocksEvicted,
     Event,
@@ -94,6 +95,8 @@ class PlaybackSettings:
     """Flat cost of one image for a model."""
     earlier_compaction: EarlierCompaction | None = None
     """The record of earlier sessions; None without a store."""
+    first_message_titles: bool = True
+    """Use the start of the first user message as the title where the recording states none."""
 
 
 class SessionPlayer:
@@ -118,6 +121,7 @@ class SessionPlayer:
         self._references = ReferenceIndex()
         self._blocks: dict[str, list[str]] = {}
         self._at = opened.at
+        self._descriptions = SessionDescriptions()
         info = SessionInfo(
             session_id,
             playback.agent or opened.agent,
@@ -139,6 +143,7 @@ class SessionPlayer:
             ),
         )
         self.tracker.start(opened.at)
+        self._describe(agent_version=opened.agent_version)
 
     def play(self, record: Record) -> None:
         """Feed one record to the tracker."""
@@ -176,6 +181,8 @@ class SessionPlayer:
             tool_name=record.tool_name,
             at=self._at,
         )
+        if record.content_type == "user_message" and record.text:
+            self._derive_title(record.text)
         if record.key:
             self._blocks.setdefault(record.key, []).append(block.id)
         if record.tool_call_id and record.content_type == "tool_result":
@@ -265,7 +272,19 @@ class SessionPlayer:
         self._state_limit(record.limit_tokens)
 
     @_play.register
-    def _(self, _record: SessionDescribed | Rewound) -> None:
+    def _(self, record: SessionDescribed) -> None:
+        self._describe(
+            title=record.title,
+            title_source=record.title_source,
+            folder=record.folder,
+            repository=record.repository,
+            branch=record.branch,
+            agent_version=record.agent_version,
+            label=record.label,
+        )
+
+    @_play.register
+    def _(self, _record: Rewound) -> None:
         return
 
     @_play.register
@@ -310,6 +329,16 @@ class SessionPlayer:
         if judged is not None:
             self.tracker.record(judged, self._at)
 
+    def _describe(self, **stated: Unpack[Description]) -> None:
+        event = self._descriptions.state(**stated)
+        if event is not None:
+            self.tracker.record(event, self._at)
+
+    def _derive_title(self, message: str) -> None:
+        """Use a user message as the title until there is one."""
+        if self._playback.first_message_titles and not self._descriptions.has_title:
+            self._describe(title=without_wrappers(message), title_source="first_message")
+
     def _use_model(self, model: str) -> None:
         if model and model != self._model:
             self._model = model
@@ -320,6 +349,7 @@ class SessionPlayer:
         compactions = self.tracker.compactions
         if version and version != compactions.program.version:
             compactions.program = replace(compactions.program, version=version)
+            self._describe(agent_version=version)
             self.tracker.update_compaction_level()
 
     def _state_limit(self, limit_tokens: int) -> None:

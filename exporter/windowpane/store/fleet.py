@@ -131,6 +131,13 @@ class SessionDraft:
     compaction_tokens: int | None = None
     compaction_evidence: str | None = None
     turns_until_compaction: float | None = None
+    title: str = ""
+    title_source: str = ""
+    folder: str = ""
+    repository: str = ""
+    branch: str = ""
+    agent_version: str = ""
+    label: str = ""
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""
@@ -220,6 +227,8 @@ _LAST_COMPACTION: Final = (
     "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
     "AND agent = ? AND model = ? ORDER BY last_at DESC LIMIT 1"
 )
+_TEXT_COLUMNS: Final = ("session_id", "agent", "title", "folder", "repository", "branch", "label")
+_HAS_TEXT: Final = f"({' OR '.join(f'instr(lower({column}), ?)' for column in _TEXT_COLUMNS)})"
 _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
 
 
@@ -236,10 +245,18 @@ def listed(connection: sqlite3.Connection, query: SessionFilter) -> list[Session
     ):
         if value is not None:
             conditions.add(f"{column} = ?", value)
+    for column, part in (
+        ("folder", query.folder),
+        ("repository", query.repository),
+        ("branch", query.branch),
+        ("label", query.label),
+    ):
+        if part:
+            conditions.add(f"instr(lower({column}), ?)", part.lower())
     if query.live_since is not None:
         conditions.add("ended = 0 AND last_at >= ?", query.live_since)
     if query.text:
-        conditions.add("(instr(lower(session_id), ?) OR instr(lower(agent), ?))", *[query.text.lower()] * 2)
+        conditions.add(_HAS_TEXT, *[query.text.lower()] * len(_TEXT_COLUMNS))
     sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
     return _rows(connection, sql, (*conditions.values, query.limit, query.offset))
 

@@ -44,7 +44,12 @@ class SessionFilter:
     live_since: float | None = None
     """Only sessions with an event at or after this time and no end."""
     text: str | None = None
-    """Substring of the session id or agent."""
+    """Substring of the session id, agent, title, folder, repository, branch or label."""
+    folder: str | None = None
+    """Substring of the working directory; likewise the three below. Case is ignored."""
+    repository: str | None = None
+    branch: str | None = None
+    label: str | None = None
     parent_session_id: str | None = None
     """Only the sub-agents of this session."""
     order: FleetOrder = "pressure"

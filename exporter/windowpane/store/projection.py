@@ -30,6 +30,7 @@ from windowpane.core.events import (
     OverflowDetected,
     PressureMeasured,
     ReplyDiscarded,
+    SessionDescribed,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
@@ -37,7 +38,7 @@ from windowpane.core.events import (
     TurnStarted,
     WindowRolled,
 )
-from windowpane.core.vocabulary import SEVERITIES, ZONES, Zone
+from windowpane.core.vocabulary import REWOUND, SEVERITIES, ZONES, Zone
 from windowpane.store import alerts, blocks, fleet
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.fleet_order import pressure_rank
@@ -47,7 +48,7 @@ from windowpane.store.turns import TurnDrafts
 ROUTINE: Final = frozenset(
     {
         "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
-        "notification.delivered", "notification.failed",
+        "notification.delivered", "notification.failed", "session.described",
     }
 )  # fmt: skip
 """Events that do not change the fleet's `last_event`."""
@@ -121,8 +122,9 @@ class Projection:
         blocks.replace_others(self._statements, session, event, seq, call_seq)
 
     def _evicted(self, session: SessionDraft, event: Event, seq: int, data: BlocksEvicted) -> None:
-        session.evicted_blocks += len(data.blocks)
-        session.evicted_tokens += data.tokens_removed
+        if data.policy != REWOUND:
+            session.evicted_blocks += len(data.blocks)
+            session.evicted_tokens += data.tokens_removed
         blocks.evict(self._statements, session, event, seq)
 
     def _discarded(self, session: SessionDraft, event: Event, seq: int, _data: ReplyDiscarded) -> None:
@@ -185,6 +187,15 @@ class Projection:
 
     def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
+
+    def _described(self, session: SessionDraft, _event: Event, _seq: int, data: SessionDescribed) -> None:
+        session.title = data.title or session.title
+        session.title_source = data.title_source or session.title_source
+        session.folder = data.folder or session.folder
+        session.repository = data.repository or session.repository
+        session.branch = data.branch or session.branch
+        session.agent_version = data.agent_version or session.agent_version
+        session.label = data.label or session.label
 
     def _limit(self, session: SessionDraft, _event: Event, _seq: int, data: LimitChanged) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -264,6 +275,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     PressureMeasured: Projection._measured,
     CompactionMeasured: Projection._compaction_measured,
     SessionStarted: Projection._started,
+    SessionDescribed: Projection._described,
     LimitChanged: Projection._limit,
     SessionEnded: Projection._ended,
     SessionIncomplete: Projection._incomplete,

@@ -99,6 +99,16 @@ class SessionRow:
     """Used tokens at which the agent compacts by itself; None without evidence."""
     compaction_evidence: str | None = None
     turns_until_compaction: float | None = None
+    title: str = ""
+    """One redacted line; empty where none is known."""
+    title_source: str = ""
+    """`agent`, `user` or `first_message`; empty without a title."""
+    folder: str = ""
+    """The working directory, as far as it is recorded; likewise the names below."""
+    repository: str = ""
+    branch: str = ""
+    agent_version: str = ""
+    label: str = ""
 
     @property
     def is_estimated(self) -> bool:

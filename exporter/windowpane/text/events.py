@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from windowpane.core import events as e
-from windowpane.core.vocabulary import UNKNOWN_CAUSE, ContentType
+from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ContentType
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, tokens
 from windowpane.text.labels import CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
@@ -64,6 +64,25 @@ def _session_ended(data: e.SessionEnded) -> str:
     )
 
 
+def _session_described(data: e.SessionDescribed) -> str:
+    where = " on ".join(part for part in (data.folder or data.repository, data.branch) if part)
+    parts = [
+        data.title and f"“{data.title}”",
+        where and f"in {where}",
+        data.label and f"label {data.label}",
+        data.agent_version and f"agent version {data.agent_version}",
+    ]
+    return f"Session described: {', '.join(filter(None, parts))}."
+
+
+def _history_rewound(data: e.HistoryRewound) -> str:
+    point = "the start" if data.last_kept is None else data.last_kept
+    return (
+        f"Rewound to {point}: a branch of {count(data.turns, 'turn')} with {tokens(data.tokens)} tokens "
+        f"in {count(data.blocks, 'block')} was abandoned."
+    )
+
+
 def _turn_ended(data: e.TurnEnded) -> str:
     if data.usage is None:
         text = f"Model call without a usage report; tokens {COUNT_SOURCE_LABELS[data.count_source]}"
@@ -90,6 +109,9 @@ def _block_added(data: e.BlockAdded) -> str:
 def _blocks_evicted(data: e.BlocksEvicted) -> str:
     if data.policy == UNKNOWN_CAUSE:
         return f"Removed, cause unknown: the provider's total fell by {tokens(data.tokens_removed)} tokens."
+    if data.policy == REWOUND:
+        what = content_counts(block.content_type for block in data.blocks) or "nothing"
+        return f"Left with the abandoned branch: {what} ({tokens(data.tokens_removed)} tokens)."
     blocks = data.blocks
     what = content_counts(block.content_type for block in blocks) or "nothing"
     turns = sorted({block.turn_added for block in blocks if block.turn_added is not None})
@@ -217,12 +239,14 @@ def _line(line: int | None) -> str:
 
 _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "session.started": _session_started,
+    "session.described": _session_described,
     "session.ended": _session_ended,
     "turn.started": lambda _: "Turn started.",
     "turn.ended": _turn_ended,
     "block.added": _block_added,
     "blocks.referenced": lambda data: f"{data.by} used {count(len(data.block_ids), 'earlier block')}.",
     "blocks.evicted": _blocks_evicted,
+    "history.rewound": _history_rewound,
     "reply.discarded": lambda data: (
         f"Not sent back: {count(len(data.block_ids), 'block')} of the reply ({tokens(data.tokens)} tokens)."
     ),

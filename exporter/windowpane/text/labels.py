@@ -67,6 +67,7 @@ MARKS: Final[dict[str, EventMark]] = {
         EventMark("S", "▲", "spike"),
         EventMark("K", "◆", "checkpoint"),
         EventMark("W", "⬡", "window rolled"),
+        EventMark("B", "◀", "rewound"),
         EventMark("R", "↩", "regret"),
         EventMark("A", "★", "alert"),
     )
@@ -77,6 +78,7 @@ MARK_OF: Final[dict[str, EventMark]] = {
     "blocks.evicted": MARKS["E"],
     "content.compressed": MARKS["C"],
     "velocity.spiked": MARKS["S"],
+    "history.rewound": MARKS["B"],
     "checkpoint.saved": MARKS["K"],
     "checkpoint.loaded": MARKS["K"],
     "checkpoint.rejected": MARKS["K"],

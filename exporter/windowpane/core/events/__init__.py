@@ -14,6 +14,7 @@ from windowpane.core.events.content import (
     BlocksReferenced,
     Candidate,
     EvictedBlock,
+    HistoryRewound,
     ReplyDiscarded,
 )
 from windowpane.core.events.derived import (
@@ -50,6 +51,7 @@ from windowpane.core.events.facts import (
     LimitChanged,
     NoteWritten,
     OverflowDetected,
+    SessionDescribed,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
@@ -91,6 +93,7 @@ __all__ = [
     "FactOutcome",
     "FidelityEvaluated",
     "HistoryRepaired",
+    "HistoryRewound",
     "LimitChanged",
     "NoteWritten",
     "NotificationDelivered",
@@ -100,6 +103,7 @@ __all__ = [
     "Pressure",
     "PressureMeasured",
     "ReplyDiscarded",
+    "SessionDescribed",
     "SessionEnded",
     "SessionIncomplete",
     "SessionStarted",

@@ -38,6 +38,22 @@ class ReplyDiscarded:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryRewound:
+    """The conversation went back to an earlier point and continues there; what followed it left the window.
+
+    The `blocks.evicted` after it, of policy `rewound`, names the blocks of the abandoned branch.
+    """
+
+    type: ClassVar[str] = "history.rewound"
+    last_kept: str | None
+    """The block that the conversation continues after; None where it starts again."""
+    turns: int
+    """Turns with content in the abandoned branch."""
+    blocks: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class EvictedBlock:
     """One block that a policy evicted, and the reason."""
 

@@ -7,7 +7,13 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
-from windowpane.core.events.content import BlockAdded, BlocksEvicted, BlocksReferenced, ReplyDiscarded
+from windowpane.core.events.content import (
+    BlockAdded,
+    BlocksEvicted,
+    BlocksReferenced,
+    HistoryRewound,
+    ReplyDiscarded,
+)
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
@@ -31,6 +37,7 @@ from windowpane.core.events.facts import (
     LimitChanged,
     NoteWritten,
     OverflowDetected,
+    SessionDescribed,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
@@ -80,6 +87,8 @@ Fact = (
     | ChangeUnidentified
     | SessionIncomplete
     | TelemetryDropped
+    | SessionDescribed
+    | HistoryRewound
 )
 Derived = (
     PressureMeasured

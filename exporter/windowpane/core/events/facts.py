@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
 from windowpane.core.fast_dataclass import fast_dataclass
-from windowpane.core.vocabulary import CountSource, LimitSource, Zone
+from windowpane.core.vocabulary import CountSource, LimitSource, TitleSource, Zone
 
 REPORT_RANGE: Final = (0.5, 2.0)
 """A model's report of its budget is accepted within this ratio to the known count."""
@@ -71,6 +71,27 @@ class SessionStarted:
     task_digest: str | None = None
     earlier_compaction_tokens: int | None = None
     """Used tokens at which earlier sessions of this agent and model were compacted; None without a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDescribed:
+    """The names that people recognize a session by became known; each is one redacted line.
+
+    An empty field was not stated and keeps its earlier value.
+    """
+
+    type: ClassVar[str] = "session.described"
+    title: str = ""
+    title_source: TitleSource | None = None
+    folder: str = ""
+    """The working directory."""
+    repository: str = ""
+    branch: str = ""
+    """The git branch that was checked out."""
+    agent_version: str = ""
+    """Release of the agent's program."""
+    label: str = ""
+    """Any other name that users know it by, such as the id of a benchmark's task."""
 
 
 @dataclass(frozen=True, slots=True)
