@@ -228,7 +228,7 @@ class TestHostileContent:
         assert "\u202e" not in to_text(report)
 
 
-def test_the_report_says_which_calls_the_cost_does_not_contain(report: SessionReport) -> None:
+def test_the_report_names_the_calls_that_its_cost_does_not_contain(report: SessionReport) -> None:
     """Seven turns have a cost, the last one has usage and no price; a turn without usage is named apart."""
     turns = [
         *report.turns[:-1],

@@ -116,7 +116,7 @@ class SessionReport:
 
     @property
     def missing_costs(self) -> tuple[str, ...]:
-        """What the cost does not contain, one sentence each: calls without a price, turns without usage."""
+        """Calls without a price and turns without usage, which the cost does not contain; one sentence each."""
         unpriced = Counter(
             turn.model for turn in self.turns if turn.input_tokens is not None and turn.cost_dollars is None
         )
