@@ -14,6 +14,7 @@ from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.codex import CodexReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
+from windowpane.sources.opencode.export import OpencodeExportReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.reader import Reader
 from windowpane.sources.swe_agent import SweAgentReader
@@ -30,6 +31,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         PiReader(complete=complete),
         CodexReader(complete=complete),
         ClaudeCodeReader(complete=complete),
+        OpencodeExportReader(complete=complete),
         MiniSweAgentReader(),
         SweAgentReader(),
         Tau2Reader(),

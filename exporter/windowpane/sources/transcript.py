@@ -57,7 +57,7 @@ class Transcript(ABC):
         self.path = path
         self.log = log
         self.stats = log.stats
-        self.complete = _is_idle(path) if complete is None else complete
+        self.complete = is_idle(path) if complete is None else complete
         self._by_age = complete is None
         self.out: list[Record] = []
         self.line = 0
@@ -164,7 +164,8 @@ class Transcript(ABC):
         self._broken.clear()
 
 
-def _is_idle(path: Path) -> bool:
+def is_idle(path: Path) -> bool:
+    """Return whether the file had no write for two minutes, or was deleted."""
     try:
         return time.time() - path.stat().st_mtime > IDLE_SECONDS
     except OSError:

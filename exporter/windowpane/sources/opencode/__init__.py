@@ -1,0 +1,1 @@
+"""Sessions of opencode: exported documents, its file storage, and its database."""
