@@ -17,6 +17,8 @@ PREVIEW_CHARS: Final = 80
 _COMPRESSION: Final = 1
 """The fastest level: content is compressed on the write path, and this level halves its size already."""
 _INSERT: Final = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)"
+_QUEUE: Final = "INSERT OR IGNORE INTO content_queue VALUES (?)"
+"""The text waits to be indexed for search."""
 
 
 class CapturedText(NamedTuple):
@@ -78,11 +80,12 @@ class ContentCapture:
         texts = self._take()
         rows = []
         for digest, text in texts.items():
-            if connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).fetchone() is None:
+            if not holds(connection, digest):
                 clean = self._redact(text)
                 body = zlib.compress(clean.encode("utf-8", "surrogatepass"), _COMPRESSION)
                 rows.append((digest, len(clean), preview(clean), body))
         connection.executemany(_INSERT, rows)
+        connection.executemany(_QUEUE, ((row[0],) for row in rows))
 
     def _take(self) -> dict[str, str]:
         """Remove and return the texts, without secrets that continue from one to the next."""
@@ -117,6 +120,11 @@ def read(connection: sqlite3.Connection, digest: str) -> str | None:
     return None if row is None else zlib.decompress(row[0]).decode("utf-8", "surrogatepass")
 
 
+def holds(connection: sqlite3.Connection, digest: str) -> bool:
+    """Return whether the text of a digest was captured."""
+    return connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).fetchone() is not None
+
+
 def previews(connection: sqlite3.Connection, digests: set[str]) -> dict[str, str]:
     """Return the previews of those digests whose text was captured."""
     if connection.execute("SELECT 1 FROM contents LIMIT 1").fetchone() is None:
@@ -130,7 +138,7 @@ def previews(connection: sqlite3.Connection, digests: set[str]) -> dict[str, str
 
 
 def delete(connection: sqlite3.Connection, digest: str | None) -> int:
-    """Delete the text of a digest, or all texts for None; return how many."""
+    """Delete the text of a digest, or all texts for None, which are no longer indexed; return how many."""
     if digest is None:
         return connection.execute("DELETE FROM contents").rowcount
     return connection.execute("DELETE FROM contents WHERE digest = ?", (digest,)).rowcount

@@ -55,6 +55,8 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
         )
     if "full" in message:
         return f"{path}: the disk is full ({message}); nothing of this batch was stored"
+    if "no such module: fts5" in message:
+        return f"{path}: the SQLite of this Python lacks FTS5, which a store needs; use a Python that has it"
     if "locked" in message:
         return f"{path}: another process keeps the store locked; try again"
     if "readonly" in message or "unable to open" in message:

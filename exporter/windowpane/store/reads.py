@@ -17,6 +17,7 @@ from windowpane.store import (
     alerts,
     blocks,
     captured_content,
+    content_search,
     events,
     export,
     fleet,
@@ -179,6 +180,12 @@ class SqliteReader:
         """Return the captured text of a digest, or None."""
         with self._pool.lend() as connection:
             return captured_content.read(connection, digest)
+
+    def find_content(self, query: content_search.ContentFilter) -> content_search.ContentHits:
+        """Return the captured texts that match, the latest first, with the blocks that held them."""
+        with self._pool.lend() as connection:
+            session = None if query.session_id is None else fleet.current_key(connection, query.session_id)
+            return content_search.find(connection, query, session)
 
     def facets(self) -> dict[str, tuple[str, ...]]:
         """Return the distinct agents, models, sources and event types, for filters."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from windowpane.exceptions import EventFormatError
-from windowpane.store import chain, fleet, projection, search
+from windowpane.store import captured_content, chain, content_search, fleet, projection, search
 from windowpane.store.events import EVENT_COLUMNS, stored_events
 from windowpane.store.records import StoredEvent, StoreSize
 from windowpane.store.writes import Writer
@@ -77,12 +77,21 @@ def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None,
         for key in keys:
             base = fold(base, stored_events(connection.execute(_EVENTS, (key,)), _warn_unreadable))
         connection.execute("UPDATE store SET metric_base = ?", (base,))
+    digests = {digest for key in keys for digest in search.digests_of(connection, key)}
     for key in keys:
         _delete(writer, key)
-    if connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is None:
-        connection.execute("DELETE FROM contents")  # captured texts can belong to no session any more
+    _delete_texts(connection, digests)
     writer.reset()
     return 1
+
+
+def _delete_texts(connection: sqlite3.Connection, digests: set[str]) -> None:
+    """Delete the captured texts of a deleted session that no other session refers to."""
+    captured = {digest for digest in digests if captured_content.holds(connection, digest)}
+    for digest in captured - search.digests_in_use(connection, captured):
+        content_search.delete(connection, digest)
+    if connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is None:
+        content_search.delete(connection, None)  # what a follower captured ahead of its events, too
 
 
 def _warn_unreadable(seq: int, error: EventFormatError) -> None:

@@ -37,6 +37,16 @@ _UNINDEXED: Final = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIM
 _INSERT: Final = "INSERT INTO events_text (rowid, text) VALUES (?, ?)"
 _REMOVE: Final = "INSERT INTO events_text (events_text, rowid, text) VALUES ('delete', ?, ?)"
 _INDEXED: Final = "SELECT indexed_seq FROM store"
+_DIGEST: Final = re.compile(rb'"digest":"([0-9a-f]{32})"')
+_IN_USE: Final = """
+    SELECT 1 FROM events_text JOIN events AS e ON e.seq = events_text.rowid WHERE events_text MATCH ? LIMIT 1"""
+_WITH_WORD: Final = """
+    SELECT s.session_id, e.body FROM events_text JOIN events AS e ON e.seq = events_text.rowid
+    JOIN sessions AS s ON s.key = e.session AND s.current = 1
+    WHERE events_text MATCH ? ORDER BY events_text.rowid DESC LIMIT ?"""
+_UNINDEXED_OF_TYPE: Final = """
+    SELECT s.session_id, e.body FROM events AS e JOIN sessions AS s ON s.key = e.session AND s.current = 1
+    WHERE e.seq > ? AND +e.type = (SELECT id FROM event_types WHERE name = ?) ORDER BY e.seq DESC LIMIT ?"""
 _VOCABULARY: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.events_words USING fts5vocab (main, events_text, instance)"
 )
@@ -88,6 +98,22 @@ def remove(connection: sqlite3.Connection, session: int) -> None:
     connection.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in events.fetchall()))
 
 
+def digests_of(connection: sqlite3.Connection, session: int) -> set[str]:
+    """Return the digests that a session's events contain."""
+    bodies = connection.execute("SELECT body FROM events WHERE session = ?", (session,))
+    return {digest.decode() for (body,) in bodies if isinstance(body, bytes) for digest in _DIGEST.findall(body)}
+
+
+def digests_in_use(connection: sqlite3.Connection, digests: Iterable[str]) -> set[str]:
+    """Return those of the digests that a stored event contains."""
+    wanted = set(digests)
+    used = {digest for digest in wanted if connection.execute(_IN_USE, (_quoted(digest),)).fetchone()}
+    (indexed,) = connection.execute(_INDEXED).fetchone()
+    for (body,) in connection.execute("SELECT body FROM events WHERE seq > ?", (indexed,)):
+        used |= wanted.intersection(digest.decode() for digest in _DIGEST.findall(body))
+    return used
+
+
 def find(
     connection: sqlite3.Connection, query: EventFilter, scope: EventScope, columns: str
 ) -> list[tuple[Any, ...]]:
@@ -99,6 +125,29 @@ def find(
     )
     rows = (connection.execute(sql, (seq,)).fetchone() for seq in hits[: query.limit])
     return [row for row in rows if row is not None]  # a damaged event that was pruned stays in the index
+
+
+def is_behind(connection: sqlite3.Connection) -> bool:
+    """Return whether an event waits to be indexed."""
+    (indexed,) = connection.execute(_INDEXED).fetchone()
+    return connection.execute(_UNINDEXED, (indexed, 1)).fetchone() is not None
+
+
+def events_with_word(
+    connection: sqlite3.Connection, word: str, *, kind: str, limit: int
+) -> list[tuple[str, bytes]]:
+    """Return session id and body of the latest indexed events of type *kind* that contain *word*.
+
+    Of current revisions only; the word is a digest, for example.
+    """
+    match = _all(_quoted(one) for one in (word, *words_of(kind)))
+    return connection.execute(_WITH_WORD, (match, limit)).fetchall()
+
+
+def unindexed_events(connection: sqlite3.Connection, kind: str, *, limit: int) -> list[tuple[str, bytes]]:
+    """Return session id and body of the latest events of type *kind* that are not indexed yet."""
+    (indexed,) = connection.execute(_INDEXED).fetchone()
+    return connection.execute(_UNINDEXED_OF_TYPE, (indexed, kind, limit)).fetchall()
 
 
 def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:

@@ -23,8 +23,9 @@ from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreE
 from windowpane.store import (
     audit,
     audit_heads,
-    captured_content,
     chain,
+    content_index,
+    content_search,
     migrations,
     projection,
     registry,
@@ -249,19 +250,27 @@ class SqliteStore(SqliteReader):
     def delete_content(self, digest: str | None = None) -> int:
         """Delete one captured text, or all; return how many. The audit chain does not change."""
         with self._writing() as writer:
-            return captured_content.delete(writer.connection, digest)
+            return content_search.delete(writer.connection, digest)
 
     # -- upkeep -----------------------------------------------------------------------------------------------
 
     def rebuild_projections(self) -> int:
-        """Fold every current session's events again into sessions, turns, blocks and alerts; return how many."""
+        """Fold every current session's events again into sessions, turns, blocks and alerts; return how many.
+
+        Captured texts are indexed again as well, by the next calls of `index_text`.
+        """
         with self._writing() as writer:
+            content_index.start_again(writer.connection)
             return projection.rebuild(writer.connection)
 
     def index_text(self, *, limit: int = search.INDEX_BATCH) -> int:
-        """Index the next events for text search, when there is time; return how many, 0 when all are indexed."""
+        """Index the next events and captured texts for search; return how many, 0 when all are indexed."""
+        with self._pool.lend() as connection:
+            if not search.is_behind(connection) and not content_index.is_behind(connection):
+                return 0
         with self._writing() as writer:
-            return search.index(writer.connection, limit=limit)
+            events = search.index(writer.connection, limit=limit)
+            return events + content_index.index(writer.connection, limit=min(limit, content_index.INDEX_BATCH))
 
     def save_replay(self, replay: replays.StoredReplay) -> None:
         """Store the result of a policy replay, replacing the same one stored before."""

@@ -1,0 +1,261 @@
+"""Search for text of a session: captured texts, and the blocks that held them.
+
+A text matches when it contains every term of the query, in any case and also within a word; quotation marks make
+one term of several words. The index selects candidates, and each is read to confirm that it matches. A search
+reads a bounded amount of text and reports whether it looked at everything.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, NamedTuple
+
+import msgspec
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.store import captured_content, content_index, search
+
+READ_CHARACTERS: Final = 8_000_000
+"""The most characters that one search reads, in about 0.3 s."""
+SNIPPET_BEFORE: Final = 60
+SNIPPET_AFTER: Final = 140
+OCCURRENCES: Final = 5
+"""Blocks listed for one text, the latest first."""
+MAXIMUM_TERMS: Final = 16
+FEW_WAITING: Final = 1_000
+UNINDEXED_EVENTS: Final = 50_000
+"""Of the events that are not indexed yet, those searched for blocks: the latest."""
+
+_TERM: Final = re.compile(r'"([^"]+)"|(\S+)')
+_BLOCKS: Final = """
+    SELECT s.session_id, e.body FROM blocks AS b JOIN events AS e ON e.seq = b.event_seq
+    JOIN sessions AS s ON s.key = b.session WHERE b.session = ? ORDER BY b.event_seq DESC"""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentFilter:
+    """A search for text; only captured texts can be found."""
+
+    text: str
+    session_id: str | None = None
+    limit: int = 50
+    """The most texts returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A block that held a text."""
+
+    session_id: str
+    agent: str
+    turn: int
+    at: float | None
+    block_id: str
+    content_type: ContentType
+    tool_name: str | None
+    tokens: int
+
+
+class Snippet(NamedTuple):
+    """The first match in a text, and the text around it."""
+
+    before: str
+    match: str
+    after: str
+
+    @property
+    def line(self) -> str:
+        """The snippet on one line."""
+        return " ".join(f"{self.before}{self.match}{self.after}".split())
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """A captured text that matches, and the latest blocks that held it."""
+
+    digest: str
+    chars: int
+    snippet: Snippet
+    occurrences: tuple[Occurrence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContentHits:
+    """The result of a search, the latest texts first."""
+
+    hits: tuple[TextHit, ...]
+    is_whole: bool
+    """False when there may be more: the limit was reached, or the most text that one search reads."""
+    texts: int
+    """Captured texts in the store."""
+    waiting: int
+    """Captured texts that are not indexed yet; they are read one by one."""
+
+
+class _Added(msgspec.Struct):
+    id: str
+    content_type: ContentType
+    digest: str
+    tokens: int
+    turn: int
+    tool_name: str | None = None
+
+
+class _BlockEvent(msgspec.Struct):
+    data: _Added
+    agent: str = ""
+    at: float | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(_BlockEvent)
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of a query in lower case: its words, and what is between quotation marks."""
+    terms = (quoted or word for quoted, word in _TERM.findall(content_index.searchable(text)))
+    return list(dict.fromkeys(term.lower() for term in terms))[:MAXIMUM_TERMS]
+
+
+def find(connection: sqlite3.Connection, query: ContentFilter, session: int | None) -> ContentHits:
+    """Return the texts that match; *session* is the row number of the query's session."""
+    terms = terms_of(query.text)
+    (texts,) = connection.execute("SELECT count(*) FROM contents").fetchone()
+    (waiting,) = connection.execute("SELECT count(*) FROM content_queue").fetchone()
+    if not terms:
+        return ContentHits((), is_whole=True, texts=texts, waiting=waiting)
+    holders = _Holders(connection, session)
+    reading = _Reading(connection, terms)
+    hits: list[TextHit] = []
+    for match in reading.matches(_digests(connection, terms, holders, waiting)):
+        occurrences = holders.of(match.digest)
+        if occurrences:
+            if len(hits) == query.limit:
+                reading.is_whole = False
+                break
+            hits.append(TextHit(match.digest, match.chars, match.snippet, occurrences))
+    return ContentHits(tuple(hits), is_whole=reading.is_whole, texts=texts, waiting=waiting)
+
+
+def _digests(connection: sqlite3.Connection, terms: list[str], holders: _Holders, waiting: int) -> Iterator[str]:
+    """Yield the texts to read: usually a few that wait, which are the latest, and then what the index selects."""
+    among = holders.digests
+    candidates = content_index.candidates(connection, terms, among=among)
+    unindexed = (one for one in content_index.waiting(connection) if among is None or one in among)
+    return chain(unindexed, candidates) if waiting <= FEW_WAITING else chain(candidates, unindexed)
+
+
+class _Match(NamedTuple):
+    digest: str
+    chars: int
+    snippet: Snippet
+
+
+class _Reading:
+    """Reads candidates until the most characters of one search are read."""
+
+    def __init__(self, connection: sqlite3.Connection, terms: list[str]) -> None:
+        self.is_whole = True
+        self._connection = connection
+        self._terms = terms
+        self._remaining = READ_CHARACTERS
+
+    def matches(self, digests: Iterable[str]) -> Iterator[_Match]:
+        for digest in digests:
+            if self._remaining <= 0:
+                self.is_whole = False
+                return
+            text = captured_content.read(self._connection, digest)
+            if text is None:
+                continue
+            self._remaining -= len(text) + 200  # a text costs something to fetch, whatever its length
+            if contains(text, self._terms):
+                yield _Match(digest, len(text), snippet_of(text, self._terms))
+
+
+def contains(text: str, terms: Iterable[str]) -> bool:
+    """Return whether a text contains every term, which is in lower case."""
+    folded = content_index.searchable(text).lower()
+    return all(term in folded for term in terms)
+
+
+def snippet_of(text: str, terms: Iterable[str]) -> Snippet:
+    """Return the first match of the first term that is found as it is written, else the start of the text."""
+    for term in terms:
+        match = re.search(re.escape(term), text, re.IGNORECASE)
+        if match:
+            start, end = match.span()
+            before = text[max(0, start - SNIPPET_BEFORE) : start]
+            return Snippet(
+                before if start <= SNIPPET_BEFORE else f"…{before}",
+                text[start:end],
+                text[end : end + SNIPPET_AFTER] + ("…" if len(text) > end + SNIPPET_AFTER else ""),
+            )
+    return Snippet("", "", text[: SNIPPET_BEFORE + SNIPPET_AFTER])
+
+
+class _Holders:
+    """The blocks that held a text: those of one session, or any that the index of events finds by its digest."""
+
+    def __init__(self, connection: sqlite3.Connection, session: int | None) -> None:
+        self._connection = connection
+        self._is_session = session is not None
+        rows = (
+            search.unindexed_events(connection, "block.added", limit=UNINDEXED_EVENTS)
+            if session is None
+            else connection.execute(_BLOCKS, (session,))
+        )
+        self._blocks: dict[str, list[Occurrence]] = {}
+        for session_id, body in rows:
+            located = _occurrence(session_id, body)
+            if located is not None:
+                self._blocks.setdefault(located.digest, []).append(located.occurrence)
+
+    @property
+    def digests(self) -> Iterable[str] | None:
+        """The texts of the session; None without one."""
+        return self._blocks.keys() if self._is_session else None
+
+    def of(self, digest: str) -> tuple[Occurrence, ...]:
+        """Return the latest blocks that held the text, at most `OCCURRENCES`."""
+        blocks = self._blocks.get(digest, [])[:OCCURRENCES]
+        if self._is_session or len(blocks) == OCCURRENCES:
+            return tuple(blocks)
+        rows = search.events_with_word(
+            self._connection, digest, kind="block.added", limit=OCCURRENCES - len(blocks)
+        )
+        located = (_occurrence(session_id, body) for session_id, body in rows)
+        return (*blocks, *(one.occurrence for one in located if one is not None and one.digest == digest))
+
+
+class _Located(NamedTuple):
+    digest: str
+    occurrence: Occurrence
+
+
+def _occurrence(session_id: str, body: bytes) -> _Located | None:
+    """Return the block of a stored `block.added`; None for a damaged one."""
+    try:
+        event = _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        return None
+    block = event.data
+    return _Located(
+        block.digest,
+        Occurrence(
+            session_id, event.agent, block.turn, event.at, block.id, block.content_type, block.tool_name,
+            block.tokens,
+        ),
+    )  # fmt: skip
+
+
+def delete(connection: sqlite3.Connection, digest: str | None) -> int:
+    """Delete the text of a digest, or all texts for None, and take them out of the index; return how many."""
+    if digest is None:
+        content_index.clear(connection)
+    else:
+        content_index.remove(connection, digest)
+    return captured_content.delete(connection, digest)

@@ -1,0 +1,208 @@
+"""Search for text of a session: matches, the blocks that held them, and an index in step with the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from windowpane.core.events import Event
+from windowpane.store import content_index
+from windowpane.store.content_search import ContentFilter, ContentHits, snippet_of, terms_of
+from windowpane.store.sqlite import SqliteStore
+
+Session = Callable[..., list[Event]]
+
+
+def without_name(text: str) -> str:
+    """A redactor that hides one name."""
+    return text.replace("certainly 3", "[redacted:name]")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    """An empty store that captures."""
+    opened = SqliteStore(tmp_path / "windowpane.db", capture=True, redact=without_name)
+    yield opened
+    opened.close()
+
+
+def index_all(store: SqliteStore) -> None:
+    while store.index_text():
+        pass
+
+
+def texts(hits: ContentHits) -> list[str]:
+    return [hit.snippet.line for hit in hits.hits]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    "query", ["certainly 5", "CERTAINLY 5", "ainly 5", '"tainly 5"', "5 certain", "ly5 OR x", "5"]
+)
+def test_a_text_is_found_by_any_part(
+    store: SqliteStore, make_session: Session, query: str, *, indexed: bool
+) -> None:
+    """In any case and order, inside words, before and after the texts are indexed; operators are only text."""
+    store.append(make_session())
+    if indexed:
+        index_all(store)
+
+    snippets = texts(store.find_content(ContentFilter(query)))
+
+    assert ("certainly 5" in snippets) == (query != "ly5 OR x")
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_hit_names_the_block_that_held_the_text(
+    store: SqliteStore, make_session: Session, *, indexed: bool
+) -> None:
+    """With session, turn and tool; a text of two sessions names both, the latest first."""
+    store.append(make_session("first"))
+    store.append(make_session("second"))
+    if indexed:
+        index_all(store)
+
+    (hit,) = store.find_content(ContentFilter('"file 2file"')).hits
+    (in_first,) = store.find_content(ContentFilter('"file 2file"', session_id="first")).hits
+
+    assert [one.session_id for one in hit.occurrences] == ["second", "first"]
+    assert [one.session_id for one in in_first.occurrences] == ["first"]
+    block = hit.occurrences[0]
+    assert (block.content_type, block.tool_name, block.turn) == ("tool_result", "read", 4)
+    assert store.content(hit.digest) == "file 2" * 9
+
+
+def test_only_redacted_text_is_indexed(store: SqliteStore, make_session: Session) -> None:
+    """A secret is not found, and its replacement is."""
+    store.append(make_session())
+    index_all(store)
+
+    assert not store.find_content(ContentFilter('"certainly 3"')).hits
+    assert texts(store.find_content(ContentFilter("redacted"))) == ["[redacted:name]"]
+
+
+def test_deleted_texts_are_no_longer_found(store: SqliteStore, make_session: Session) -> None:
+    """One text or all of them, indexed or waiting."""
+    store.append(make_session())
+    index_all(store)
+    (hit,) = store.find_content(ContentFilter('"certainly 5"')).hits
+    store.delete_content(hit.digest)
+    assert not store.find_content(ContentFilter('"certainly 5"')).hits
+
+    store.append(make_session("later", 9))
+    store.delete_content()
+
+    result = store.find_content(ContentFilter("certainly"))
+    assert (result.hits, result.texts, result.waiting) == ((), 0, 0)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_retention_deletes_the_texts_that_no_other_session_has(
+    store: SqliteStore, make_session: Session, *, indexed: bool
+) -> None:
+    """A text that a remaining session holds as well is kept."""
+    store.append(make_session("old", 9, start=1_000_000.0))
+    store.append(make_session("new", 8))
+    if indexed:
+        index_all(store)
+
+    store.prune(before=2_000_000.0)
+
+    assert not store.find_content(ContentFilter('"certainly 8"')).hits
+    (hit,) = store.find_content(ContentFilter('"certainly 7"')).hits
+    assert [one.session_id for one in hit.occurrences] == ["new"]
+    with sqlite3.connect(store.path) as connection:
+        stored = {digest for (digest,) in connection.execute("SELECT digest FROM contents")}
+        indexed_digests = {digest for (digest,) in connection.execute("SELECT digest FROM content_numbers")}
+    assert indexed_digests <= stored
+
+
+def test_a_rebuilt_store_is_indexed_again(store: SqliteStore, make_session: Session) -> None:
+    """The index is made anew from the stored texts and finds the same."""
+    store.append(make_session())
+    index_all(store)
+    before = store.find_content(ContentFilter("certainly"))
+
+    store.rebuild_projections()
+    assert store.find_content(ContentFilter("certainly")).waiting == before.texts
+    index_all(store)
+
+    after = store.find_content(ContentFilter("certainly"))
+    assert after.waiting == 0
+    assert set(texts(after)) == set(texts(before))
+
+
+def test_without_trigrams_texts_are_read_one_by_one(
+    store: SqliteStore, make_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An SQLite without the tokenizer finds the same and indexes nothing."""
+    monkeypatch.setattr(content_index, "is_supported", lambda: False)
+    store.append(make_session())
+    index_all(store)
+
+    result = store.find_content(ContentFilter("ainly 5"))
+
+    assert texts(result) == ["certainly 5"]
+    assert result.waiting == result.texts
+
+
+def test_a_search_reads_a_bounded_amount(
+    store: SqliteStore, make_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stops and reports that there may be more."""
+    monkeypatch.setattr("windowpane.store.content_search.READ_CHARACTERS", 1_000)
+    store.append(make_session())
+    index_all(store)
+
+    result = store.find_content(ContentFilter("ce"))
+
+    assert not result.is_whole
+    assert len(result.hits) < 5
+
+
+def test_an_unchanged_store_is_not_written_to(store: SqliteStore, make_session: Session) -> None:
+    """Indexing nothing does not change the version, so that no page is drawn again."""
+    store.append(make_session())
+    index_all(store)
+    version = store.version()
+
+    assert store.index_text() == 0
+    assert store.version() == version
+
+
+@pytest.mark.parametrize("text", ["half \ud800 pair needle", "nul \0 needle", "long " * 300_000 + "needle"])
+def test_unusual_texts_are_indexed_and_removed(store: SqliteStore, make_session: Session, text: str) -> None:
+    """Half surrogate pairs, NUL and texts beyond the indexed length do not prevent it."""
+    events = make_session()
+    added = next(event for event in events if event.type == "block.added")
+    store.append([added._replace(data=type(added.data)(replace_text(added, text)))])
+    index_all(store)
+
+    result = store.find_content(ContentFilter("needle"))
+
+    assert len(result.hits) == (len(text) < content_index.INDEXED_CHARACTERS)
+    assert store.delete_content() == 1
+    assert not store.find_content(ContentFilter("half")).hits
+
+
+def replace_text(event: Event, text: str) -> object:
+    from dataclasses import replace
+
+    return replace(event.data.block, text=text)  # type: ignore[union-attr]
+
+
+def test_quotation_marks_make_one_term() -> None:
+    """Quotation marks keep words together, and an odd one is part of a word."""
+    assert terms_of('Read "two  words" read x"y') == ["read", "two  words", 'x"y']
+
+
+def test_a_snippet_shows_the_match_with_text_around_it() -> None:
+    """The original case is shown, and omissions are marked."""
+    snippet = snippet_of("a" * 100 + " Needle " + "b" * 300, ["needle"])
+
+    assert snippet.match == "Needle"
+    assert snippet.line.startswith("…aaa")
+    assert snippet.line.endswith("b…")
