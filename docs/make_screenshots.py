@@ -51,10 +51,10 @@ def main() -> None:
     pair = urlencode(dict(zip(("one", "other"), compared(requested.store), strict=False)))
     shots = [
         Shot("fleet", ""),
-        Shot("session", session, height=1000),
-        Shot("session-dark", session, scheme="dark", height=1000),
-        Shot("window", session, scroll=860),
-        Shot("compression", session, scroll=1_560, height=900),
+        Shot("session", session),
+        Shot("session-dark", session, scheme="dark"),
+        Shot("window", session, scroll=560),
+        Shot("compression", f"{session}&tab=compressions", scroll=560, height=1000),
         Shot("compare", f"compare?{pair}", height=1180),
         Shot("replay", f"replay?id={replayed(requested.store, query['session'])}", height=1120),
         Shot("alerts-dark", "alerts", scheme="dark", height=1000),

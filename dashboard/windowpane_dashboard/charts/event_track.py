@@ -13,7 +13,7 @@ from windowpane.text.labels import MARKS, EventMark
 from windowpane_dashboard.charts.layout import axis, escape_label
 from windowpane_dashboard.style.theme import Palette
 
-TRACK_PIXELS: Final = 24
+TRACK_PIXELS: Final = 19
 LETTERED: Final = 60
 """Marks of one row up to which each carries its letter; beyond, they would cover each other."""
 MAXIMUM_MARKS: Final = 2_000
@@ -88,7 +88,7 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int
         name=mark.label,
         showlegend=False,
         mode="markers+text" if lettered else "markers",
-        marker={"size": 17 if lettered else 8, "color": colors, "symbol": "circle", "opacity": 1, "line": rim},
+        marker={"size": 16 if lettered else 8, "color": colors, "symbol": "circle", "opacity": 1, "line": rim},
         text=[mark.letter] * len(of_kind) if lettered else None,
         textfont={"color": palette.on_event, "size": 10, "weight": 700},
         selected={**opaque, "textfont": {"color": palette.on_event}},

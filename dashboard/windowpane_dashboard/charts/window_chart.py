@@ -31,8 +31,8 @@ STACKING: Final[tuple[Component, ...]] = (
     "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
 )  # fmt: skip
 """Components from the bottom up; those at the start of every call come first."""
-AREA_PIXELS: Final = 300
-GAP_PIXELS: Final = 10
+AREA_PIXELS: Final = 196
+GAP_PIXELS: Final = 6
 SMALL_SHARE: Final = 0.25
 """Below this share of the limit the content is too flat to read at the limit's scale."""
 MAXIMUM_DROPS: Final = 400
@@ -207,12 +207,12 @@ def _add_selected(figure: go.Figure, selected: int, palette: Palette, *, ground:
 def _arranged(
     figure: go.Figure, palette: Palette, *, tracks: int, x_range: tuple[float, float], top: float
 ) -> go.Figure:
-    margin_top, margin_bottom = 42, 36
+    margin_top, margin_bottom = 26, 34
     inner, ground = _inner_pixels(tracks), _ground(tracks)
     apply_layout(
         figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
         margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
-        legend={"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom", "font": {"size": 11}},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
         clickmode="event",
     )  # fmt: skip
     figure.update_layout(

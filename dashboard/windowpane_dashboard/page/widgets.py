@@ -40,12 +40,9 @@ def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
 
 
-def chart_with_table(
-    figure: go.Figure, *, key: str, alt: str, data: Callable[[], pd.DataFrame], data_title: str
-) -> None:
-    """Show a chart with its text alternatives: a description for screen readers and its values as a table."""
+def main_chart(figure: go.Figure, *, key: str, alt: str) -> None:
+    """Show a chart with Plotly's buttons; its values are a table in another place of the page."""
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG)
-    folded_table(data_title, data, key=f"{key}_data", alt=data_title)
 
 
 @st.fragment

@@ -22,6 +22,7 @@ Query = dict[str, str]
 Scale = Literal["limit", "content"]
 """The top of a chart: the limit, or the content."""
 Events = Literal["noteworthy"]
+TurnOrder = Literal["turn", "change"]
 AlertState = Literal["firing", "resolved"]
 DeliveryState = Literal["delivered", "failed", "none"]
 Along = Literal["time", "turn"]
@@ -94,6 +95,19 @@ class SessionAddress(Parameters):
     """The height of the chart; None where it suits the content."""
     events: Events | None = None
     """The events that are listed; None for those of the turn."""
+    order: TurnOrder | None = None
+    """The order of the table of turns; None for their own."""
+    tab: str | None = None
+    """The tab below the chart; None for the one that the other parameters need."""
+
+    @property
+    def open_tab(self) -> str | None:
+        """The tab that shows what this address is about; None for the first."""
+        if self.tab is not None:
+            return self.tab
+        if self.compression is not None:
+            return "compressions"
+        return None if self.events is None else "events"
 
     def url(self) -> str:
         """Return the address relative to the application."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
@@ -18,6 +19,7 @@ from windowpane.store.records import BlockRow, SessionRow, intact_events
 from windowpane.text.formats import UNKNOWN, count
 from windowpane.text.labels import CONTENT_LABELS
 from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.queries.timeline import Timeline
 
 REMOVED_ROWS: Final = 200
 """Removed blocks that are listed at most."""
@@ -27,6 +29,33 @@ EVICTIONS: Final = 8
 """Evictions of one turn whose candidates are read."""
 DELEGATIONS: Final = 500
 """Delegations and returns of one session that are read at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWindow:
+    """The window at the call of one turn."""
+
+    turn: int
+    values: pd.Series | None
+    """The row of `turns_frame`; None where the turn was not measured."""
+    blocks: pd.DataFrame
+    """See `window_frame`."""
+    evicted_turn: int | None
+    """The last turn up to this one with an eviction."""
+
+
+def read_turn_window(reader: EventReader, session_id: str, timeline: Timeline, turn: int) -> TurnWindow:
+    """Read the blocks of the window at *turn*."""
+    here = timeline.turns[timeline.turns["turn"] == turn]
+    evicted_turn = last_eviction(timeline.marks, turn)
+    blocks = window_at(reader, session_id, turn, evicted_turn=evicted_turn)
+    return TurnWindow(turn, None if here.empty else here.iloc[0], blocks, evicted_turn)
+
+
+def last_eviction(marks: pd.DataFrame, turn: int) -> int | None:
+    """Return the last turn up to *turn* with an eviction."""
+    evicted = marks.loc[(marks["letter"] == "E") & (marks["turn"] <= turn), "turn"]
+    return int(evicted.max()) if len(evicted) else None
 
 
 def window_at(

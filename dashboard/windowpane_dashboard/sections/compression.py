@@ -5,7 +5,7 @@ The texts are an agent's: every character is escaped for Markdown, and nothing i
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import streamlit as st
 
@@ -42,6 +42,7 @@ HOW_TO_CAPTURE = (
 CHOICE = "compression_choice"
 CAPTURE_COMMAND = "WINDOWPANE_CAPTURE=1 windowpane import"
 PIXELS: Final = 380
+FACTS_PIXELS: Final = 250
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
 _BEFORE: Final = {
     "content": "Tokens of the replaced content.",
@@ -63,8 +64,8 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
     """Draw the compression of the address, else the last one up to the selected turn."""
     recorded = store_access.compressions(snapshot, row)
     if not recorded:
+        st.text("No compression of this session can be read.")
         return
-    st.subheader("Compressions", anchor=False, divider="grey")
     chosen = max((at for at, one in enumerate(recorded) if one.turn <= turn), default=0)
     requested = SessionAddress.from_query(st.query_params.to_dict()).compression
     if requested is not None and 1 <= requested <= len(recorded):
@@ -135,8 +136,9 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
         frame = facts_frame(store, fidelity)
         if frame["text"].isna().all():
             frame = frame.drop(columns="text")
-        with st.expander(f"{count(len(frame), 'fact')}, lost ones first", icon=":material/table_rows:"):
-            widgets.table(frame, key="facts", alt="Facts of this compression")
+        height: int | Literal["content"] = FACTS_PIXELS if len(frame) > 6 else "content"
+        widgets.table(frame, key="facts", alt="Facts of this compression", height=height)
+        st.caption(f"{count(len(frame), 'fact')}, lost ones first.")
 
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:

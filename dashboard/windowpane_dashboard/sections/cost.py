@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -15,11 +14,7 @@ from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_ch
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.timeline import Timeline
-from windowpane_dashboard.sections.lazy import draw_when_visible
 from windowpane_dashboard.style.theme import Palette
-
-PIXELS: Final = 600
-"""Approximate height of the charts, so that the page does not jump when they are drawn."""
 
 _RESENT = {
     "turn": "turn",
@@ -56,12 +51,7 @@ def resent_summary(turns: pd.DataFrame) -> str:
 
 def cost_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     """Draw stale and duplicate content, input by cache state, and dollars."""
-    st.subheader("Cost and cache", anchor=False, divider="grey")
     st.text(store_access.cached_for_session(snapshot, row, "carried", lambda: resent_summary(timeline.turns)))
-    draw_when_visible(lambda: _charts(snapshot, row, timeline), key="cost_charts", pixels=PIXELS)
-
-
-def _charts(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     turns, palette = timeline.turns, widgets.current_palette()
 
     def cached(chart: Callable[[pd.DataFrame, Palette], go.Figure | None]) -> go.Figure | None:

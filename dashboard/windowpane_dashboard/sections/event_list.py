@@ -24,7 +24,6 @@ def _choose_scope(scope: str) -> None:
 
 def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
     """Draw the list of events."""
-    st.subheader("Events", anchor=False, divider="grey")
     requested = SessionAddress.from_query(st.query_params.to_dict()).events or "turn"
     key = widget_state.fresh_key(SCOPE, requested)
     scope = st.segmented_control(

@@ -1,19 +1,7 @@
-const NEAR = "400px";
 const POLL = 30;  // milliseconds
 const PATIENCE = 3000;
 const AGAIN = { idle: 2000, busy: 10000 };
 const IDLE = "[data-testid=stApp][data-test-script-state=notRunning]";
-
-function whenNear(anchor, notify) {
-  const watch = new IntersectionObserver((entries) => {
-    if (entries.some((entry) => entry.isIntersecting)) {
-      watch.disconnect();
-      notify();
-    }
-  }, { rootMargin: NEAR, scrollMargin: NEAR });
-  watch.observe(anchor);
-  return () => watch.disconnect();
-}
 
 // It is in the document, a frame with it was shown, and the browser has nothing else to do.
 function whenPainted(first, notify) {
@@ -37,7 +25,7 @@ function whenPainted(first, notify) {
   };
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data, setTriggerValue }) {
   let asked = null;
   const notify = () => {
     asked = performance.now();
@@ -48,7 +36,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const patience = document.querySelector(IDLE) ? AGAIN.idle : AGAIN.busy;
     if (asked !== null && performance.now() - asked > patience) notify();
   }, AGAIN.idle / 4);
-  const stop = data.first ? whenPainted(data.first, notify) : whenNear(parentElement.querySelector(".anchor"), notify);
+  const stop = whenPainted(data.first, notify);
   window.addEventListener("beforeprint", notify);
   return () => {
     stop();

@@ -1,7 +1,6 @@
-"""Parts of a page that are drawn later: when scrolled near, or after a more important part is painted.
+"""Parts of a page that are drawn after a more important part is painted.
 
-A browser draws one part after the other. So a page costs only what is visible, and the visible part is drawn
-first. Without a browser, as in tests, all is drawn at once.
+A browser draws one part after the other. Without a browser, as in tests, all is drawn at once.
 """
 
 from __future__ import annotations
@@ -13,27 +12,18 @@ from typing import Final
 import streamlit as st
 
 _mount: Final = st.components.v2.component(
-    "windowpane_when_seen",
+    "windowpane_after_paint",
     html='<div class="anchor" style="height:100%"></div>',
     js=Path(__file__).with_suffix(".js").read_text(),
 )
 
 
-def draw_when_visible(draw: Callable[[], None], *, key: str, pixels: int) -> None:
-    """Reserve *pixels* until the position is scrolled near, then *draw* now and in later runs."""
-    _later(draw, key=key, pixels=pixels, first=None)
-
-
+@st.fragment
 def draw_after_paint(draw: Callable[[], None], *, key: str, pixels: int, first: str) -> None:
     """Reserve *pixels* until the element of the selector *first* is painted, then *draw* now and in later runs.
 
     *draw* is called after 3 s at the latest.
     """
-    _later(draw, key=key, pixels=pixels, first=first)
-
-
-@st.fragment
-def _later(draw: Callable[[], None], *, key: str, pixels: int, first: str | None) -> None:
     due = f"{key}_due"
     if st.session_state.get(due) or st.context.url is None:
         draw()

@@ -18,10 +18,7 @@ TABLE = "regrets_table"
 
 def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> None:
     """Draw the list of regrets, the largest first, if there are any."""
-    if not row.regrets:
-        return
     frame = regretted_blocks(store, row.session_id, timeline.turns)
-    st.subheader("Regrets: removed and needed again", anchor=False, divider="grey")
     st.text(regrets_summary(frame))
     widgets.table(
         frame.drop(columns=["session_turn", *(["dollars"] if frame["dollars"].isna().all() else [])]),

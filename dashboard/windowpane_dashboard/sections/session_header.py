@@ -53,24 +53,15 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         )
 
 
-def forecast_record_line(timeline: Timeline) -> None:
-    """Draw the record of the forecasts at the distance of the last one, where there is one."""
-    if timeline.forecasts.text:
-        text = f"Forecast: {timeline.forecasts.text}."
-        if timeline.forecasts.open:
-            text += f" {timeline.forecasts.open:,} more are not decided yet."
-        st.caption(text, help="A forecast held if its event came within the 10–90 band; 8 of 10 should.")
-
-
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
     """Draw the nine metrics of a session at its last turn."""
     last = timeline.turns.iloc[-1] if len(timeline.turns) else None
     columns = st.columns(9, gap="small")
-    for column, (label, value, help_text) in zip(columns, _metrics(row, last), strict=True):
+    for column, (label, value, help_text) in zip(columns, _metrics(row, timeline, last), strict=True):
         column.metric(label, value, help=help_text)
 
 
-def _metrics(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, str]]:
+def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> list[tuple[str, str, str]]:
     used = tokens(row.used_tokens, estimated=row.is_estimated)
     share = (
         percent(row.utilization, estimated=row.is_estimated)
@@ -87,7 +78,7 @@ def _metrics(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, st
         ),
         ("Zone", zone_label(row.zone), f"Zone at the last turn; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        _forecast(row, last),
+        _forecast(row, timeline, last),
         ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),
         ("Regret", f"{row.regrets:,}", "Regret: removed blocks that were needed again within 20 turns."),
         (
@@ -100,16 +91,19 @@ def _metrics(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, st
     ]
 
 
-def _forecast(row: SessionRow, last: pd.Series | None) -> tuple[str, str, str]:
+def _forecast(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> tuple[str, str, str]:
     event = next_event(row)
     text = UNKNOWN if last is None else forecast_text(last)
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
-    help_text = f"Turns until {event.name} from the last turn: median (10–90 band)."
-    return (
-        f"{event.name.capitalize()} in",
-        text,
-        f"{help_text} The agent {aim}." if aim else f"{help_text} Unknown before 3 turns.",
-    )
+    parts = [
+        f"Turns until {event.name} from the last turn: median (10–90 band).",
+        f"The agent {aim}." if aim else "Unknown before 3 turns.",
+    ]
+    if timeline.forecasts.text:
+        parts.append(f"Record: {timeline.forecasts.text}, which means within the 10–90 band; 8 of 10 should.")
+    if timeline.forecasts.open:
+        parts.append(f"{timeline.forecasts.open:,} more are not decided yet.")
+    return f"{event.name.capitalize()} in", text, " ".join(parts)
 
 
 def _or_none(value: float) -> float | None:

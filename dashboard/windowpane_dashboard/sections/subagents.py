@@ -27,12 +27,14 @@ def parent_link(row: SessionRow) -> None:
         )
 
 
+def has_children(store: EventReader, row: SessionRow) -> bool:
+    """Return whether the session delegated to sub-agents that are in the store."""
+    return bool(store.sessions(SessionFilter(parent_session_id=row.session_id, limit=1)))
+
+
 def children_section(store: EventReader, row: SessionRow) -> None:
     """Draw the table of sub-agents, if there are any."""
     children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
-    if not children:
-        return
-    st.subheader("Sub-agents", anchor=False, divider="grey")
     costs = [child.cost_dollars for child in children if child.cost_dollars is not None]
     sent = sum(child.input_tokens for child in children)
     cost = f" and cost {dollars(sum(costs))}" if costs else ""

@@ -31,9 +31,14 @@ SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the co
 
 
 def timeline_section(
-    snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, position: SessionAddress
+    snapshot: StoreSnapshot,
+    row: SessionRow,
+    timeline: Timeline,
+    position: SessionAddress,
+    *,
+    corner: st.delta_generator.DeltaGenerator,
 ) -> None:
-    """Draw the chart, and determine the selected turn."""
+    """Draw the chart, with the choice of its height in *corner*, and determine the selected turn."""
     first, last = turns_of(timeline)
     requested = last if position.turn is None else position.turn
     changed = address.changed_elsewhere(PAGE)
@@ -42,8 +47,10 @@ def timeline_section(
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
     if position.turn is None and not changed:  # a new last turn
         widget_state.set_value(EXACT, last)
-    address.write(PAGE, replace(position, session=row.session_id).to_query())
-    _chart(snapshot, row, timeline, position)
+    address.write(PAGE, replace(position, session=row.session_id, tab=position.open_tab).to_query())
+    with corner:
+        scale = _scale(row, timeline, position)
+    _chart(snapshot, row, timeline, scale)
 
 
 def turns_of(timeline: Timeline) -> tuple[int, int]:
@@ -51,24 +58,12 @@ def turns_of(timeline: Timeline) -> tuple[int, int]:
     return int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
 
 
-def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, position: SessionAddress) -> None:
-    scale = _scale(row, timeline, position)
+def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, scale: Scale) -> None:
     palette = widgets.current_palette()
     figure = store_access.cached_for_session(
         snapshot, row, f"window, {palette.name}, {scale}", lambda: _draw(row, timeline, palette, scale)
     )
-    widgets.chart_with_table(
-        figure,
-        key=CHART,
-        alt=chart_description(timeline.turns),
-        data=lambda: chart_table(timeline.turns),
-        data_title="The chart as a table",
-    )
-    if timeline.turns["unattributed"].any():
-        st.caption(
-            "Unattributed: what the provider counted beyond the recorded content, such as a system prompt and "
-            "tools that the recording omits."
-        )
+    widgets.main_chart(figure, key=CHART, alt=chart_description(timeline.turns))
     if timeline.marks_cut:
         st.caption(f"The event track shows the first {TRACK_EVENTS:,} marked events; all are on the audit page.")
 
@@ -83,15 +78,10 @@ def _draw(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -
 
 
 def _scale(row: SessionRow, timeline: Timeline, position: SessionAddress) -> Scale:
-    left, right = st.columns([4, 2], vertical_alignment="center")
-    left.caption(
-        "Tokens in the window at each turn. Click a turn or an event mark to see the window there; drag to zoom, "
-        "double-click to zoom out."
-    )
     if row.limit_tokens is None:
         return "content"
     key = widget_state.fresh_key(SCALE, position.scale or natural_scale(timeline.turns))
-    chosen = right.segmented_control(
+    chosen = st.segmented_control(
         "Height of the chart",
         list(SCALES),
         format_func=lambda scale: SCALES[scale],

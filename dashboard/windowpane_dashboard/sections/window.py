@@ -10,42 +10,42 @@ from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, percent, tokens
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.queries.timeline import Timeline
-from windowpane_dashboard.queries.window import REMOVED_ROWS, removed_blocks, window_at
+from windowpane_dashboard.queries.window import REMOVED_ROWS, TurnWindow, removed_blocks
 from windowpane_dashboard.sections.block_strip import block_strip, window_strip
 
 TABLE_PIXELS = 360
 
 
-def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn: int) -> None:
-    """Draw the blocks of the window as a strip and a table, beside the removed blocks."""
-    here = timeline.turns[timeline.turns["turn"] == turn]
-    if here.empty:
-        st.text(f"Turn {turn} was not measured.")
+def window_section(window: TurnWindow) -> None:
+    """Draw the size of the window and its blocks as a strip."""
+    if window.values is None:
+        st.text(f"Turn {window.turn} was not measured.")
         return
-    values = here.iloc[0]
-    evicted_turn = last_eviction(timeline.marks, turn)
-    blocks = window_at(store, row.session_id, turn, evicted_turn=evicted_turn)
-    st.subheader(turn_heading(values, turn), anchor=False, divider="grey")
-    if blocks.empty:
+    limit = window.values["limit_tokens"]
+    st.subheader(
+        turn_heading(window.values, window.turn),
+        anchor=False,
+        help="The window as this call sent it: every block in order, from the start of the prompt on the left, "
+        "as wide as its tokens. Point at a block to see what it is.",
+    )
+    if window.blocks.empty:
         st.text("The blocks of the window at this turn were not recorded.")
-    else:
-        limit = None if pd.isna(values["limit_tokens"]) else float(values["limit_tokens"])
-        st.caption(
-            "The window as this call sent it: every block in order, from the start of the prompt on the left, "
-            "as wide as its tokens. Point at a block to see what it is."
-        )
-        palette = widgets.current_palette()
-        block_strip(
-            window_strip(blocks, palette, limit_tokens=limit),
-            palette,
-            alt=f"{count(len(blocks), 'block')} of the window in order, listed in the table below",
-        )
+        return
+    palette = widgets.current_palette()
+    block_strip(
+        window_strip(window.blocks, palette, limit_tokens=None if pd.isna(limit) else float(limit)),
+        palette,
+        alt=f"{count(len(window.blocks), 'block')} of the window in order, as in the table of blocks",
+    )
+
+
+def blocks_section(store: EventReader, row: SessionRow, window: TurnWindow) -> None:
+    """Draw the blocks of the window as a table, beside the removed blocks."""
     left, right = st.columns([1, 1.15], gap="medium")
     with left:
-        _in_window(blocks, evicted_turn)
+        _in_window(window.blocks, window.evicted_turn)
     with right:
-        _removed(removed_blocks(store, row.session_id, turn, blocks))
+        _removed(removed_blocks(store, row.session_id, window.turn, window.blocks))
 
 
 def turn_heading(values: pd.Series, turn: int) -> str:
@@ -57,12 +57,6 @@ def turn_heading(values: pd.Series, turn: int) -> str:
         f"Turn {turn}: {size} of {tokens(values['limit_tokens'])} tokens, "
         f"{percent(values['utilization'])} utilization, {zone_label(values['zone'])}"
     )
-
-
-def last_eviction(marks: pd.DataFrame, turn: int) -> int | None:
-    """Return the last turn up to *turn* with an eviction."""
-    evicted = marks.loc[(marks["letter"] == "E") & (marks["turn"] <= turn), "turn"]
-    return int(evicted.max()) if len(evicted) else None
 
 
 def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import streamlit as st
 
@@ -13,14 +14,16 @@ from windowpane_dashboard.page import address, messages, store_access, widget_st
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
+from windowpane_dashboard.queries.window import read_turn_window
 from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
 from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.regrets import regrets_section
-from windowpane_dashboard.sections.session_header import forecast_record_line, identity_line, metrics_row
-from windowpane_dashboard.sections.subagents import children_section, parent_link
+from windowpane_dashboard.sections.session_header import identity_line, metrics_row
+from windowpane_dashboard.sections.session_tabs import SessionTab, SessionView, session_tabs
+from windowpane_dashboard.sections.subagents import children_section, has_children, parent_link
 from windowpane_dashboard.sections.timeline import (
     CHART,
     EXACT,
@@ -30,10 +33,11 @@ from windowpane_dashboard.sections.timeline import (
     timeline_section,
     turn_control,
 )
-from windowpane_dashboard.sections.window import window_section
+from windowpane_dashboard.sections.turn_table import turn_table_section
+from windowpane_dashboard.sections.window import blocks_section, window_section
 
 CHOICE, DRAWN = "session_choice", "drawn_session"
-BELOW, PIXELS = "below", 1_000
+BELOW, PIXELS = "below", 800
 PAINTED = f".st-key-{CHART} .main-svg"
 OFFERED = 200  # sessions in the selection, most recent first; any other opens by its address
 
@@ -42,10 +46,15 @@ def main() -> None:
     """Draw the page."""
     snapshot = store_access.open_snapshot()
     position = SessionAddress.from_query(st.query_params.to_dict())
-    with messages.report_read_errors(
-        "This session cannot be read", "Other sessions may still open from the fleet page."
+    with (
+        messages.report_read_errors(
+            "This session cannot be read", "Other sessions may still open from the fleet page."
+        ),
+        st.container(gap="xsmall"),
     ):
-        row = chosen_session(snapshot, position)
+        selection, corner = st.columns([4, 1.4], vertical_alignment="center")
+        with selection:
+            row = chosen_session(snapshot, position)
         if st.session_state.get(DRAWN) != row.session_id:
             widget_state.discard_late_values(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
             st.session_state[DRAWN] = row.session_id
@@ -54,35 +63,58 @@ def main() -> None:
         parent_link(row)
         widgets.headline(session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
         metrics_row(row, timeline)
-        forecast_record_line(timeline)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so its window cannot be drawn.")
         else:
-            timeline_section(snapshot, row, timeline, position)
+            timeline_section(snapshot, row, timeline, position, corner=corner)
             draw_after_paint(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
 def below(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
-    """Draw the sections below the chart."""
+    """Draw everything below the chart."""
     with messages.report_read_errors(
         "The sections below the chart cannot be read", "Other sessions may still open."
     ):
         at_turn(snapshot, row, timeline)
-        regrets_section(snapshot.store, row, timeline)
-        children_section(snapshot.store, row)
-        cost_section(snapshot, row, timeline)
 
 
 @st.fragment
 def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
-    """Draw the slider and the sections of the selected turn; moving it draws only this part again."""
+    """Draw the slider, the window of the selected turn and the open tab; moving it draws only this part again."""
     with messages.report_read_errors("This turn cannot be read", "Other turns may still open."):
         turn = turn_control(timeline)
-        window_section(snapshot.store, row, timeline, turn)
-        compression_section(snapshot, row, turn)
-        event_list_section(snapshot.store, row, turn)
+        window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
+        window_section(window)
+        session_tabs(TABS, SessionView(snapshot, row, timeline, window))
+
+
+# In the order of the page. A comment, because Streamlit shows a string that stands alone in this file.
+TABS: Final = (
+    SessionTab("blocks", "Blocks", lambda view: blocks_section(view.snapshot.store, view.row, view.window)),
+    SessionTab("turns", "Turns", lambda view: turn_table_section(view.timeline)),
+    SessionTab("events", "Events", lambda view: event_list_section(view.snapshot.store, view.row, view.turn)),
+    SessionTab(
+        "compressions",
+        "Compressions",
+        lambda view: compression_section(view.snapshot, view.row, view.turn),
+        lambda view: view.row.compressions > 0,
+    ),
+    SessionTab(
+        "regrets",
+        "Regrets",
+        lambda view: regrets_section(view.snapshot.store, view.row, view.timeline),
+        lambda view: view.row.regrets > 0,
+    ),
+    SessionTab("cost", "Cost and cache", lambda view: cost_section(view.snapshot, view.row, view.timeline)),
+    SessionTab(
+        "team",
+        "Sub-agents",
+        lambda view: children_section(view.snapshot.store, view.row),
+        lambda view: has_children(view.snapshot.store, view.row),
+    ),
+)
 
 
 def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> SessionRow:

@@ -18,9 +18,14 @@ pytest.importorskip("playwright.sync_api")
 pytest.importorskip("axe_playwright_python")
 pytestmark = pytest.mark.browser
 
+SESSION = "session?session=pi-managed-8k&turn=40"
 PAGES = {
     "fleet": "",
-    "session": "session?session=pi-managed-8k&turn=40",
+    "session": SESSION,
+    **{
+        f"session, {tab}": f"{SESSION}&tab={tab}"
+        for tab in ("turns", "events", "compressions", "regrets", "cost")
+    },
     "compare": "compare?one=pi-managed-8k&other=pi-managed-32k",
     "replay": "replay",
     "alerts": "alerts",

@@ -117,8 +117,9 @@ def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
     page.get_by_role("heading", name="Turn 40:").wait_for()
 
     expect(chosen(here, "Compression")).to_have_value(re.compile("^2 of .*: turn 5: compaction, accepted$"))
-    for pressed in ("up to the content", "noteworthy, whole session"):
-        expect(page.get_by_role("radio", name=pressed)).to_be_checked()
+    expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
+    page.get_by_role("tab", name="Events").click()
+    expect(page.get_by_role("radio", name="noteworthy, whole session")).to_be_checked()
 
 
 def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
@@ -127,6 +128,9 @@ def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
     page.get_by_role("heading", name="Turn 40:").wait_for()
     page.get_by_text("up to the content").click()
     page.wait_for_url("**scale=content**")
+    here.settle()
+    page.get_by_role("tab", name="Events").click()
+    page.wait_for_url("**tab=events**")
     here.settle()
     page.get_by_text("noteworthy, whole session").click()
     page.wait_for_url("**events=noteworthy**")

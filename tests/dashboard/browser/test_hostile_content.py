@@ -118,6 +118,7 @@ def assert_harmless(here: Any, what: str) -> None:
     [
         ("", {}),
         ("session", {"session": NAME, "turn": "15"}),
+        ("session", {"session": NAME, "turn": "15", "tab": "compressions"}),
         ("session", {"session": NAME, "turn": "20", "events": "noteworthy"}),
         pytest.param("session", {"session": f"gone {NAME}"}, marks=pytest.mark.matrix),
         ("compare", {"one": NAME, "other": OTHER}),
@@ -144,9 +145,20 @@ def test_hostile_text_has_no_effect(here: Any, path: str, query: dict[str, str])
     assert_harmless(here, f"{path}, opened")
 
 
+def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
+    """The same in each tab of the session page."""
+    page = here.open("session", session=NAME, turn="20")
+    tabs = page.get_by_role("tab")
+
+    for position in range(tabs.count()):
+        tabs.nth(position).click()
+        expect(tabs.nth(position)).to_have_attribute("aria-selected", "true")
+        assert_harmless(here, tabs.nth(position).inner_text())
+
+
 def test_the_lost_texts_are_shown_folded(here: Any) -> None:
     """Both sides of the compression are there, cut in the middle with the number of omitted characters."""
-    page = here.open("session", session=NAME, turn="15")
+    page = here.open("session", session=NAME, turn="15", tab="compressions")
 
     page.get_by_text("characters …").first.wait_for()
     expect(page.get_by_role("region", name="Text before")).to_be_visible()

@@ -35,7 +35,7 @@ def test_every_page_opens_on_real_recordings(
     for row in sessions:
         page = here.open("session", session=row.session_id)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
-        for part in ("Velocity", "In the window", "Removed by now", "noteworthy, whole session"):
+        for part in ("Velocity", "In the window", "Removed by now", "Events"):
             here.assert_shows(part)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page = here.open("audit")

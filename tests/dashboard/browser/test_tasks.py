@@ -122,6 +122,11 @@ class Person:
         self.page.wait_for_url(f"**/session?session={session_id}")
         self.site.settle()
 
+    def opens_tab(self, name: str) -> None:
+        """Open a tab of the session page."""
+        self.clicks(self.page.get_by_role("tab", name=name))
+        self.site.settle()
+
     def selects_turn(self, turn: int) -> None:
         """Type the turn."""
         self.types(self.page.get_by_role("spinbutton", name="Go to turn"), str(turn))
@@ -197,12 +202,12 @@ def test_find_what_was_removed_at_turn_40(request: pytest.FixtureRequest, who: s
 
 
 def test_what_the_second_compaction_lost(person: Person) -> None:
-    """Choose the compaction, open its facts: the lost ones come first, with their texts."""
+    """Choose the compaction and read its facts: the lost ones come first, with their texts."""
     person.opens_session(SMALL)
+    person.opens_tab("Compressions")
     person.chooses("Compression", 2)
     person.page.wait_for_url("**compression=2*")
     person.site.settle()
-    person.clicks(person.page.get_by_text("facts, lost ones first"))
 
     facts = person.rows("Facts of this compression")
 
@@ -219,6 +224,7 @@ def test_the_eviction_that_made_the_agent_read_a_file_twice(
     """Regrets are listed with their cause; selecting an evicted result opens the turn of its removal."""
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)
+    person.opens_tab("Regrets")
 
     row = person.opens_row(
         "Removed blocks that were needed again, the largest first",

@@ -146,7 +146,7 @@ def test_a_selected_compression_is_discarded_with_its_turn(
 ) -> None:
     """Its late value does not select it again for the other turn; selected there, it is applied."""
     empty_store.append(builders.rich(start=time.time() - 800, compactions=(11, 15)))
-    app = open_page("session", session="refactor-api", turn="18")
+    app = open_page("session", session="refactor-api", turn="18", tab="compressions")
     choice = select(app, "Compression")
     choice.set_value(0).run()
     assert address_of(app)["compression"] == "1"

@@ -15,6 +15,7 @@ from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.queries.window import (
     children_frame,
+    last_eviction,
     regretted_blocks,
     removed_blocks,
     window_at,
@@ -22,7 +23,6 @@ from windowpane_dashboard.queries.window import (
 )
 from windowpane_dashboard.sections.block_strip import window_strip
 from windowpane_dashboard.sections.regrets import regrets_summary
-from windowpane_dashboard.sections.window import last_eviction
 from windowpane_dashboard.style.theme import LIGHT
 
 
@@ -124,7 +124,7 @@ def test_parent_and_child_link_to_each_other(
     family: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
     """The parent's page lists the children; a child's page links back."""
-    parent = open_page("session", session="boss")
+    parent = open_page("session", session="boss", tab="team")
     assert not parent.exception
     assert "2 sub-agents worked in separate windows" in page_text(parent)
 

@@ -84,12 +84,17 @@ def test_the_session_page_shows_intact_events(
     damaged(small_store, "fidelity.evaluated", "content.regretted", "block.added", "session.started")
     turn = was.event.context.turn
 
-    app = open_page("session", session="refactor-api", turn=str(turn))
+    pages = {
+        tab: open_page("session", session="refactor-api", turn=str(turn), tab=tab)
+        for tab in ("compressions", "events")
+    }
 
-    assert not app.exception
-    assert not app.error
-    assert f"Turn {turn}: " in page_text(app)
-    assert "The fate of its facts was not evaluated" in page_text(app)
+    for app in pages.values():
+        assert not app.exception
+        assert not app.error
+        assert f"Turn {turn}: " in page_text(app)
+    assert "The fate of its facts was not evaluated" in page_text(pages["compressions"])
+    app = pages["events"]
     happened = next(table.value for table in app.dataframe if "event" in table.value).set_index("seq")
     assert happened.loc[was.seq, "what"].startswith(PROBLEM)
     assert len(happened) == of_turn(small_store, turn)
@@ -98,10 +103,10 @@ def test_the_session_page_shows_intact_events(
 def test_a_damaged_compression_does_not_break_the_page(
     small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """There is nothing to compare, and all other sections are there."""
+    """There is nothing to compare, and all else is there."""
     damaged(small_store, "content.compressed")
 
-    app = open_page("session", session="refactor-api", turn="15")
+    app = open_page("session", session="refactor-api", turn="15", tab="compressions")
 
     assert not app.exception
     assert not app.error

@@ -167,10 +167,10 @@ def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open
     assert app.query_params["text"] in ("refactor", ["refactor"])
 
 
-def test_the_session_page_has_all_sections(
+def test_the_session_page_starts_with_headline_metrics_and_window(
     small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """Headline, metrics, chart, window, removed blocks, compression and events of the rich session are there."""
+    """Headline, metrics and the window of the last turn are there, with a tab for all else."""
     app = open_page("session", session="refactor-api")
 
     assert not app.exception
@@ -179,9 +179,39 @@ def test_the_session_page_has_all_sections(
     assert labels[:9] == [
         "Utilization", "Zone", "Velocity", "Red in", "Burn", "Regret", "Fidelity", "Cost", "Cache",
     ]  # fmt: skip
-    text = page_text(app)
-    for part in ("Turn 23", "Compressions", "Cost and cache", "Events", "content capture is off"):
-        assert part in text
+    assert "Turn 23" in page_text(app)
+    assert [tab.label for tab in app.tabs] == [
+        "Blocks", "Turns", "Events", "Compressions", "Regrets", "Cost and cache",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "content"),
+    [
+        ({}, "Removed by now, and why"),
+        ({"tab": "turns"}, "Select a row to see the window there"),
+        ({"tab": "events"}, "All events, with search and export"),
+        ({"tab": "compressions"}, "content capture is off"),
+        ({"compression": "1"}, "content capture is off"),
+        ({"events": "noteworthy"}, "All events, with search and export"),
+        ({"tab": "regrets"}, "were removed and needed again"),
+        ({"tab": "cost"}, "of the cost by its share"),
+        ({"tab": "no such tab"}, "Removed by now, and why"),
+    ],
+)
+def test_the_address_opens_a_tab(
+    query: dict[str, str],
+    content: str,
+    small_store: SqliteStore,
+    open_page: OpenPage,
+    page_text: Callable[..., str],
+) -> None:
+    """Only the content of the open tab is read and drawn; what an address is about needs no tab in it."""
+    app = open_page("session", session="refactor-api", **query)
+
+    assert not app.exception
+    assert content in page_text(app)
+    assert ("Removed by now, and why" in page_text(app)) == (content == "Removed by now, and why")
 
 
 def test_a_deep_link_opens_the_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
