@@ -1,3 +1,6 @@
+// Streamlit calls this at every change and cleans up only when the component is removed.
+let timer = null;
+
 export default function ({ data, setTriggerValue }) {
   choose = (turn) => setTriggerValue("chosen", turn);
   const draw = () => {
@@ -7,6 +10,7 @@ export default function ({ data, setTriggerValue }) {
     keep(data.controls);
   };
   draw();
-  const timer = setInterval(draw, 120);
-  return () => clearInterval(timer);
+  clearInterval(timer);
+  const mine = timer = setInterval(draw, 120);
+  return () => clearInterval(mine);
 }

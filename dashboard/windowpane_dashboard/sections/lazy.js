@@ -25,7 +25,11 @@ function whenPainted(first, notify) {
   };
 }
 
+// Streamlit calls this at every change and cleans up only when the component is removed.
+let release = () => {};
+
 export default function ({ data, setTriggerValue }) {
+  release();
   let asked = null;
   const notify = () => {
     asked = performance.now();
@@ -38,9 +42,11 @@ export default function ({ data, setTriggerValue }) {
   }, AGAIN.idle / 4);
   const stop = whenPainted(data.first, notify);
   window.addEventListener("beforeprint", notify);
-  return () => {
+  const mine = () => {
     stop();
     clearInterval(again);
     window.removeEventListener("beforeprint", notify);
   };
+  release = mine;
+  return mine;
 }

@@ -28,8 +28,8 @@ select_turn, window_section = timeline.select_turn, window.window_section
 def fail(*arguments, **options):
     raise ValueError("words of an agent")
 
-def fail_at_turn_12(store, row, timeline, turn):
-    return fail() if turn == 12 else window_section(store, row, timeline, turn)
+def fail_at_turn_12(turn_window):
+    return fail() if turn_window.turn == 12 else window_section(turn_window)
 
 fleet_table.fleet_styled = fail
 window.window_section = fail_at_turn_12
