@@ -37,7 +37,7 @@ def records(key: str, *, compacted: bool = False, calls: int = 4, agent: str = "
 
 def stored(store: SqliteStore, key: str, recording: list[Record]) -> list[Event]:
     """Import a recording and return its events."""
-    playback = playback_settings(store.digester(), earlier_compaction=store.earlier_compaction_tokens)
+    playback = playback_settings(store.digester(), history=store.earlier_sessions)
 
     def events() -> Iterator[Event]:
         return session_events(recording, key=key, source="test", playback=playback)
@@ -92,3 +92,28 @@ def test_a_call_above_an_assumed_window_refutes_the_zones_measured_against_it(st
     assert (session.limit_tokens, session.limit_source) == (1_000_000, "observed_floor")
     assert session.worst_zone == "green"
     assert session.peak_utilization == pytest.approx(0.241, abs=0.001)
+
+
+def with_system_prompt(key: str, total: int) -> list[Record]:
+    """Return a session whose first call sends *total* tokens, of which the recording has one short message."""
+    return [
+        SessionOpened(key, "reviewer", "gpt-5", at=1_000.0),
+        ContentAdded("user_message", "hello", at=1_000.0),
+        ContentAdded("assistant_response", "good day", at=1_001.0),
+        ModelCalled(Usage(total, 10), "gpt-5", at=1_001.0),
+        ContentAdded("user_message", "go on", at=1_002.0),
+        ModelCalled(Usage(total + 100, 10), "gpt-5", at=1_003.0),
+    ]
+
+
+def test_the_first_call_is_estimated_with_the_unrecorded_content_of_earlier_sessions(store: SqliteStore) -> None:
+    """Before: the median of earlier first calls; from the total on what this session's call shows."""
+    estimates = []
+    for number, total in enumerate((20_000, 22_000, 21_000, 30_000)):
+        events = stored(store, f"s{number}", with_system_prompt(f"s{number}", total))
+        measured = [event.data for event in events if isinstance(event.data, PressureMeasured)]
+        estimates.append(next(one.used_tokens for one in measured if one.phase == "before"))
+        assert [one.used_tokens for one in measured if one.phase == "final"] == [total, total + 100]
+
+    assert estimates[0] < 100
+    assert estimates[1:] == [pytest.approx(expected, abs=100) for expected in (20_000, 20_000, 21_000)]

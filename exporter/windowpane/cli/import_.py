@@ -76,7 +76,7 @@ def command(
             agent=agent,
             model=model,
             config=config,
-            earlier_compaction=store.earlier_compaction_tokens,
+            history=store.earlier_sessions,
         )
         task = progress.add_task("reading", total=None)
 

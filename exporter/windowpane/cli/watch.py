@@ -87,7 +87,7 @@ def command(
                 store.digester(),
                 limit_tokens=limit_tokens,
                 config=config,
-                earlier_compaction=store.earlier_compaction_tokens,
+                history=store.earlier_sessions,
             ),
             readers=all_readers(complete=False),
             final_readers=all_readers(),

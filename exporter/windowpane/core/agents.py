@@ -7,7 +7,7 @@ agents' own sources and release notes, checked against recorded compactions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from windowpane.core.limits import WindowLimits
 
@@ -38,6 +38,18 @@ CODEX_COMPACTION_SHARE: Final = 0.90
 """Share of the whole window at which Codex compacts."""
 
 
+class EarlierSessions(NamedTuple):
+    """Evidence from earlier sessions of an agent with the same model; None without a record."""
+
+    compaction_tokens: int | None = None
+    """The level at which the agent compacted."""
+    base_tokens: int | None = None
+    """Tokens of the first call that are not recorded, such as the system prompt and the tools."""
+
+
+NO_EARLIER_SESSIONS: Final = EarlierSessions()
+
+
 @dataclass(frozen=True, slots=True)
 class AgentProgram:
     """The program of an agent, as far as it is known when its session starts."""
@@ -47,8 +59,7 @@ class AgentProgram:
     """Its release; empty where it is unknown."""
     compaction_tokens: int | None = None
     """The level at which it compacts, by its settings or its statement."""
-    earlier_compaction_tokens: int | None = None
-    """The level at which it compacted in earlier sessions with the same model."""
+    earlier: EarlierSessions = NO_EARLIER_SESSIONS
 
 
 def documented_growth(agent: str) -> float | None:

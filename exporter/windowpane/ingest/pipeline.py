@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
-    from windowpane.sources.player import EarlierCompaction
+    from windowpane.sources.player import SessionHistory
     from windowpane.store.interface import EventWriter
     from windowpane.store.records import ImportOutcome
 
@@ -39,13 +39,13 @@ def playback_settings(
     model: str = "",
     with_fidelity: bool = True,
     config: Config | None = None,
-    earlier_compaction: EarlierCompaction | None = None,
+    history: SessionHistory | None = None,
 ) -> PlaybackSettings:
     """Return settings with the packaged vocabularies and catalog, under which events are deterministic.
 
     *config* holds the thresholds of zones, the settings of the tracker and whether a session is titled by its
     first message; None for the defaults.
-    *earlier_compaction* is the store's record of the agents' compactions.
+    *history* is the store's record of the agents' earlier sessions.
     """
     if limit_tokens is not None and limit_tokens > MAXIMUM_TOKENS:
         raise ConfigurationError(
@@ -62,7 +62,7 @@ def playback_settings(
         thresholds=None if config is None else config.thresholds(),
         evaluate=evaluate if with_fidelity else None,
         media_tokens=image_tokens,
-        earlier_compaction=earlier_compaction,
+        history=history,
         first_message_titles=config is None or config.store.first_message_titles,
     )
 

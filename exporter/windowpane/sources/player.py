@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from typing import Final, Protocol, Unpack
 
-from windowpane.core.agents import AgentProgram
+from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSessions
 from windowpane.core.descriptions import Description, SessionDescriptions, without_wrappers
 from windowpane.core.events import (
     BlocksEvicted,
@@ -65,11 +65,11 @@ class FidelityProbe(Protocol):
         ...
 
 
-class EarlierCompaction(Protocol):
-    """A function that returns the level at which earlier sessions of an agent and model were compacted."""
+class SessionHistory(Protocol):
+    """A function that returns what earlier sessions of an agent and model are evidence for."""
 
-    def __call__(self, session_id: str, *, agent: str, model: str) -> int | None:
-        """Return the used tokens, the same for every reading of *session_id*; None without a record."""
+    def __call__(self, session_id: str, *, agent: str, model: str) -> EarlierSessions:
+        """Return the evidence, the same for every reading of *session_id*."""
         ...
 
 
@@ -93,7 +93,7 @@ class PlaybackSettings:
     evaluate: FidelityProbe | None = None
     media_tokens: Callable[[str], int] | None = None
     """Flat cost of one image for a model."""
-    earlier_compaction: EarlierCompaction | None = None
+    history: SessionHistory | None = None
     """The record of earlier sessions; None without a store."""
     first_message_titles: bool = True
     """Use the start of the first user message as the title where the recording states none."""
@@ -138,9 +138,7 @@ class SessionPlayer:
             settings=playback.settings,
             next_limit=self._next_limit,
             smaller_limit=self._smaller_limit,
-            program=AgentProgram(
-                opened.agent, opened.agent_version, earlier_compaction_tokens=_earlier(info, playback)
-            ),
+            program=AgentProgram(opened.agent, opened.agent_version, earlier=_earlier(info, playback)),
         )
         self.tracker.start(opened.at)
         self._describe(agent_version=opened.agent_version)
@@ -383,10 +381,10 @@ class SessionPlayer:
         return None if catalog is None else catalog.smaller_limit(self._model, used)
 
 
-def _earlier(info: SessionInfo, playback: PlaybackSettings) -> int | None:
-    if playback.earlier_compaction is None:
-        return None
-    return playback.earlier_compaction(info.session_id, agent=info.agent, model=info.model)
+def _earlier(info: SessionInfo, playback: PlaybackSettings) -> EarlierSessions:
+    if playback.history is None:
+        return NO_EARLIER_SESSIONS
+    return playback.history(info.session_id, agent=info.agent, model=info.model)
 
 
 def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from statistics import median_low
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,8 @@ from windowpane.store.statements import Conditions, Value
 
 SPARKLINE_POINTS: Final = 24
 MAXIMUM_FOUND_SESSIONS: Final = 20
+COMPARED_SESSIONS: Final = 7
+"""Sessions of the same agent and model whose first calls are compared."""
 
 
 # -- writing --------------------------------------------------------------------------------------------------
@@ -154,6 +157,7 @@ _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COL
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(ProjectionMemory)
+_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
 
 
 def load(connection: sqlite3.Connection, session_id: str) -> SessionDraft | None:
@@ -227,6 +231,11 @@ _LAST_COMPACTION: Final = (
     "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
     "AND agent = ? AND model = ? ORDER BY last_at DESC LIMIT 1"
 )
+_FIRST_CALLS: Final = (
+    "SELECT turns.components FROM sessions JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "  # noqa: S608
+    "WHERE sessions.current = 1 AND sessions.agent = ? AND sessions.model = ? AND turns.input_tokens IS NOT NULL "
+    f"ORDER BY sessions.last_at DESC LIMIT {COMPARED_SESSIONS}"
+)
 _TEXT_COLUMNS: Final = ("session_id", "agent", "title", "folder", "repository", "branch", "label")
 _HAS_TEXT: Final = f"({' OR '.join(f'instr(lower({column}), ?)' for column in _TEXT_COLUMNS)})"
 _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
@@ -275,6 +284,13 @@ def last_compaction_tokens(connection: sqlite3.Connection, agent: str, model: st
     """Return the level at which the agent's last session with a recorded compaction was compacted."""
     row = connection.execute(_LAST_COMPACTION, (agent, model)).fetchone()
     return None if row is None else int(row[0])
+
+
+def base_tokens(connection: sqlite3.Connection, agent: str, model: str) -> int | None:
+    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions."""
+    rows = connection.execute(_FIRST_CALLS, (agent, model)).fetchall()
+    unrecorded = [_components_decoder.decode(components).get("unattributed", 0) for (components,) in rows]
+    return median_low(unrecorded) if unrecorded else None
 
 
 def current_key(connection: sqlite3.Connection, session_id: str) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import SessionStarted
 from windowpane.core.protocols import Digester
@@ -70,8 +71,8 @@ class SqliteReader:
         with self._pool.lend() as connection:
             return fleet.read(connection, session_id)
 
-    def earlier_compaction_tokens(self, session_id: str, *, agent: str, model: str) -> int | None:
-        """Return the used tokens at which the agent last compacted with this model; None without a record.
+    def earlier_sessions(self, session_id: str, *, agent: str, model: str) -> EarlierSessions:
+        """Return what the agent's other sessions with this model are evidence for.
 
         A stored session keeps what it started with, so that reading its recording again gives the same events.
         """
@@ -79,10 +80,18 @@ class SqliteReader:
             started = self.events(EventFilter(session_id=session_id, types=("session.started",), limit=1))
             payloads = (stored.event.data for stored in started)
             return next(
-                (one.earlier_compaction_tokens for one in payloads if isinstance(one, SessionStarted)), None
+                (
+                    EarlierSessions(one.earlier_compaction_tokens, one.earlier_base_tokens)
+                    for one in payloads
+                    if isinstance(one, SessionStarted)
+                ),
+                NO_EARLIER_SESSIONS,
             )
         with self._pool.lend() as connection:
-            return fleet.last_compaction_tokens(connection, agent, model)
+            return EarlierSessions(
+                fleet.last_compaction_tokens(connection, agent, model),
+                fleet.base_tokens(connection, agent, model),
+            )
 
     def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.core.agents import AgentProgram
+from windowpane.core.agents import AgentProgram, EarlierSessions
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevels
 
@@ -43,9 +43,9 @@ def test_an_unknown_agent_and_an_unknown_window_have_no_level() -> None:
 
 def test_a_statement_counts_before_records_and_records_before_documentation() -> None:
     """The best evidence names the level."""
-    program = AgentProgram("claude-code", "2.1.39", earlier_compaction_tokens=120_000)
+    program = AgentProgram("claude-code", "2.1.39", earlier=EarlierSessions(120_000))
     levels = CompactionLevels(program)
-    stated = CompactionLevels(AgentProgram("claude-code", compaction_tokens=90_000, earlier_compaction_tokens=1))
+    stated = CompactionLevels(AgentProgram("claude-code", compaction_tokens=90_000, earlier=EarlierSessions(1)))
 
     assert levels.level(LIMITS) == (120_000, "earlier")
     levels.record_compaction(100_000)

@@ -71,6 +71,8 @@ class SessionStarted:
     task_digest: str | None = None
     earlier_compaction_tokens: int | None = None
     """Used tokens at which earlier sessions of this agent and model were compacted; None without a record."""
+    earlier_base_tokens: int | None = None
+    """Tokens that the provider counted beyond the recorded content in the first call of earlier sessions."""
 
 
 @dataclass(frozen=True, slots=True)

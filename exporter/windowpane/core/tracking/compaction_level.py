@@ -37,7 +37,7 @@ class CompactionLevels:
         documented = None
         if limits is not None:
             documented = documented_compaction_tokens(self.program, limits)
-        stated, earlier = self.program.compaction_tokens, self.program.earlier_compaction_tokens
+        stated, earlier = self.program.compaction_tokens, self.program.earlier.compaction_tokens
         candidates = (
             CompactionLevel(stated or 0, "stated"),
             CompactionLevel(_adjusted(self._recorded, documented), "recorded"),

@@ -112,9 +112,12 @@ class TurnTracker:
     def start(self, at: float | None = None, *, task: str | None = None) -> None:
         """Emit `session.started` with the window that the session starts with."""
         task_digest = self._digest(task) if task else None
-        earlier = self.compactions.program.earlier_compaction_tokens
+        earlier = self.compactions.program.earlier
         started = SessionStarted(
-            task_digest=task_digest, earlier_compaction_tokens=earlier, **_limit_fields(self.limits)
+            task_digest=task_digest,
+            earlier_compaction_tokens=earlier.compaction_tokens,
+            earlier_base_tokens=earlier.base_tokens,
+            **_limit_fields(self.limits),
         )
         self.record(started, at)
 
@@ -246,6 +249,9 @@ class TurnTracker:
         self.gauge.open_turn()
         self.emitter.enter(self.turn, self.window_id)
         self.record(TurnStarted(), at)
+        base = self.compactions.program.earlier.base_tokens
+        if self.turn == 1 and base:
+            self._set_unattributed(base, at, count_source="estimate")
 
     def _measure_call(self, at: float | None) -> None:
         """Record that the model is called now, with the window as it is."""
@@ -329,7 +335,7 @@ class TurnTracker:
         block_id = self._unattributed
         return self.window.slot(block_id).block.tokens if block_id is not None and block_id in self.window else 0
 
-    def _set_unattributed(self, tokens: int, at: float | None) -> None:
+    def _set_unattributed(self, tokens: int, at: float | None, *, count_source: CountSource = "usage") -> None:
         """Put the tokens that the provider counts beyond the visible content into one unattributed block."""
         old_id = self._unattributed
         old = self.window.slot(old_id).block if old_id is not None and old_id in self.window else None
@@ -347,7 +353,7 @@ class TurnTracker:
             exchange=self.exchange if old is None else old.exchange,
             digest="",
             chars=0,
-            count_source="usage",
+            count_source=count_source,
             replaces=None if old is None else old.id,
         )
         self.window.replace(() if old is None else (old.id,), (block,) if remainder else ())
