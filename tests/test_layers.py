@@ -27,7 +27,7 @@ LAYERS = {
     "models": {"core"},
     "metrics": {"core"},
     "store": {"core", "effects"},
-    "sources": {"core"},
+    "sources": {"core", "models", "observer"},
     "fidelity": {"core", "effects"},
     "alerts": {"core", "effects", "text", "metrics"},
     "report": {"core", "text", "store"},

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
-from windowpane.sources.discovery import files_of, reader_for, unreadable
+from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem, Reader
@@ -133,7 +133,7 @@ class _Recording:
         self._reader = reader
         self._records_read: list[Record] | None = None
         records = reader.read(path, stats=report.stats, problems=report.problems)
-        if path.stat().st_size <= IN_MEMORY_BYTES:
+        if stamp(path).size <= IN_MEMORY_BYTES:
             self._records_read = list(records)
             records = iter(self._records_read)
         self.keys = session_keys(records)

@@ -26,7 +26,7 @@ from windowpane.exceptions import SourceError
 from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.importer import import_file
 from windowpane.ingest.pipeline import AlertingStore
-from windowpane.sources.discovery import files_of, reader_for, unreadable
+from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import Reader
 from windowpane.sources.transcript import IDLE_SECONDS
@@ -154,21 +154,21 @@ class Watcher:
 
     def _visit(self, path: Path) -> Iterable[Event]:
         try:
-            status = path.stat()
+            latest = stamp(path, now=self._clock())
         except OSError:
             self._files.pop(path, None)
             return ()
         file = self._files.setdefault(path, _WatchedFile())
-        is_still = self._clock() - status.st_mtime >= IDLE_SECONDS
-        stamp = (status.st_mtime_ns, status.st_size)
+        changed_at = latest.mtime_ns / 1e9
+        is_still = self._clock() - changed_at >= IDLE_SECONDS
         if file.retry_at:
             if self._clock() < file.retry_at:
                 return ()
             file.retry_at = 0.0
-        elif stamp == file.stamp:
+        elif latest == file.stamp:
             return self._settle(path, file) if file.followed is not None and is_still else ()
-        file.stamp = stamp
-        return self._changed(path, file, is_still=is_still) if status.st_mtime >= self._since else ()
+        file.stamp = latest
+        return self._changed(path, file, is_still=is_still) if changed_at >= self._since else ()
 
     def _failed(self, path: Path) -> None:
         """Read a file again later, since its events may not have been stored."""

@@ -19,6 +19,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
 from windowpane.models.tokens import counter_for
 from windowpane.sources.discovery import all_readers, files_of, reader_for
+from windowpane.sources.exchanges.contents import contents_of
 from windowpane.sources.playback import session_keys
 from windowpane.sources.player import session_id_of
 from windowpane.sources.reader import FileStats
@@ -75,7 +76,8 @@ class FileSource:
     def load(self) -> Recording:
         """Return this session's records of the file."""
         reader = reader_for(self.path, all_readers())
-        records = list(of_session(reader.read(self.path, stats=FileStats(), problems=[]), self.key))
+        read = reader.read(self.path, stats=FileStats(), problems=[])
+        records = list(of_session(contents_of(read), self.key))
         return Recording(self.name, self.key, records, model_of(records))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,9 @@ from windowpane.core.file_kinds import irregular_kind
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.codex import CodexReader
+from windowpane.sources.exchanges.litellm import LiteLLMReader
+from windowpane.sources.exchanges.raw import ApiExchangesReader
+from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.opencode.export import OpencodeExportReader
@@ -36,10 +40,13 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         SweAgentReader(),
         Tau2Reader(),
         TauBenchReader(),
+        LiteLLMReader(),
+        ApiExchangesReader(),
         OpenAIChatReader(),
     )
 
 
+_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (LiteLLMReader(),)
 HEAD_BYTES: Final = 64 * 1024
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""
@@ -55,7 +62,7 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
     and links that lead nowhere: `reader_for` states why none of these is read.
     """
     seen: set[str] = set()
-    for path in paths:
+    for path in _gathered(paths):
         for file in _below(path) if path.is_dir() else (path,):
             resolved = os.path.realpath(file)
             if resolved not in seen:
@@ -75,6 +82,9 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
     """
     if problem := unreadable(path):
         raise SourceError(str(path), problem)
+    if path.is_dir():
+        names = names_in(path)
+        return next(reader for reader in readers if isinstance(reader, FolderReader) and reader.parts(names))
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -87,6 +97,26 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
     raise UnknownFormatError(str(path), f"{_description(head)}; expected a recording of {expected}")
 
 
+def stamp(path: Path, *, now: float | None = None) -> Stamp:
+    """Return what changes whenever the recording at *path* does; see `stamp_of`."""
+    return stamp_of(path, _parts(names_in(path)) if path.is_dir() else (), now=now)
+
+
+def _parts(names: Sequence[str]) -> list[str]:
+    """Return those of the files of a folder that are one recording."""
+    for reader in _FOLDER_READERS:
+        if parts := reader.parts(names):
+            return parts
+    return []
+
+
+def _gathered(paths: Iterable[Path]) -> list[Path]:
+    """Replace files that are parts of one folder's recording by that folder, where several are given."""
+    paths = list(paths)
+    parents = Counter(path.parent for path in paths if _parts([path.name]))
+    return [path.parent if parents[path.parent] > 1 and _parts([path.name]) else path for path in paths]
+
+
 def _below(folder: Path) -> Iterator[Path]:
     top = len(folder.parts)
     for name, folders, files in os.walk(folder):
@@ -95,8 +125,11 @@ def _below(folder: Path) -> Iterator[Path]:
             folders.clear()
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         yield from (here / folder for folder in folders if (here / folder).is_symlink())
+        parts = frozenset(_parts(files))
+        if parts:
+            yield here
         for file in sorted(files):
-            if not file.startswith(".") and Path(file).suffix in SUFFIXES:
+            if file not in parts and not file.startswith(".") and Path(file).suffix in SUFFIXES:
                 yield here / file
 
 
@@ -112,6 +145,8 @@ def unreadable(path: Path) -> str:
         return error.strerror or "cannot be read"
     if kind == "a folder" and path.is_symlink():
         return "a symbolic link to a folder, which is not followed; name the folder itself"
+    if kind == "a folder" and _parts(names_in(path)):
+        return ""
     return f"{kind}, not a regular file; save it as one first" if kind else ""
 
 

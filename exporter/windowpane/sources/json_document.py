@@ -203,6 +203,15 @@ def _loads(text: str) -> Any:
         return json.loads(text, parse_int=bounded_integer)
 
 
+def parse_embedded(text: str) -> Any:
+    """Return the JSON value that a text field holds; None where the text is not one JSON value."""
+    try:
+        value = _loads(text)
+        return _repaired(value) if "\\u" in text else value
+    except (ValueError, RecursionError):
+        return None
+
+
 def load_list(path: Path, log: DocumentLog, *, of: str) -> JsonObject:
     """Return a document that holds a list named *of*; a document that is that list becomes such an object.
 

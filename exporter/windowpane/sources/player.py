@@ -17,6 +17,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
     SessionIncomplete,
     SubagentReturned,
+    Usage,
 )
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
@@ -24,9 +25,13 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
+from windowpane.observer.diff import ModelProfile
+from windowpane.observer.observer import WindowObserver
 from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
 from windowpane.sources.records import (
     Broken,
+    CallFailed,
+    CallSent,
     Cleared,
     Compacted,
     ContentAdded,
@@ -34,6 +39,7 @@ from windowpane.sources.records import (
     LimitStated,
     ModelCalled,
     Record,
+    ReplyReceived,
     Rewound,
     SessionClosed,
     SessionDescribed,
@@ -119,6 +125,8 @@ class SessionPlayer:
         self._stated = stated_limit
         self._counter = playback.counter_for(model)
         self._references = ReferenceIndex()
+        self._observer: WindowObserver | None = None
+        """Compares the calls of a recording that holds everything they sent."""
         self._blocks: dict[str, list[str]] = {}
         self._at = opened.at
         self._descriptions = SessionDescriptions()
@@ -199,8 +207,8 @@ class SessionPlayer:
     def _(self, record: ModelCalled) -> None:
         self._use_model(record.model)
         cost = record.cost_dollars
-        if cost is None and record.usage is not None and self._playback.catalog is not None:
-            cost = self._playback.catalog.cost_dollars(self._model, record.usage, self._at)
+        if cost is None and record.usage is not None:
+            cost = self._cost_of(record.usage)
         self.tracker.end_turn(
             record.usage,
             cost_dollars=cost,
@@ -208,6 +216,22 @@ class SessionPlayer:
             stop_reason=record.stop_reason,
             at=self._at,
         )
+
+    @_play.register
+    def _(self, record: CallSent) -> None:
+        if self._observer is None:
+            self._observer = WindowObserver(self.tracker, self._profile, digest=self._playback.digest)
+        self._observer.record_call(record.call, self._at)
+
+    @_play.register
+    def _(self, record: ReplyReceived) -> None:
+        if self._observer is not None:
+            self._observer.record_reply(record.reply, self._at)
+
+    @_play.register
+    def _(self, record: CallFailed) -> None:
+        if self._observer is not None:
+            self._observer.record_failure(record.error, self._at)
 
     @_play.register
     def _(self, record: ContentRemoved) -> None:
@@ -301,8 +325,22 @@ class SessionPlayer:
         tokens = self._counter.count(record.text) if record.text else 0
         if not record.media:
             return tokens, self._counter.source
-        flat = MEDIA_TOKENS if self._playback.media_tokens is None else self._playback.media_tokens(self._model)
-        return tokens + record.media * flat, "estimate"
+        return tokens + record.media * self._media_tokens(), "estimate"
+
+    def _media_tokens(self) -> int:
+        flat = self._playback.media_tokens
+        return MEDIA_TOKENS if flat is None else flat(self._model)
+
+    def _profile(self, model: str) -> ModelProfile:
+        """Return what the observer of whole calls needs to know of *model*, which becomes the session's."""
+        if model and model != self._model:
+            self._model = model
+            self._counter = self._playback.counter_for(model)
+        return ModelProfile(self._counter, self._limits(), self._media_tokens(), self._cost_of)
+
+    def _cost_of(self, usage: Usage) -> float | None:
+        catalog = self._playback.catalog
+        return None if catalog is None else catalog.cost_dollars(self._model, usage, self._at)
 
     def _retained(self, record: Compacted) -> frozenset[str]:
         """Return the ids of the blocks that a compaction did not replace."""

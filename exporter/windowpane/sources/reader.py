@@ -99,6 +99,10 @@ class ProblemLog:
         """List something that was read although it is not as expected."""
         self._list(line, field, problem, "odd")
 
+    def unstated(self, what: str) -> None:
+        """List what the recording never states, once a file."""
+        self._list(None, "", f"the recording does not state {what}", "odd")
+
     def bad_line(self, line: int, problem: str, *, used: bool = False) -> None:
         """List a line other than one JSON object; *used* where its content was read all the same."""
         self.stats.bad_lines += 1

@@ -11,6 +11,8 @@ from typing import Final, Literal
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.replies import Reply
+from windowpane.observer.messages import ApiCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,30 @@ class ModelCalled:
     cost_dollars: float | None = None
     latency_seconds: float | None = None
     stop_reason: str | None = None
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallSent:
+    """A model call, recorded with everything that it sent; its changes since the one before become the events."""
+
+    call: ApiCall
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReceived:
+    """The reply to the last `CallSent`."""
+
+    reply: Reply
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailed:
+    """The end of the last `CallSent` without a reply."""
+
+    error: str
     at: float | None = None
 
 
@@ -160,6 +186,9 @@ Record = (
     SessionOpened
     | ContentAdded
     | ModelCalled
+    | CallSent
+    | ReplyReceived
+    | CallFailed
     | ContentRemoved
     | Compacted
     | Cleared

@@ -22,6 +22,7 @@ from windowpane.fidelity.judge.prompts import read_answer
 from windowpane.fidelity.judge.questions import Question, QuestionKind
 from windowpane.fidelity.probe import Dimension
 from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.exchanges.contents import contents_of
 from windowpane.sources.reader import FileStats
 from windowpane.sources.records import ContentAdded, Record, SessionOpened
 
@@ -137,7 +138,7 @@ def original_of(case: CaseEntry, folder: Path, counter: TokenCounter) -> tuple[B
 def _session_blocks(reference: SessionReference, folder: Path, counter: TokenCounter) -> Iterator[Block]:
     path = folder / reference.file
     reader = reader_for(path, all_readers(complete=True))
-    records = reader.read(path, stats=FileStats(), problems=[])
+    records = contents_of(reader.read(path, stats=FileStats(), problems=[]))
     is_empty = True
     for number, content in enumerate(_content(records, reference.key)):
         if content.text:
