@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from windowpane.sources.reader import FileStats, Problem, Reader
-from windowpane.sources.records import ContentAdded, LimitStated, Record, SessionOpened
+from windowpane.sources.records import ContentAdded, LimitStated, Record, SessionDescribed, SessionOpened
 
 Json = dict[str, Any]
 
@@ -41,11 +41,11 @@ class Read:
 
     @property
     def order(self) -> list[str]:
-        """Content types and other records in order, without sessions and limits."""
+        """Content types and other records in order, without sessions, their names and limits."""
         return [
             record.content_type if isinstance(record, ContentAdded) else type(record).__name__
             for record in self.records
-            if not isinstance(record, SessionOpened | LimitStated)
+            if not isinstance(record, SessionOpened | SessionDescribed | LimitStated)
         ]
 
 

@@ -125,7 +125,7 @@ def test_tool_results_keep_call_and_images(tmp_path: Path) -> None:
 def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
     """Additions of a newer release do not stop the rest."""
     read = read_pi(
-        tmp_path, HEADER, message("custom", 1, content="noted"), reply(2, {"type": "video"}, text("a"))
+        tmp_path, HEADER, message("narrator", 1, content="noted"), reply(2, {"type": "video"}, text("a"))
     )
 
     assert [problem.severity for problem in read.problems] == ["odd", "odd"]

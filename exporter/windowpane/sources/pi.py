@@ -1,10 +1,15 @@
-"""Sessions of the pi coding agent: JSON Lines of a header and entries."""
+"""Sessions of the pi coding agent, and of OpenClaw, which writes the same: JSON Lines of a header and entries.
+
+Entries of version 1 follow each other. From version 2 on each names its parent, so that the file is a tree: the
+latest entry and its ancestors are the conversation, and what is not among them is a branch that was abandoned.
+Version 3 renames the role `hookMessage` to `custom`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
@@ -20,15 +25,40 @@ from windowpane.sources.json_lines import (
     text,
 )
 from windowpane.sources.reader import ProblemLog
-from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, SessionOpened
+from windowpane.sources.records import (
+    Compacted,
+    ContentAdded,
+    ModelCalled,
+    Rewound,
+    SessionDescribed,
+    SessionOpened,
+)
 from windowpane.sources.transcript import Transcript, TranscriptReader, latency_seconds, unnamed_key
 
 AGENT: Final = "pi"
+OPENCLAW: Final = "openclaw"
+_OPENCLAW_FOLDERS: Final = frozenset({".openclaw", ".clawdbot", ".moltbot"})
+_INJECTED_ROLES: Final = frozenset({"custom", "hookMessage"})
+MAXIMUM_ENTRIES: Final = 100_000
+"""Entries that a branch may start from, the latest."""
 MAXIMUM_RETAINED: Final = 4_096
 """Entries back that a compaction may retain."""
 USAGE_NAMES: Final = ("input", "output", "cacheRead", "cacheWrite")
 COST: Final = "cost_microusd"
 """Sum over the calls, each in whole millionths of a dollar."""
+
+
+class _Entry(NamedTuple):
+    """One entry of the tree, as far as branches depend on it."""
+
+    content_key: str | None
+    """Key of the latest content on the way to it, its own included; None before any content."""
+    compactions: int
+    """Compactions on the way to it."""
+
+
+_ROOT: Final = _Entry(None, 0)
+"""The point before the first entry."""
 
 
 class PiReader(TranscriptReader):
@@ -48,8 +78,10 @@ class PiReader(TranscriptReader):
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
-        """Return the folder of the sessions."""
-        return (Path.home() / ".pi" / "agent" / "sessions",)
+        """Return the folder of pi's sessions, and those of each agent of OpenClaw."""
+        home = Path.home()
+        openclaw = sorted((home / ".openclaw" / "agents").glob("*/sessions"))
+        return (home / ".pi" / "agent" / "sessions", *openclaw)
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _PiSession(path, log, complete=complete)
@@ -62,9 +94,15 @@ class _PiSession(Transcript):
         self._heading: SessionOpened | None = None
         """The header, until the time of the first row below it is known."""
         self._model = ""
+        self._folder = ""
         self._entry = -1
         """Number of the row among the file's rows, from 0."""
         self._ids: dict[str, int] = {}
+        self._agent = AGENT if _OPENCLAW_FOLDERS.isdisjoint(path.parts) else OPENCLAW
+        self._tree: dict[str, _Entry] = {}
+        self._tip = ""
+        """Id of the entry that the next one follows in a conversation without branches."""
+        self._at_tip = _ROOT
 
     @property
     def settled(self) -> bool:
@@ -84,9 +122,10 @@ class _PiSession(Transcript):
         if self._session is None:
             if self._heading is None:
                 self.log.odd(self.line, "type", "no session header; the session is named by its content")
-                self._heading = SessionOpened(unnamed_key(row), AGENT)
+                self._heading = SessionOpened(unnamed_key(row), self._agent)
             self._open(self._heading, at)
         self._add_id(text(row.get("id")))
+        self._branch(row, at)
         if kind == "message":
             message = row.get("message")
             if isinstance(message, dict):
@@ -97,6 +136,13 @@ class _PiSession(Transcript):
             self._use_model(text(row.get("modelId")))
         elif kind == "compaction":
             self._compact(row, at)
+        elif kind == "branch_summary":
+            self._written("summary", text(row.get("summary")), at)
+        elif kind == "custom_message":
+            self._inject(row, at)
+        elif kind == "session_info":
+            self.out.append(SessionDescribed(title=text(row.get("name")), title_source="user", at=at))
+        self._grow(text(row.get("id")))
 
     def finish(self) -> None:
         """Open the session of a header without rows; every row of pi is whole, so nothing else is deferred."""
@@ -113,7 +159,10 @@ class _PiSession(Transcript):
         if not key:
             self.log.odd(self.line, "id", "the session has no id; named by its content")
             key = unnamed_key(row)
-        self._heading = SessionOpened(key, AGENT, text(row.get("modelId")), at=instant(row.get("timestamp")))
+        self._folder = text(row.get("cwd"))
+        self._heading = SessionOpened(
+            key, self._agent, text(row.get("modelId")), at=instant(row.get("timestamp"))
+        )
 
     def _message(self, message: dict[str, Any], at: float | None) -> None:
         role = message.get("role")
@@ -129,17 +178,22 @@ class _PiSession(Transcript):
             self._add("tool_result", output, at, call_id=call_id, name=name, media=media)
         elif role == "bashExecution":
             self._bash(message, at)
+        elif role == "user":
+            stats.user_turns += 1
+            self._inject(message, at, "user_message")
         else:
-            if role == "user":
-                stats.user_turns += 1
-            else:
+            if role not in _INJECTED_ROLES:
                 self.log.odd(self.line, "message.role", f"unknown role {str(role)[:64]!r}, read as injected")
-            written, media = self._parts(message)
-            stats.content_chars += len(written)
-            if written:
-                self._add("user_message" if role == "user" else "memory_injection", written, at)
-            if media:
-                self._add("media", None, at, media=media)
+            self._inject(message, at)
+
+    def _inject(
+        self, message: dict[str, Any], at: float | None, content_type: ContentType = "memory_injection"
+    ) -> None:
+        """Add text and images other than the model's."""
+        written, media = self._parts(message)
+        self._written(content_type, written, at)
+        if media:
+            self._add("media", None, at, media=media)
 
     def _reply(self, message: dict[str, Any], at: float | None) -> None:
         self._use_model(text(message.get("model")))
@@ -205,6 +259,7 @@ class _PiSession(Transcript):
         if not isinstance(first, int) or isinstance(first, bool) or first < 0:
             first = self._ids.get(text(row.get("firstKeptEntryId")), self._entry)
         first = max(first, self._entry - MAXIMUM_RETAINED)
+        self._at_tip = self._at_tip._replace(compactions=self._at_tip.compactions + 1)
         self.out.append(
             Compacted(
                 "manual" if row.get("fromHook") is True else "auto",
@@ -214,6 +269,30 @@ class _PiSession(Transcript):
                 at=at,
             )
         )
+
+    # -- the tree ---------------------------------------------------------------------------------------------
+
+    def _branch(self, row: dict[str, Any], at: float | None) -> None:
+        """Go back to the parent of an entry that does not follow the latest one."""
+        parent = row.get("parentId", self._tip)
+        if parent == self._tip or (parent is None and not self._tip):
+            return
+        target = _ROOT if parent is None else self._tree.get(text(parent))
+        if target is None:
+            self.log.odd(self.line, "parentId", f"no entry {str(parent)[:64]!r} above; read as the next entry")
+            return
+        undone = max(0, self._at_tip.compactions - target.compactions)
+        if undone or target.content_key != self._at_tip.content_key:
+            self.out.append(Rewound(target.content_key, at, undone))
+        self._at_tip = target
+
+    def _grow(self, entry_id: str) -> None:
+        """Make the entry just read the latest one."""
+        if entry_id:
+            self._tip = entry_id
+            self._tree[entry_id] = self._at_tip
+            if len(self._tree) > MAXIMUM_ENTRIES:
+                del self._tree[next(iter(self._tree))]
 
     # -- inside -----------------------------------------------------------------------------------------------
 
@@ -241,6 +320,7 @@ class _PiSession(Transcript):
         media: int = 0,
     ) -> None:
         key = f"entry-{self._entry}"
+        self._at_tip = self._at_tip._replace(content_key=key)
         self.out.append(ContentAdded(content_type, written, call_id, name, media, key=key, at=at))
 
     def _open(self, heading: SessionOpened, first_at: float | None) -> None:
@@ -250,6 +330,8 @@ class _PiSession(Transcript):
         self._model = heading.model
         self._session = replace(heading, at=min(times, default=None))
         self.out.append(self._session)
+        if self._folder:
+            self.out.append(SessionDescribed(folder=self._folder, at=self._session.at))
 
     def _use_model(self, model: str) -> None:
         if model and model != self._model and self._session is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from typing import Final, Protocol, Unpack
@@ -27,6 +27,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.observer.diff import ModelProfile
 from windowpane.observer.observer import WindowObserver
+from windowpane.sources.branches import EarlierWindows, not_in
 from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
 from windowpane.sources.records import (
     Broken,
@@ -52,6 +53,7 @@ MEDIA_TOKENS: Final = 1_000
 """Flat cost of one image without `PlaybackSettings.media_tokens`."""
 MAXIMUM_REASON: Final = 200
 MAXIMUM_ID_CHARACTERS: Final = 200
+_NOT_RENAMED: Final[Mapping[str, str]] = {}
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -128,6 +130,7 @@ class SessionPlayer:
         self._observer: WindowObserver | None = None
         """Compares the calls of a recording that holds everything they sent."""
         self._blocks: dict[str, list[str]] = {}
+        self._earlier = EarlierWindows()
         self._at = opened.at
         self._descriptions = SessionDescriptions()
         info = SessionInfo(
@@ -262,10 +265,14 @@ class SessionPlayer:
             tracker.gauge.rebase(max(0, before - freed))
         for removed in evicted:
             self._references.discard(removed.block_id)
+        self._keep_blocks(
+            self._blocks, {one.replaces: one.id for one in replacements if one.replaces is not None}
+        )
 
     @_play.register
     def _(self, record: Compacted) -> None:
         tracker = self.tracker
+        self._earlier.remember(tracker.window, self._blocks, compacted=True)
         compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
         event = tracker.compress(
             compaction.event,
@@ -276,11 +283,7 @@ class SessionPlayer:
         )
         for block in compaction.removed:
             self._references.discard(block.id)
-        self._blocks = {
-            key: remaining
-            for key, block_ids in self._blocks.items()
-            if (remaining := [block_id for block_id in block_ids if block_id in tracker.window])
-        }
+        self._keep_blocks(self._blocks)
         self._evaluate(record, compaction, event)
 
     @_play.register
@@ -288,6 +291,7 @@ class SessionPlayer:
         self.tracker.roll("clear", self._at)
         self._references.clear()
         self._blocks.clear()
+        self._earlier.clear()
 
     @_play.register
     def _(self, record: LimitStated) -> None:
@@ -306,8 +310,23 @@ class SessionPlayer:
         )
 
     @_play.register
-    def _(self, _record: Rewound) -> None:
-        return
+    def _(self, record: Rewound) -> None:
+        tracker, key = self.tracker, record.last_kept_key
+        window = self._earlier.remember(tracker.window, self._blocks, compacted=False)
+        target = window
+        if record.compactions or (key is not None and key not in self._blocks):
+            target = self._earlier.holding(key, compactions=record.compactions) or window
+        retained = target.up_to(key)
+        abandoned = not_in(window.branch, retained)
+        returning = not_in(retained, window.blocks)
+        last_kept = retained[-1].id if key is not None and retained else None
+        returned = tracker.rewind(
+            [block.id for block in abandoned], last_kept=last_kept, restored=returning, at=self._at
+        )
+        for block in abandoned:
+            self._references.discard(block.id)
+        renamed = {block.replaces: block.id for block in returned if block.replaces is not None}
+        self._keep_blocks({**self._blocks, **target.keys}, renamed)
 
     @_play.register
     def _(self, record: SessionClosed) -> None:
@@ -341,6 +360,15 @@ class SessionPlayer:
     def _cost_of(self, usage: Usage) -> float | None:
         catalog = self._playback.catalog
         return None if catalog is None else catalog.cost_dollars(self._model, usage, self._at)
+
+    def _keep_blocks(self, keys: Mapping[str, Sequence[str]], renamed: Mapping[str, str] = _NOT_RENAMED) -> None:
+        """Map the recording's *keys* to those of their blocks that are in the window, some under a new id."""
+        window = self.tracker.window
+        self._blocks = {
+            key: remaining
+            for key, block_ids in keys.items()
+            if (remaining := [name for old in block_ids if (name := renamed.get(old, old)) in window])
+        }
 
     def _retained(self, record: Compacted) -> frozenset[str]:
         """Return the ids of the blocks that a compaction did not replace."""

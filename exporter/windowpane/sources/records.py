@@ -162,8 +162,11 @@ class Rewound:
     """
 
     last_kept_key: str | None
-    """`ContentAdded.key` of the content it continues after; None where it starts again."""
+    """`ContentAdded.key` of the content it continues after; None where it starts again. Content that was
+    removed by an earlier rewind or a compaction returns."""
     at: float | None = None
+    compactions: int = 0
+    """Compactions since that content, which it undoes."""
 
 
 @dataclass(frozen=True, slots=True)

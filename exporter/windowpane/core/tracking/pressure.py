@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from windowpane.core.events import CompactionMeasured, PressureMeasured, TrendReport, Usage
@@ -15,7 +16,8 @@ from windowpane.core.tracking.token_account import (
     apportion,
     unseen_tokens,
 )
-from windowpane.core.vocabulary import Component, CountSource, Phase, Zone
+from windowpane.core.vocabulary import COMPONENT_OF, NOT_ADDED, Component, CountSource, Phase, Zone
+from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 
 _UNKNOWN: Final = (None, None, None)
@@ -149,6 +151,17 @@ class PressureGauge:
         self.account.reduce(raw_before - self._window.tokens)
         if self._grown_from is not None:
             self._grown_from += self.used - used_before
+
+    def count_rewound(self, unsent: Iterable[Block], used_before: int, raw_before: int) -> None:
+        """Count a rewind, given the window's size before; *unsent* content of the open turn was never growth."""
+        self._hidden_reply = self._reasoning = 0
+        self.count_removed(used_before, raw_before)
+        for block in unsent:
+            self.exclude(block.tokens)
+            if block.content_type not in NOT_ADDED:
+                component = COMPONENT_OF[block.content_type]
+                self.added_tokens -= block.tokens
+                self.added_by_component[component] -= block.tokens
 
     def rebase(self, used_tokens: int) -> None:
         """Adopt the size that a recording states after a reduction."""

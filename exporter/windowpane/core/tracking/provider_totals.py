@@ -34,6 +34,10 @@ class ProviderTotals:
         """Record that content was removed: it explains a lower total of the next call."""
         self._is_reduced = True
 
+    def record_rewind(self) -> None:
+        """Record that the conversation went back: the next total measures no compaction before it."""
+        self._is_reduced, self._compaction = True, None
+
     def record_compaction(self, event_id: str, *, stated_tokens: int | None, limits: WindowLimits | None) -> None:
         """Record a compaction, to be measured by the next total; *stated_tokens* is the agent's own count."""
         self._is_reduced = True

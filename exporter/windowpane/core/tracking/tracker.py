@@ -17,6 +17,8 @@ from windowpane.core.events import (
     BlocksReferenced,
     ContentCompressed,
     Event,
+    EvictedBlock,
+    HistoryRewound,
     ReplyDiscarded,
     WindowRolled,
     event_id,
@@ -31,6 +33,7 @@ from windowpane.core.vocabulary import (
     DERIVED_TYPES,
     NOT_ADDED,
     REPLY_TYPES,
+    REWOUND,
     ContentType,
     CountSource,
 )
@@ -241,6 +244,47 @@ class SessionTracker(TurnTracker):
         self.gauge.count_removed(used, raw)
         self._totals.record_removal()
         return event
+
+    def rewind(
+        self,
+        abandoned: Sequence[str],
+        *,
+        last_kept: str | None,
+        restored: Iterable[Block] = (),
+        at: float | None = None,
+    ) -> list[Block]:
+        """Continue after the block *last_kept*: the blocks *abandoned* leave, and those of *restored* return.
+
+        The user left a branch, and no policy removed content, so nothing is watched for regret. Returns the
+        restored blocks, each under a new id that `replaces` the old one.
+        """
+        blocks = [self.window.slot(block_id).block for block_id in abandoned]
+        used, raw = self.gauge.used, self.window.tokens
+        tokens = sum(block.tokens for block in blocks)
+        turns = len({block.turn for block in blocks if block.content_type in REPLY_TYPES})
+        self.record(HistoryRewound(last_kept, turns, len(blocks), tokens), at)
+        if blocks:
+            evicted = tuple(
+                EvictedBlock(
+                    block.id, block.content_type, block.tokens, "drop", "the branch was abandoned",
+                    turn_added=block.turn, tool_name=block.tool_name,
+                )
+                for block in blocks
+            )  # fmt: skip
+            self.record(BlocksEvicted(REWOUND, evicted, tokens, tokens), at)
+        self.window.replace(abandoned, ())
+        for block in blocks:
+            if block.content_type == "tool_call" and block.tool_call_id is not None:
+                self._call_blocks.pop(block.tool_call_id, None)
+        returned = self._renamed(restored)
+        for block in returned:
+            self.window.add(block)
+            self._record_added(block, at)
+        unsent = [block for block in blocks if self.in_turn and block.turn == self.turn]
+        self.gauge.count_rewound(unsent, used, raw)
+        self._totals.record_rewind()
+        self._reply_group = self._last_type = None
+        return returned
 
     def compress(
         self,
