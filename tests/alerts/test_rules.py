@@ -31,6 +31,7 @@ TABLE = """
     output_reserve      critical below    4096   1 409.6
     regret              warning  above    0.10   1 0.03
     thrashing           warning  at_least 5      1 0.5
+    cache_breaks        warning  above    0.10   1 0.03
     repeated_calls      warning  occurs   -      1 -
     oscillation         info     at_least 4      1 0.4
     estimate_off        info     above    0.10   1 0.03

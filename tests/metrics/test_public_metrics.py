@@ -9,7 +9,7 @@ import re
 
 from prometheus_client import generate_latest
 
-from windowpane.core.events import AlertFired, ContentCompressed, FidelityEvaluated, OverflowDetected
+from windowpane.core.events import AlertFired, CacheBroken, ContentCompressed, FidelityEvaluated, OverflowDetected
 from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
@@ -57,6 +57,9 @@ COUNTERS = """
     checkpoints_total outcome
     model_tokens_total type
     cost_dollars_total
+    cache_breaks_total cause
+    cache_rewritten_tokens_total cause
+    cache_break_dollars_total cause
     alert_transitions_total alert,severity,state
 """
 HISTOGRAMS = """
@@ -112,6 +115,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
     """Every family on the wire has the declared kind, help and labels."""
     for data in (
         measured(),
+        CacheBroken(8_000, 10_000, "edited", dollars=0.1),
         AlertFired("overflow", "critical", 1, None, None),
         OverflowDetected("proactive", "reduced", 9, 8),
         FidelityEvaluated("probe", score=0.8, coverage=1.0),

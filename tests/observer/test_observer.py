@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
@@ -301,3 +303,54 @@ def test_images_are_counted_flat(agent: Any) -> None:
 
     assert agent.tracker.window.tokens < 200
     assert ("media", None) in agent.window()
+
+
+def cached(prompt: int, read: int) -> dict[str, Any]:
+    """A reply whose usage states what the prompt cache served."""
+    usage = {"prompt_tokens": prompt, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": read}}
+    return {"choices": [{"message": {"role": "assistant", "content": "ok"}}], "usage": usage}
+
+
+ASKED = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "ok"}]
+SENT = [{"role": "system", "content": "s" * 4_000}] + [
+    {"role": "user" if turn % 2 == 0 else "assistant", "content": str(turn) * 2_000} for turn in range(6)
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "cause", "text"),
+    [
+        (
+            lambda messages: [messages[0], {"role": "user", "content": "new" * 500}, *messages[1:]],
+            "added",
+            "newnew",
+        ),
+        (lambda messages: [messages[0], messages[2], messages[1], *messages[3:]], "reordered", None),
+        (lambda messages: [{"role": "system", "content": "t" * 3_000}, *messages[1:]], "edited", "ss"),
+        (lambda messages: [messages[0], *messages[2:]], "removed", "000"),
+    ],
+)
+def test_a_cache_break_names_the_change_of_the_messages(agent, change, cause: str, text: str | None) -> None:
+    """The first block that was added, moved, replaced or removed is the cause of the break."""
+    agent.send(SENT, cached(16_000, 0))
+    agent.send([*SENT, {"role": "user", "content": "q"}], cached(16_001, 15_872))
+    agent.send([*change(SENT), *ASKED, {"role": "user", "content": "r"}], cached(16_100, 0))
+    agent.tracker.flush()
+
+    (broken,) = [event.data for event in agent.sink.events if event.type == "cache.broken"]
+    added = {event.data.block.id: event.data.block for event in agent.sink.events if event.type == "block.added"}
+    assert (broken.cause, broken.cached_tokens) == (cause, 15_872)
+    assert text is None or (added[broken.block_id].text or "").startswith(text)
+
+
+def test_a_tool_that_is_added_later_breaks_the_cache(agent) -> None:
+    """Tools stand in front of the messages, so everything behind a new one is sent anew."""
+    tool = {"type": "function", "function": {"name": "read", "parameters": {}}}
+    agent.send(SENT, cached(16_000, 0), tools=[tool])
+    agent.send([*SENT, {"role": "user", "content": "q"}], cached(16_001, 15_872), tools=[tool])
+    other = {"type": "function", "function": {"name": "write", "parameters": {}}}
+    agent.send([*SENT, *ASKED, {"role": "user", "content": "r"}], cached(16_100, 0), tools=[tool, other])
+    agent.tracker.flush()
+
+    (broken,) = [event.data for event in agent.sink.events if event.type == "cache.broken"]
+    assert broken.cause == "added"

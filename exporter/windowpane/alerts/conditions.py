@@ -15,6 +15,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from windowpane.alerts.rules import (
+    CACHE_BREAK_DOLLARS,
     CHURN_TURNS,
     COMPRESSION_SAMPLES,
     LOOP_REPEATS,
@@ -28,12 +29,14 @@ from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
     BreakerOpened,
+    CacheBroken,
     ContentCompressed,
     ContentRegretted,
     FidelityEvaluated,
     OverflowDetected,
     Payload,
     PressureMeasured,
+    TurnEnded,
     VelocitySpiked,
     WindowRolled,
     ZoneChanged,
@@ -55,6 +58,8 @@ RELEVANT_PAYLOADS: Final[frozenset[type[Payload]]] = frozenset(
         OverflowDetected,
         BreakerOpened,
         WindowRolled,
+        TurnEnded,
+        CacheBroken,
     }
 )
 """The payloads that change a signal; all others are skipped."""
@@ -119,8 +124,8 @@ class SignalHistory:
     """The recent events of one session, as far as signals look back."""
 
     __slots__ = (
-        "_compressions", "_earlier_fidelity", "_evictions", "_reduced_turns", "_repeated", "_zone_changes",
-        "fidelity", "pressure",
+        "_cache_break_dollars", "_compressions", "_cost_dollars", "_earlier_fidelity", "_evictions",
+        "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "pressure",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -134,6 +139,8 @@ class SignalHistory:
         self._zone_changes: deque[int] = deque(maxlen=4 * CHURN_TURNS)
         self._earlier_fidelity: deque[float] = deque(maxlen=FIDELITY_BASELINE)
         self._repeated = RepeatedCalls()
+        self._cost_dollars = 0.0
+        self._cache_break_dollars = 0.0
 
     def record(self, data: Payload, turn: int) -> tuple[Occurrence, ...]:
         """Record an event of *turn*; return the occurrences that rules may wait for."""
@@ -159,6 +166,8 @@ class SignalHistory:
                     self._record_regret(data)
             case ZoneChanged():
                 self._zone_changes.append(turn)
+            case TurnEnded() | CacheBroken():
+                self._record_cost(data)
             case _:
                 return _occurrences(data)
         return ()
@@ -182,6 +191,14 @@ class SignalHistory:
         recent = [eviction for eviction in self._evictions if eviction.turn > turn - REGRET_TURNS]
         tokens = sum(eviction.tokens for eviction in recent)
         return min(1.0, sum(eviction.regretted for eviction in recent) / tokens) if tokens else 0.0
+
+    @property
+    def cache_break_ratio(self) -> float | None:
+        """Share of the session's dollars that cache breaks cost; 0 while they cost less than a dollar."""
+        if not self._cost_dollars:
+            return None
+        lost = self._cache_break_dollars
+        return lost / self._cost_dollars if lost >= CACHE_BREAK_DOLLARS else 0.0
 
     def reductions(self, turn: int) -> int:
         """Return how many of the last 10 turns reduced the window; a cascade within one turn counts once."""
@@ -207,6 +224,12 @@ class SignalHistory:
         if not self._evictions or self._evictions[-1].turn != turn:
             self._evictions.append(_TurnEvictions(turn))
         return self._evictions[-1]
+
+    def _record_cost(self, data: TurnEnded | CacheBroken) -> None:
+        if isinstance(data, TurnEnded):
+            self._cost_dollars += data.cost_dollars or 0.0
+        else:
+            self._cache_break_dollars += data.dollars or 0.0
 
     def _record_regret(self, data: ContentRegretted) -> None:
         for eviction in self._evictions:
@@ -255,6 +278,7 @@ _SIGNALS: Final[dict[str, Callable[[PressureMeasured, SignalHistory, int], float
     "turns_until_compaction": lambda pressure, _history, _turn: _turns_until_compaction(pressure),
     "room_tokens": lambda pressure, _history, _turn: _room(pressure),
     "regret_ratio": lambda _pressure, history, turn: history.regret_ratio(turn),
+    "cache_break_ratio": lambda _pressure, history, _turn: history.cache_break_ratio,
     "reductions": lambda _pressure, history, turn: history.reductions(turn),
     "zone_changes": lambda _pressure, history, turn: history.zone_changes(turn),
     "estimate_error": lambda pressure, _history, _turn: (

@@ -177,6 +177,20 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "If the window fills with one kind of content, stop it at ingest.",
         ),
     ),
+    "cache_breaks": Guidance(
+        "Calls sent more than half of a prefix that the provider had cached as new input, and that cost more "
+        "than a dollar and more than a tenth of the session. Compactions and cleared windows do not count.",
+        "Input from the cache costs about a tenth of new input, and writing it again more than new input: one "
+        "break of a long window costs as much as dozens of calls.",
+        "The session page lists each break with its cause, the first changed block and its price; in Grafana, "
+        "'Cache breaks' by cause.",
+        (
+            "added, edited, reordered, removed: change nothing that was sent, and reduce rarely and much.",
+            "expired: the next call came too late. Use the one-hour cache where pauses are usual.",
+            "model: another model has its own cache; switch at a compaction.",
+            "unknown: look for settings that change the request: thinking, tools, a time in the system prompt.",
+        ),
+    ),
     "repeated_calls": Guidance(
         "The agent made the same tool call, with the same arguments, at least three times within ten turns, and "
         "got the same result each time.",

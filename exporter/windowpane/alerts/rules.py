@@ -43,6 +43,8 @@ SPIKE_MULTIPLE: Final = TrackerSettings().spike_multiple
 MINIMUM_OUTPUT_RATIO: Final = 0.25
 FIDELITY_FLOOR: Final = 0.10
 """Threshold of fidelity until an agent has a baseline; recorded summaries of coding agents score above it."""
+CACHE_BREAK_DOLLARS: Final = 1.00
+"""Dollars that the cache breaks of a session cost before they are worth an alert."""
 LOOP_TURNS: Final = 10
 LOOP_REPEATS: Final = 3
 """Times that the same call with the same result has to occur within `LOOP_TURNS` turns."""
@@ -185,6 +187,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "the window was reduced in {value} of the last 10 turns",
         "Lower the reduction target so that each one frees more.",
         threshold=5.0, metric="context_window_compressions_total",
+    ),
+    Rule(
+        "cache_breaks", "Cache breaks cost money", "warning", "level", "cache_break_ratio", "above", "ratio",
+        "{value} of the session's dollars were spent on sending cached content again, above {threshold}",
+        "Open the cache breaks: keep what was sent unchanged and in order, or use the one-hour cache.",
+        threshold=0.10, nature="anomaly", metric="context_window_cache_break_dollars_total",
     ),
     Rule(
         "repeated_calls", "Agent repeats a call", "warning", "occurrence", "call.repeated", "occurs", "count",

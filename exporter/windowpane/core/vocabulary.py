@@ -100,3 +100,9 @@ TitleSource = Literal["agent", "user", "first_message"]
 
 REWOUND: Final = "rewound"
 """Policy of the eviction of an abandoned branch."""
+
+CacheBreakCause = Literal["added", "edited", "reordered", "removed", "model", "expired", "unknown"]
+"""Cause of a cache break: content was added before content that was sent already, replaced, moved or removed;
+the model changed; the cache expired between the calls; or nothing visible explains it."""
+
+CACHE_BREAK_CAUSES: Final[tuple[CacheBreakCause, ...]] = get_args(CacheBreakCause)

@@ -81,6 +81,7 @@ def turn_end(
         reply.usage,
         reported_tokens=reported,
         cost_dollars=cost,
+        cost_of=engine.cost_of,
         latency_seconds=reply.latency_seconds,
         stop_reason=reply.stop_reason,
     )

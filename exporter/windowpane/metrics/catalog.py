@@ -256,6 +256,18 @@ COST: Final = _counter(
     "cost_dollars", "{USD}", "Price of the model calls, those of compressions included, in US dollars.",
     "turn.ended", "cost_dollars",
 )  # fmt: skip
+CACHE_BREAKS: Final = _counter(
+    "cache_breaks", "{call}", "Calls that sent more than half of a cached prefix as new input, by cause.",
+    "cache.broken", "cause", by=("cause",),
+)  # fmt: skip
+CACHE_REWRITTEN: Final = _counter(
+    "cache_rewritten_tokens", TOKENS, "Tokens of cached prefixes that these calls sent as new input.",
+    "cache.broken", "rewritten_tokens", by=("cause",),
+)  # fmt: skip
+CACHE_BREAK_COST: Final = _counter(
+    "cache_break_dollars", "{USD}", "Price of these calls above that of reading the prefix from the cache.",
+    "cache.broken", "dollars", by=("cause",),
+)  # fmt: skip
 ALERT_TRANSITIONS: Final = _counter(
     "alert_transitions", "{transition}", "Alerts that started or stopped firing.",
     "alert.fired", "alert", "severity", by=("alert", "severity", "state"),
@@ -349,6 +361,7 @@ SESSION_METRICS: Final = (
     ALERTS_FIRING, SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, CARRIED_TOKENS,
     EVICTED_BLOCKS, EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS,
     ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST,
+    CACHE_BREAKS, CACHE_REWRITTEN, CACHE_BREAK_COST,
     ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
 )  # fmt: skip
 """Metrics of sessions, all folded from events."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windowpane.core.protocols import ModelCatalog
-from windowpane.core.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
+from windowpane.core.vocabulary import CACHE_BREAK_CAUSES, COMPONENTS, CONTENT_TYPES, ZONES
 
 AGENT_NAMES: Final = 50
 """Distinct agent names before the rest share `other`."""
@@ -20,6 +20,7 @@ NAME_CHARACTERS: Final = 64
 OTHER: Final = "other"
 """Replaces a value outside a label's enumeration or beyond its cap."""
 
+REMOVAL_CAUSES: Final = ("eviction", "compression")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -68,7 +69,10 @@ LABELS: Final = {
                 "loaded", "delivered",
             ),
         ),
-        Label("cause", "how the content was removed", ("eviction", "compression")),
+        Label(
+            "cause", "how the content was removed, or why a cached prefix was sent again",
+            (*REMOVAL_CAUSES, *CACHE_BREAK_CAUSES),
+        ),
         Label("type", "kind of token", ("input", "output", "cache_read", "cache_write", "reasoning")),
         Label("alert", "name of the alert", cap=64),
         Label("severity", "severity of the alert", ("info", "warning", "critical")),

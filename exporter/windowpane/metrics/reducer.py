@@ -7,17 +7,26 @@ from itertools import permutations
 from typing import Any, Final
 
 from windowpane.core import events
-from windowpane.core.vocabulary import COMPONENT_OF, CONTENT_TYPES, DERIVED_TYPES, STATIC_TYPES, ZONES
+from windowpane.core.vocabulary import (
+    CACHE_BREAK_CAUSES,
+    COMPONENT_OF,
+    CONTENT_TYPES,
+    DERIVED_TYPES,
+    STATIC_TYPES,
+    ZONES,
+)
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.counters import Instrument, Row, SeriesTable
-from windowpane.metrics.labels import LABELS
+from windowpane.metrics.labels import LABELS, REMOVAL_CAUSES
 
 _CONVERSATION_TYPES: Final = tuple(
     kind for kind in CONTENT_TYPES if kind not in STATIC_TYPES and kind not in DERIVED_TYPES
 )
 """Content types that are added turn by turn and that a policy may evict."""
 _ALERT_STATES: Final = ("firing", "resolved")
+
+_CACHE_BREAKS: Final = (catalog.CACHE_BREAKS, catalog.CACHE_REWRITTEN, catalog.CACHE_BREAK_COST)
 
 _COUNTED_ONCE: Final[dict[type, tuple[Metric, Callable[[Any], tuple[str, ...]]]]] = {
     events.ZoneChanged: (catalog.ZONE_TRANSITIONS, lambda data: (data.from_zone, data.to_zone)),
@@ -57,6 +66,7 @@ class EventReducer:
         self._compression_seconds = instrument(catalog.COMPRESSION_SECONDS)
         self._model_tokens = instrument(catalog.MODEL_TOKENS)
         self._cost = instrument(catalog.COST)
+        self._cache_breaks, self._cache_rewritten, self._cache_cost = map(instrument, _CACHE_BREAKS)
         self._alert_transitions = instrument(catalog.ALERT_TRANSITIONS)
         self._turn_utilization = instrument(catalog.TURN_UTILIZATION)
         self._block_tokens = instrument(catalog.BLOCK_TOKENS)
@@ -67,6 +77,7 @@ class EventReducer:
             events.PressureMeasured: self._pressure_measured,
             events.BlocksEvicted: self._blocks_evicted,
             events.ContentCompressed: self._content_compressed,
+            events.CacheBroken: self._cache_broken,
             events.AlertFired: self._alert_fired,
             events.AlertResolved: self._alert_resolved,
         }
@@ -134,6 +145,12 @@ class EventReducer:
         if data.cost_dollars is not None:
             self._cost.add(row, data.cost_dollars)
 
+    def _cache_broken(self, row: Row, data: events.CacheBroken) -> None:
+        self._cache_breaks.add(row, 1, (data.cause,))
+        self._cache_rewritten.add(row, data.rewritten_tokens, (data.cause,))
+        if data.dollars is not None:
+            self._cache_cost.add(row, data.dollars, (data.cause,))
+
     def _alert_fired(self, row: Row, data: events.AlertFired) -> None:
         self.declare_alert(row, data.alert, data.severity)
         self._alert_transitions.add(row, 1, (data.alert, data.severity, "firing"))
@@ -154,6 +171,7 @@ def possible_series(
     evicted = [(policy, kind) for policy in policies for kind in _CONVERSATION_TYPES]
     components = sorted({COMPONENT_OF[kind] for kind in _CONVERSATION_TYPES})
     tried, budgeted = ("accepted", "rejected", "failed"), ("warned", "blocked")
+    breaks: list[tuple[str, ...]] = [(cause,) for cause in CACHE_BREAK_CAUSES]
     transitions: list[tuple[str, ...]] = [
         (alert, severity, state) for alert, severity in alerts for state in _ALERT_STATES
     ]
@@ -166,7 +184,7 @@ def possible_series(
         (catalog.COMPRESSIONS, [(name, outcome) for name in LABELS["strategy"].values for outcome in tried]),
         (catalog.COMPRESSION_INPUT, [()]),
         (catalog.COMPRESSION_OUTPUT, [()]),
-        (catalog.REGRETS, [(cause,) for cause in LABELS["cause"].values]),
+        (catalog.REGRETS, [(cause,) for cause in REMOVAL_CAUSES]),
         (catalog.ZONE_TRANSITIONS, list(permutations(ZONES, 2))),
         (catalog.VELOCITY_SPIKES, [()]),
         (catalog.BUDGET_EVENTS, [(name, outcome) for name in LABELS["component"].values for outcome in budgeted]),
@@ -174,6 +192,7 @@ def possible_series(
         (catalog.CHECKPOINTS, [(outcome,) for outcome in ("saved", "loaded", "rejected")]),
         (catalog.MODEL_TOKENS, [(kind,) for kind in LABELS["type"].values]),
         (catalog.COST, [()]),
+        *((metric, breaks) for metric in _CACHE_BREAKS),
         (catalog.ALERT_TRANSITIONS, transitions),
         (catalog.TURN_UTILIZATION, [()]),
     ]

@@ -11,7 +11,7 @@ from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBloc
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.tracking import SessionTracker
-from windowpane.core.vocabulary import CountSource
+from windowpane.core.vocabulary import CacheBreakCause, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.fidelity.probe import evaluate
@@ -68,6 +68,7 @@ class ChangeRecorder:
         for summary in changes.summaries:
             self._compress(summary, new, blocks, at)
         self._add_new(changes, new, blocks, at)
+        self._record_order(old, changes, blocks)
         return [blocks[index] for index in range(len(new))]
 
     def apply_provider_edits(self, edits: Iterable[ContextEdit], at: float | None) -> None:
@@ -118,6 +119,26 @@ class ChangeRecorder:
         return TrackedBlock(spec, block.id, replied)
 
     # -- inside -----------------------------------------------------------------------------------------------
+
+    def _record_order(
+        self, old: Sequence[TrackedBlock], changes: Alignment, blocks: dict[int, tuple[TrackedBlock, ...]]
+    ) -> None:
+        """Record content that was added or moved in front of content that was sent already."""
+        order = {tracked.block_id: index for index, tracked in enumerate(old)}
+        remaining = [tracked.block_id for tracked in old if not tracked.replied]
+        sent = {blocks[index][0].block_id for index in changes.retained} & set(remaining)
+        following = iter([block_id for block_id in remaining if block_id in sent])
+        next_sent = next(following, None)
+        for index in range(len(blocks)):
+            block_id = blocks[index][0].block_id
+            if next_sent is None:
+                return
+            if block_id == next_sent:
+                next_sent = next(following, None)
+            elif index in changes.added or (block_id in sent and order[block_id] > order[next_sent]):
+                cause: CacheBreakCause = "added" if index in changes.added else "reordered"
+                self.tracker.record_prefix_change(cause, next_sent, block_id=block_id)
+                return
 
     def _add_new(
         self, changes: Alignment, new: Sequence[BlockSpec], blocks: dict[int, tuple[TrackedBlock, ...]],

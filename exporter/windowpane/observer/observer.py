@@ -113,7 +113,8 @@ class WindowObserver:
         self.in_call, self.answered = True, False
         if (call.system, call.tools) != self._head:
             blocks = self._changes.apply(self._head_blocks, head_blocks(call), at)
-            self._head_blocks = [block for group in blocks for block in group]
+            before, self._head_blocks = self._head_blocks, [block for group in blocks for block in group]
+            self._record_longer_head(before)
             self._head = (copy_structure(call.system), copy_structure(call.tools))
         if call.continues is None:
             self._diff(call, self.common_messages(call) if common is None else common, at)
@@ -135,6 +136,7 @@ class WindowObserver:
         self.tracker.end_turn(
             reply.usage,
             cost_dollars=cost,
+            cost_of=cost_of,
             latency_seconds=reply.latency_seconds,
             stop_reason=reply.stop_reason,
             at=at,
@@ -161,6 +163,14 @@ class WindowObserver:
         self.tracker.end(reason, at)
 
     # -- inside -----------------------------------------------------------------------------------------------
+
+    def _record_longer_head(self, before: list[TrackedBlock]) -> None:
+        """Record tools and instructions that were added in front of the messages that were sent already."""
+        known = {tracked.block_id for tracked in before}
+        new = next((tracked for tracked in self._head_blocks if tracked.block_id not in known), None)
+        first_sent = next((message[0] for message in self._sent_blocks if message), None)
+        if new is not None and first_sent is not None:
+            self.tracker.record_prefix_change("added", first_sent.block_id, block_id=new.block_id)
 
     def _diff(self, call: ApiCall, common: int, at: float | None) -> None:
         """Record the messages after the first *common* as changes of those that stood there before."""

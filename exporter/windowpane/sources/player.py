@@ -215,6 +215,7 @@ class SessionPlayer:
         self.tracker.end_turn(
             record.usage,
             cost_dollars=cost,
+            cost_of=self._cost_of,
             latency_seconds=record.latency_seconds,
             stop_reason=record.stop_reason,
             at=self._at,
@@ -337,6 +338,10 @@ class SessionPlayer:
         self.tracker.record(SessionIncomplete(record.reason[:MAXIMUM_REASON], record.line), self._at)
 
     # -- inside -----------------------------------------------------------------------------------------------
+
+    def _cost_of(self, usage: Usage) -> float | None:
+        catalog = self._playback.catalog
+        return None if catalog is None else catalog.cost_dollars(self._model, usage, self._at)
 
     def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
         if record.tokens is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from windowpane.core import events as e
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ContentType
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, tokens
-from windowpane.text.labels import CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
+from windowpane.text.labels import CACHE_BREAK_LABELS, CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 
 
@@ -237,6 +237,19 @@ def _line(line: int | None) -> str:
     return "" if line is None else f" at line {line}"
 
 
+def _cache_broken(data: e.CacheBroken) -> str:
+    cause = CACHE_BREAK_LABELS[data.cause]
+    if data.cause == "expired" and data.idle_seconds is not None:
+        cause += f" after {seconds(data.idle_seconds)}"
+        if data.lifetime_seconds is not None:
+            cause += f" (it lives for {seconds(data.lifetime_seconds)})"
+    elif data.block_id is not None:
+        cause += f", first {data.block_id}"
+    extra = "" if data.dollars is None else f" for {dollars(data.dollars)} more"
+    share = f"{tokens(data.rewritten_tokens)} of {tokens(data.cached_tokens)} cached tokens"
+    return f"Cache break: {share} were sent as new input{extra}: {cause}."
+
+
 _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "session.started": _session_started,
     "session.described": _session_described,
@@ -301,6 +314,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "velocity.spiked": lambda data: (
         f"Spike: {tokens(data.added_tokens)} tokens added, {tokens(data.baseline_tokens)} are usual."
     ),
+    "cache.broken": _cache_broken,
     "content.regretted": _content_regretted,
     "alert.fired": _alert_fired,
     "alert.resolved": _alert_resolved,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windowpane.core.events import PAYLOADS
-from windowpane.core.vocabulary import Component, ContentType, Severity
+from windowpane.core.vocabulary import CacheBreakCause, Component, ContentType, Severity
 
 SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
 """A shape for each severity; the worse, the fuller."""
@@ -48,6 +48,15 @@ COUNT_SOURCE_LABELS: Final[dict[str, str]] = {
     "reported": "reported by the model itself",
     "estimate": "estimated",
 }
+CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
+    "added": "content was added before content that was sent already",
+    "edited": "content that was sent already was changed",
+    "reordered": "content that was sent already was moved",
+    "removed": "content that was sent already was removed",
+    "model": "the model changed",
+    "expired": "the cache had expired",
+    "unknown": "nothing visible changed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,7 @@ MARKS: Final[dict[str, EventMark]] = {
         EventMark("B", "◀", "rewound"),
         EventMark("R", "↩", "regret"),
         EventMark("A", "★", "alert"),
+        EventMark("P", "✂", "cache break"),
     )
 }
 """Marks by letter, in display order."""
@@ -86,6 +96,7 @@ MARK_OF: Final[dict[str, EventMark]] = {
     "content.regretted": MARKS["R"],
     "alert.fired": MARKS["A"],
     "alert.resolved": MARKS["A"],
+    "cache.broken": MARKS["P"],
 }
 """Marks by event name; other events have none."""
 

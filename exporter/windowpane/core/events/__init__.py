@@ -20,6 +20,7 @@ from windowpane.core.events.content import (
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
+    CacheBroken,
     CompactionMeasured,
     ContentRegretted,
     NotificationDelivered,
@@ -77,6 +78,7 @@ __all__ = [
     "BreakerOpened",
     "BudgetBlocked",
     "BudgetWarned",
+    "CacheBroken",
     "Candidate",
     "ChangeUnidentified",
     "CheckpointLoaded",

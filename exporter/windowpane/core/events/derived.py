@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import (
+    CacheBreakCause,
     CompactionEvidence,
     Component,
     CountSource,
@@ -145,6 +146,26 @@ class CompactionMeasured:
     def ratio(self) -> float | None:
         """Tokens of the window before / after; None if unknown."""
         return self.tokens_before / self.tokens_after if self.tokens_after > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBroken:
+    """A call sent more than half of a cached prefix as new input instead of reading it from the prompt cache."""
+
+    type: ClassVar[str] = "cache.broken"
+    rewritten_tokens: int
+    """Tokens of the cached prefix that were sent as new input."""
+    cached_tokens: int
+    """Tokens that the call before left in the cache."""
+    cause: CacheBreakCause
+    block_id: str | None = None
+    """The first block that changed; None where nothing visible changed."""
+    dollars: float | None = None
+    """Price of the call less its price if the prefix had been read from the cache; None if unknown."""
+    idle_seconds: float | None = None
+    """Time since the call before started."""
+    lifetime_seconds: int | None = None
+    """Time for which the provider keeps what was written; None where no call reports its writes."""
 
 
 @dataclass(frozen=True, slots=True)

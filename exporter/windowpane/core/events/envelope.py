@@ -17,6 +17,7 @@ from windowpane.core.events.content import (
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
+    CacheBroken,
     CompactionMeasured,
     ContentRegretted,
     NotificationDelivered,
@@ -100,6 +101,7 @@ Derived = (
     | AlertResolved
     | NotificationDelivered
     | NotificationFailed
+    | CacheBroken
 )
 Payload = Fact | Derived
 

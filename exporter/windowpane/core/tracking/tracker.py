@@ -34,11 +34,11 @@ from windowpane.core.vocabulary import (
     NOT_ADDED,
     REPLY_TYPES,
     REWOUND,
+    CacheBreakCause,
     ContentType,
     CountSource,
 )
 from windowpane.core.window.blocks import Block
-
 
 class SessionTracker(TurnTracker):
     """Owns one session's window and turns changes of it into events.
@@ -206,6 +206,7 @@ class SessionTracker(TurnTracker):
 
     def revise(self, block: Block, at: float | None = None) -> None:
         """Replace content of a reply by *block*, the form in which the agent sends it; only growth is added."""
+        self._record_change("edited", (block.replaces or "",), block.id)
         before = sum(old.tokens for old in self.window.replace((block.replaces or "",), (block,)))
         grown = max(0, block.tokens - before)
         component, gauge = COMPONENT_OF[block.content_type], self.gauge
@@ -216,6 +217,7 @@ class SessionTracker(TurnTracker):
     def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove content of a reply that the agent did not send back."""
         used, raw = self.gauge.used, self.window.tokens
+        self._record_change("removed", block_ids)
         removed = self.window.replace(block_ids, ())
         self.record(ReplyDiscarded(tuple(block_ids), sum(block.tokens for block in removed)), at)
         for block in removed:
@@ -233,8 +235,12 @@ class SessionTracker(TurnTracker):
         cause = event_id(self.info.stream_id, event.n, event.at)
         by_replaced = {block.replaces: block for block in placeholders}
         removed: list[Block] = []
+        if eviction.policy == REWOUND:
+            self._cache.restart()
         for evicted in eviction.blocks:
             placeholder = by_replaced.pop(evicted.block_id, None)
+            edited = placeholder is not None and placeholder.content_type != "placeholder"
+            self._record_change("edited" if edited else "removed", (evicted.block_id,))
             removed += self.window.replace((evicted.block_id,), () if placeholder is None else (placeholder,))
             if placeholder is not None:
                 self.record(BlockAdded(placeholder), at)
@@ -312,8 +318,10 @@ class SessionTracker(TurnTracker):
             self._raise_limit(window_tokens_before, at)
         if compression.strategy == "compaction":
             self._totals.record_compaction(event.event_id, stated_tokens=window_tokens_before, limits=self.limits)
+            self._cache.restart()
         else:
             self._totals.record_removal()
+            self._record_change("removed", compression.removed)
         if in_place:
             by_replaced = {block.replaces: block for block in results}
             removed = [
@@ -357,6 +365,7 @@ class SessionTracker(TurnTracker):
         self.gauge.restart()
         self.gauge.account.reset()
         self._totals.restart()
+        self._cache.restart()
         self._unattributed, self._attribute_next = None, True
         self._call_blocks.clear()
         self._reply_group = None
@@ -368,6 +377,19 @@ class SessionTracker(TurnTracker):
             self._record_added(block, at)
         self.gauge.count_call()
         return opened
+
+    def record_prefix_change(self, cause: CacheBreakCause, before: str, *, block_id: str) -> None:
+        """Record that *block_id* was added or moved in front of content that was sent: the block *before*."""
+        self._record_change(cause, (before,), block_id)
+
+    def _record_change(
+        self, cause: CacheBreakCause, block_ids: Iterable[str], changed: str | None = None
+    ) -> None:
+        """Record a change of blocks of the window; *changed* is the block to name instead of the first."""
+        window = self.window
+        for block_id in block_ids:
+            if block_id in window:
+                self._cache.record_change(window.slot(block_id).position, cause, changed or block_id)
 
     def _renamed(self, blocks: Iterable[Block]) -> list[Block]:
         """Return the blocks under new ids; a group is named after the new id of its first block."""

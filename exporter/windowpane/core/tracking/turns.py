@@ -30,6 +30,7 @@ from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking.compaction_level import CompactionLevels
 from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
 from windowpane.core.tracking.pressure import PressureGauge, TrendCounters
+from windowpane.core.tracking.prompt_cache import PromptCache
 from windowpane.core.tracking.provider_totals import ProviderTotals
 from windowpane.core.vocabulary import (
     CountSource,
@@ -87,6 +88,7 @@ class TurnTracker:
         self._peak_total = 0
         """Largest total that the provider reported."""
         self._totals = ProviderTotals()
+        self._cache = PromptCache()
         self._trend = TrendCounters()
         self._blocks = 0
         """Number of blocks made so far, and the number of the next one."""
@@ -95,6 +97,8 @@ class TurnTracker:
         """True if the turn's pressure was measured before its call."""
         self._replied = False
         """True if the turn's reply has started: blocks after it are not sent with its call."""
+        self._call_end = 0
+        """Position behind the content that the turn's call sends."""
         self._unattributed: str | None = None
         """Block of the tokens that only the provider counts."""
         self._unseen_growth = 0
@@ -153,6 +157,7 @@ class TurnTracker:
         if not self.in_turn:
             self._open_turn(at)
         self._replied = True
+        self._call_end = self.window.end_position
 
     def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
         """Emit `pressure.measured`, and `zone.changed` if it changed; opens a turn if none is open."""
@@ -161,6 +166,7 @@ class TurnTracker:
         gauge = self.gauge
         gauge.count_call()
         self._measured = True
+        self._call_end = self.window.end_position
         measured = gauge.measure(phase, self.limits)
         self.record(measured, at)
         if measured.zone is not None and measured.zone != gauge.zone:
@@ -176,6 +182,7 @@ class TurnTracker:
         *,
         reported_tokens: int | None = None,
         cost_dollars: float | None = None,
+        cost_of: Callable[[Usage], float | None] | None = None,
         latency_seconds: float | None = None,
         stop_reason: str | None = None,
         at: float | None = None,
@@ -183,13 +190,15 @@ class TurnTracker:
         """Close the turn after its model call; the provider's count replaces the estimate.
 
         Returns the window as the next call would send it, the reply included. *reported_tokens* is the size of
-        the call as the model itself reported it; it is used without *usage* and near the estimate.
+        the call as the model itself reported it; it is used without *usage* and near the estimate. *cost_of*
+        returns the price of any usage of the call's model.
         """
         gauge, self.rejected = self.gauge, None
         if not self._replied or not self.in_turn:
             self._measure_call(at)
         trusted = usage is not None and usage.input_total > 0 and self._accept_total(usage.input_total, at)
         total = usage.input_total if usage is not None and trusted else None
+        removed = False
         source: CountSource = "usage" if trusted else gauge.count_source
         if reported_tokens is not None and self._accept_report(reported_tokens, total, at) and total is None:
             total, source = reported_tokens, "reported"
@@ -202,7 +211,9 @@ class TurnTracker:
             if usage is not None and trusted:
                 gauge.count_reply(usage)
         gauge.last_usage = usage
-        self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
+        ended = self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
+        if usage is not None and trusted:
+            self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)
         added = gauge.added
         baseline = gauge.close_turn(self.turn)
         measured = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
@@ -230,6 +241,28 @@ class TurnTracker:
             return False
         self._trend.evicted_blocks += len(change.blocks)
         return True
+
+    def _compare_cache(
+        self,
+        usage: Usage,
+        cost_of: Callable[[Usage], float | None] | None,
+        latency_seconds: float,
+        ended: Event,
+        *,
+        is_reduced: bool,
+    ) -> None:
+        """Record what the call read from the prompt cache, and a cache break that it shows."""
+        broken = self._cache.add(
+            usage,
+            model=self.info.model,
+            started_at=None if ended.at is None else ended.at - latency_seconds,
+            sent_end=self._call_end,
+            tokens_between=self.window.tokens_between,
+            is_reduced=is_reduced,
+            cost_of=cost_of,
+        )
+        if broken is not None:
+            self.record(broken, ended.at)
 
     def _measure_next(self, source: CountSource) -> PressureMeasured:
         """Measure the window with the turn's reply."""
@@ -259,6 +292,7 @@ class TurnTracker:
             self.measure("before", at)
         else:
             self.gauge.count_call()
+            self._call_end = self.window.end_position
         self._replied = True
 
     def _accept_total(self, total: int, at: float | None) -> bool:

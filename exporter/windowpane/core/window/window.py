@@ -69,6 +69,15 @@ class Window:
             self._ordered = True
         return self._slots.values()
 
+    @property
+    def end_position(self) -> int:
+        """Position behind the last block: that of the next one added."""
+        return self._next_position
+
+    def tokens_between(self, start: int, end: int) -> int:
+        """Return the tokens of the blocks from position *start* up to, not including, *end*; reads every block."""
+        return sum(slot.block.tokens for slot in self._slots.values() if start <= slot.position < end)
+
     def slot(self, block_id: str) -> Slot:
         """Return the slot of a block. Raises `WindowError` if it is not in the window."""
         try:
