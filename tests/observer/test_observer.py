@@ -344,7 +344,7 @@ def test_a_cache_break_names_the_change_of_the_messages(agent, change, cause: st
 
 
 def test_a_tool_that_is_added_later_breaks_the_cache(agent) -> None:
-    """Tools stand in front of the messages, so everything behind a new one is sent anew."""
+    """Tools precede the messages, so everything behind a new one is sent anew."""
     tool = {"type": "function", "function": {"name": "read", "parameters": {}}}
     agent.send(SENT, cached(16_000, 0), tools=[tool])
     agent.send([*SENT, {"role": "user", "content": "q"}], cached(16_001, 15_872), tools=[tool])

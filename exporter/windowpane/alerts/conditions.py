@@ -147,20 +147,14 @@ class SignalHistory:
         match data:
             case PressureMeasured():
                 self.pressure = data
-            case BlocksEvicted() if data.policy == REWOUND:
-                pass  # the user left a branch: nothing was taken from the conversation
             case BlocksEvicted():
-                self._record_reduction(turn)
-                self._evictions_of(turn).tokens += data.tokens_removed
+                self._record_eviction(data, turn)
             case ContentCompressed():
                 return self._record_compression(data, turn)
             case BlockAdded():
                 return self._repeated.record(data.block, turn)
             case FidelityEvaluated():
-                if data.score is not None:
-                    if self.fidelity is not None:
-                        self._earlier_fidelity.append(self.fidelity)
-                    self.fidelity = data.score
+                self._record_fidelity(data)
             case ContentRegretted():
                 if data.cause == "eviction":
                     self._record_regret(data)
@@ -215,6 +209,19 @@ class SignalHistory:
         if data.ratio is not None:
             self._compressions.append((data.tokens_before, data.tokens_after))
         return (Occurrence("compaction.accepted", data.tokens_after),) if data.strategy == "compaction" else ()
+
+    def _record_eviction(self, data: BlocksEvicted, turn: int) -> None:
+        if data.policy == REWOUND:
+            return  # the user left a branch: nothing was taken from the conversation
+        self._record_reduction(turn)
+        self._evictions_of(turn).tokens += data.tokens_removed
+
+    def _record_fidelity(self, data: FidelityEvaluated) -> None:
+        if data.score is None:
+            return
+        if self.fidelity is not None:
+            self._earlier_fidelity.append(self.fidelity)
+        self.fidelity = data.score
 
     def _record_reduction(self, turn: int) -> None:
         if not self._reduced_turns or self._reduced_turns[-1] != turn:

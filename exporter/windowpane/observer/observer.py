@@ -166,8 +166,8 @@ class WindowObserver:
 
     def _record_longer_head(self, before: list[TrackedBlock]) -> None:
         """Record tools and instructions that were added in front of the messages that were sent already."""
-        known = {tracked.block_id for tracked in before}
-        new = next((tracked for tracked in self._head_blocks if tracked.block_id not in known), None)
+        existing = {tracked.block_id for tracked in before}
+        new = next((tracked for tracked in self._head_blocks if tracked.block_id not in existing), None)
         first_sent = next((message[0] for message in self._sent_blocks if message), None)
         if new is not None and first_sent is not None:
             self.tracker.record_prefix_change("added", first_sent.block_id, block_id=new.block_id)

@@ -69,7 +69,7 @@ def test_one_hour_writes_cost_and_live_longer(session: Make) -> None:
 
 
 def test_a_pause_beyond_the_lifetime_is_named_before_a_change(session: Make) -> None:
-    """What expired would have been sent anew in any case."""
+    """An expired prefix would have been sent anew in any case."""
     one = session()
     call(one, 0, 10_000)
     block = next(iter(one.tracker.window))
@@ -80,7 +80,7 @@ def test_a_pause_beyond_the_lifetime_is_named_before_a_change(session: Make) -> 
 
 
 def test_the_first_changed_block_is_the_cause(session: Make) -> None:
-    """Of several changes the first position counts, and content that was not sent yet is none."""
+    """Of several changes the first position counts, not the order in which they were made."""
     one = session()
     call(one, 0, 3_000)
     call(one, 3_000, 9_000, at=10)

@@ -31,7 +31,7 @@ class PrefixChange(NamedTuple):
 
 
 class PromptCache:
-    """What the last call left in the cache, and the first change of the sent content since. Constant size."""
+    """The cache after the last call, and the first change of the sent content since. Constant size."""
 
     def __init__(self) -> None:
         self.change: PrefixChange | None = None

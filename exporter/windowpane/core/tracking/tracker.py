@@ -40,6 +40,7 @@ from windowpane.core.vocabulary import (
 )
 from windowpane.core.window.blocks import Block
 
+
 class SessionTracker(TurnTracker):
     """Owns one session's window and turns changes of it into events.
 

@@ -75,7 +75,7 @@ class Window:
         return self._next_position
 
     def tokens_between(self, start: int, end: int) -> int:
-        """Return the tokens of the blocks from position *start* up to, not including, *end*; reads every block."""
+        """Return the tokens of the blocks from position *start* up to before *end*; reads every block."""
         return sum(slot.block.tokens for slot in self._slots.values() if start <= slot.position < end)
 
     def slot(self, block_id: str) -> Slot:
