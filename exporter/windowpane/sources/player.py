@@ -339,10 +339,6 @@ class SessionPlayer:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _cost_of(self, usage: Usage) -> float | None:
-        catalog = self._playback.catalog
-        return None if catalog is None else catalog.cost_dollars(self._model, usage, self._at)
-
     def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
         if record.tokens is not None:
             return record.tokens, "usage"
