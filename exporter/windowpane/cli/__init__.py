@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, str]] = {
     "replay": "Replay recorded sessions under other settings and compare.",
     "report": "Print the history of a session's window.",
     "rules": "Export recording and alerting rules for Prometheus.",
+    "search": "Find captured texts by any word in them.",
     "serve": "Serve the metrics of all sessions in the store.",
     "sessions": "List the sessions in the store.",
     "top": "Show live sessions by pressure, refreshed every second.",

@@ -162,7 +162,13 @@ def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[Sqlit
         raise click.ClickException(f"cannot create the folder of the store {chosen}: {error.strerror}") from error
     key = key_in(configured.audit_key_file, "store.audit_key_file")
     old_keys = keys_in(configured.audit_old_key_files, "store.audit_old_key_files")
-    opened = SqliteStore(chosen, capture=capture, redact=_without_secrets, audit_key=key, old_audit_keys=old_keys)
+    opened = SqliteStore(
+        chosen,
+        capture=capture or configured.capture,
+        redact=_without_secrets,
+        audit_key=key,
+        old_audit_keys=old_keys,
+    )
     with closing(opened) as store:
         yield store
 

@@ -19,7 +19,7 @@ from typing import Final
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import Rule
-from windowpane.core.events import AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
+from windowpane.core.events import ANNOTATIONS, AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
 from windowpane.core.liveness import live_since
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
@@ -37,7 +37,7 @@ DISCOVER_SECONDS: Final = 5.0
 """Time between two searches of the folders for new files."""
 RETRY_SECONDS: Final = 60.0
 """Time until a file whose events could not be read or stored is read again from its start."""
-DELIVERIES: Final = ("notification.delivered", "notification.failed")
+ADDED_BY_OTHERS: Final = ("notification.delivered", "notification.failed", *ANNOTATIONS)
 _log: Final = logging.getLogger(__name__)
 
 
@@ -215,7 +215,7 @@ class Watcher:
             with self._appending:
                 self._store.import_session(lambda batch=batch: batch)  # type: ignore[misc]
                 stored = self._stored(session_id)
-                if stored.without_deliveries == len(batch):
+                if stored.of_the_recording == len(batch):
                     file.stored[session_id] = stored.total
         self._notify(interleaved)
         return interleaved
@@ -235,7 +235,7 @@ class Watcher:
     def _stored(self, session_id: str) -> _StoredEvents:
         row = self._store.session(session_id)
         total = 0 if row is None else row.events
-        foreign = self._store.count_events(EventFilter(session_id=session_id, types=DELIVERIES))
+        foreign = self._store.count_events(EventFilter(session_id=session_id, types=ADDED_BY_OTHERS))
         return _StoredEvents(total, total - foreign)
 
     def _settle(self, path: Path, file: _WatchedFile) -> Iterable[Event]:
@@ -289,7 +289,7 @@ class _StoredEvents:
     """The number of a session's stored events."""
 
     total: int
-    without_deliveries: int
+    of_the_recording: int
 
 
 def by_session(events: Iterable[Event]) -> dict[str, list[Event]]:

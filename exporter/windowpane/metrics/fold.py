@@ -20,11 +20,14 @@ from windowpane.core.events import (
     Event,
     EventContext,
     FidelityEvaluated,
+    NoteAdded,
+    NoteDeleted,
     NotificationDelivered,
     NotificationFailed,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
+    SessionTitled,
     TurnStarted,
 )
 from windowpane.core.liveness import live_since
@@ -111,6 +114,8 @@ class MetricState:
         context, _, at, data = event
         kind = type(data)
         if context is not self._context:
+            if kind in _ANNOTATIONS:
+                return  # a reader's, at any time after the session: nothing happened in it
             if kind in _DELIVERIES and (context.agent, context.model) not in self._cached_groups:
                 return  # delivered for another process, whose agents have no series here
             self._enter(context)
@@ -229,6 +234,7 @@ class MetricState:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
+_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionTitled})
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 

@@ -200,6 +200,15 @@ _REMOVED: Final = (
     _BLOCKS + "WHERE b.session = ? AND b.left_seq <= ? ORDER BY b.left_seq DESC, b.event_seq DESC LIMIT ?"
 )
 _REGRETTED: Final = _REMOVED.replace(" ORDER BY", " AND b.regretted_turn IS NOT NULL ORDER BY")
+_ONE: Final = _BLOCKS + "WHERE b.session = ? AND b.block_id = ?"
+_BEFORE: Final = (
+    _BLOCKS  # noqa: S608  # our columns
+    + "WHERE b.session = ?1 AND b.block_id IN (SELECT block_id FROM blocks WHERE session = ?1 "
+    "AND position < (SELECT position FROM blocks WHERE session = ?1 AND block_id = ?2) "
+    "ORDER BY position DESC LIMIT ?3)"
+)
+BEFORE_A_RESULT: Final = 60
+"""Blocks searched for the call of a tool result; parallel calls and their results stand together."""
 _TURN_AT: Final = "SELECT turn, call_seq FROM turns WHERE session = ? AND turn <= ? ORDER BY turn DESC LIMIT 1"
 
 
@@ -245,6 +254,20 @@ def removed_before(
     return _rows(connection, statement, (session, _moment(connection, session, turn), limit))
 
 
+def one(connection: sqlite3.Connection, session: int, block_id: str) -> BlockRow | None:
+    """Return one block, or None."""
+    rows = _rows(connection, _ONE, (session, block_id))
+    return rows[0] if rows else None
+
+
+def tool_call(connection: sqlite3.Connection, session: int, result_id: str, tool_call_id: str) -> BlockRow | None:
+    """Return the tool call that a tool result answers: of the blocks just before it, the one with the same id."""
+    rows = _rows(connection, _BEFORE, (session, result_id, BEFORE_A_RESULT))
+    return next(
+        (row for row in rows if row.content_type == "tool_call" and row.tool_call_id == tool_call_id), None
+    )
+
+
 def _moment(connection: sqlite3.Connection, session: int, turn: int) -> int:
     """Return the event number at which the call of *turn* was made; the latest for a turn without a call yet."""
     row = connection.execute(_TURN_AT, (session, turn)).fetchone()
@@ -257,7 +280,7 @@ def _moment(connection: sqlite3.Connection, session: int, turn: int) -> int:
     return IN_WINDOW - 1 if following is None else int(following[0])
 
 
-def _rows(connection: sqlite3.Connection, statement: str, values: tuple[int, ...]) -> list[BlockRow]:
+def _rows(connection: sqlite3.Connection, statement: str, values: tuple[int | str, ...]) -> list[BlockRow]:
     rows = connection.execute(statement, values).fetchall()
     events = [_block_event(*row[-3:]) for row in rows]
     previews = captured_content.previews(connection, {event.data.digest for event in events})

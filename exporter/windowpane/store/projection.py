@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from windowpane.core.codec import decode
 from windowpane.core.events import (
+    ANNOTATIONS,
     AlertFired,
     AlertResolved,
     BlockAdded,
@@ -34,6 +35,7 @@ from windowpane.core.events import (
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
+    SessionTitled,
     TurnEnded,
     TurnStarted,
     WindowRolled,
@@ -48,10 +50,13 @@ from windowpane.store.turns import TurnDrafts
 ROUTINE: Final = frozenset(
     {
         "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
-        "notification.delivered", "notification.failed", "session.described",
+        "notification.delivered", "notification.failed", "session.described", *ANNOTATIONS,
     }
 )  # fmt: skip
 """Events that do not change the fleet's `last_event`."""
+
+BY_READER: Final = "reader"
+"""Source of a title that a reader gave, which no recording replaces."""
 
 _LATE: Final = "INSERT OR IGNORE INTO late_events VALUES (?, ?, ?)"
 _TABLES: Final = ("turns", "blocks", "alerts", "late_events")
@@ -72,7 +77,7 @@ class Projection:
         """Apply one event, in the order of `seq`."""
         at, data = event.at, event.data
         session.events += 1
-        if at is not None and (session.last_at is None or at > session.last_at):
+        if at is not None and (session.last_at is None or at > session.last_at) and data.type not in ANNOTATIONS:
             session.last_at = at
             if session.started_at is None:
                 session.started_at = at
@@ -189,13 +194,17 @@ class Projection:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
 
     def _described(self, session: SessionDraft, _event: Event, _seq: int, data: SessionDescribed) -> None:
-        session.title = data.title or session.title
-        session.title_source = data.title_source or session.title_source
+        if session.title_source != BY_READER:
+            session.title = data.title or session.title
+            session.title_source = data.title_source or session.title_source
         session.folder = data.folder or session.folder
         session.repository = data.repository or session.repository
         session.branch = data.branch or session.branch
         session.agent_version = data.agent_version or session.agent_version
         session.label = data.label or session.label
+
+    def _titled(self, session: SessionDraft, _event: Event, _seq: int, data: SessionTitled) -> None:
+        session.title, session.title_source = data.title, BY_READER
 
     def _limit(self, session: SessionDraft, _event: Event, _seq: int, data: LimitChanged) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -276,6 +285,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     CompactionMeasured: Projection._compaction_measured,
     SessionStarted: Projection._started,
     SessionDescribed: Projection._described,
+    SessionTitled: Projection._titled,
     LimitChanged: Projection._limit,
     SessionEnded: Projection._ended,
     SessionIncomplete: Projection._incomplete,

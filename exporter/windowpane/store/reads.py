@@ -16,6 +16,7 @@ from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import OlderStoreError, StoreError
 from windowpane.store import (
     alerts,
+    block_life,
     blocks,
     captured_content,
     content_search,
@@ -23,6 +24,7 @@ from windowpane.store import (
     export,
     fleet,
     migrations,
+    notes,
     registry,
     replays,
     retention,
@@ -31,7 +33,16 @@ from windowpane.store import (
 )
 from windowpane.store.connection import BUSY_SECONDS, ReaderPool, reporting
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
-from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, StoreSize, TurnRow
+from windowpane.store.records import (
+    AlertRow,
+    BlockRow,
+    DamagedEvent,
+    SessionRow,
+    StoredEvent,
+    StoreSize,
+    TurnRow,
+    intact_events,
+)
 from windowpane.store.replays import ReplayRow, StoredReplay
 from windowpane.store.statements import END
 
@@ -116,6 +127,16 @@ class SqliteReader:
         with self._pool.lend() as connection:
             key = fleet.current_key(connection, session_id)
             return blocks.removed_before(connection, key, turn, limit=limit, regretted=regretted)
+
+    def notes(self, session_id: str) -> list[notes.Note]:
+        """Return the notes and bookmarks of a session that are not deleted, by turn."""
+        query = EventFilter(session_id=session_id, types=notes.NOTE_EVENTS, limit=notes.MAXIMUM_EVENTS)
+        return notes.notes_of(intact_events(self.events_or_damage(query)))
+
+    def block_life(self, session_id: str, block_id: str) -> block_life.BlockLife | None:
+        """Return how a block was added, used, removed, replaced and fetched again; None for an unknown one."""
+        with self._pool.lend() as connection:
+            return block_life.read(connection, fleet.current_key(connection, session_id), block_id)
 
     # -- events -----------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import msgspec
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, TurnEnded
 from windowpane.exceptions import StoreError
-from windowpane.store import projection
+from windowpane.store import notes, projection
 from windowpane.store.captured_content import ContentCapture
 from windowpane.store.chain import pruned_events
 from windowpane.store.fleet import SessionDraft
@@ -117,6 +117,8 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
                 f"a recorded session must be whole: {session.session_id} continues as {stray.context.session_id}"
             )
         appended += writer.append(chunk, into=session)
+    if rewritten and current is not None:
+        notes.copy_to(writer, current, session)
     return ImportOutcome(
         session_id=session.session_id,
         revision=session.revision,

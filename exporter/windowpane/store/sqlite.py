@@ -27,6 +27,7 @@ from windowpane.store import (
     content_index,
     content_search,
     migrations,
+    notes,
     projection,
     registry,
     replays,
@@ -251,6 +252,26 @@ class SqliteStore(SqliteReader):
         """Delete one captured text, or all; return how many. The audit chain does not change."""
         with self._writing() as writer:
             return content_search.delete(writer.connection, digest)
+
+    # -- what readers add ---------------------------------------------------------------------------------------
+
+    def add_note(self, session_id: str, turn: int, text: str, *, kind: notes.NoteKind = "note") -> str:
+        """Add a note or bookmark to a turn as an event of the session, redacted; return its id.
+
+        Raises `StoreError` where the session's chain must not be continued by this process.
+        """
+        with self._writing() as writer:
+            return notes.add_note(writer, session_id, turn, text, kind)
+
+    def delete_note(self, session_id: str, note_id: str) -> None:
+        """Delete a note with a further event; both stay in the record. Raises `StoreError` if unknown."""
+        with self._writing() as writer:
+            notes.delete_note(writer, session_id, note_id)
+
+    def give_title(self, session_id: str, title: str) -> None:
+        """Give a session a title that replaces the recording's, as an event of the session."""
+        with self._writing() as writer:
+            notes.give_title(writer, session_id, title)
 
     # -- upkeep -----------------------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class Writer:
         self.audit_key = audit_key
         self.capture = capture
         self.clock = clock
-        self._key_id = key_id(audit_key)
+        self.key_id = key_id(audit_key)
         self._keyed = link_with(audit_key)
         self._plain = link_with(None)
         self._sessions: dict[str, SessionDraft] = {}
@@ -110,7 +110,7 @@ class Writer:
         number = revision or chain.last_revision(self.connection, session_id) + 1
         origin = chain.genesis(session_id, number)
         session = SessionDraft(
-            session_id, number, current=1, keyed_by=self._key_id, counted_from=0, head_seq=0, head_hash=origin
+            session_id, number, current=1, keyed_by=self.key_id, counted_from=0, head_seq=0, head_hash=origin
         )
         fleet.insert(self.connection, session)
         self._remember(session)
@@ -188,7 +188,7 @@ class Writer:
 
     def _link(self, session: SessionDraft) -> Link:
         """Return the hash that continues a session's chain; a new key takes over from an old one or from none."""
-        if session.keyed_by == self._key_id:
+        if session.keyed_by == self.key_id:
             return self._plain if self.audit_key is None else self._keyed
         if self.audit_key is None:
             raise SessionRefusedError(
@@ -196,7 +196,7 @@ class Writer:
                 "this process has none; set WINDOWPANE_AUDIT_KEY to the same key, or to its successor"
             )
         self.add_head("rekeyed", session)
-        session.keyed_by = self._key_id
+        session.keyed_by = self.key_id
         return self._keyed
 
     def _remember(self, session: SessionDraft) -> None:

@@ -15,6 +15,8 @@ from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, t
 from windowpane.text.labels import CACHE_BREAK_LABELS, CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 
+NOTE_CHARACTERS: Final = 160
+
 
 def describe_event(event: e.Event) -> str:
     """Return one sentence that describes *event*."""
@@ -44,6 +46,12 @@ def _spaced(name: str) -> str:
 
 def _because(reason: str) -> str:
     return f": {reason}" if reason else ""
+
+
+def _start(text: str) -> str:
+    """Return the start of a reader's text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= NOTE_CHARACTERS else f"{line[: NOTE_CHARACTERS - 1]}…"
 
 
 def _session_started(data: e.SessionStarted) -> str:
@@ -275,6 +283,9 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"({tokens(data.used_tokens)} of {tokens(data.budget_tokens)} used); {_spaced(data.action)}."
     ),
     "note.written": lambda data: f"Note written ({data.category}, {tokens(data.tokens)} tokens).",
+    "note.added": lambda data: f"{data.kind.capitalize()} of a reader{_because(_start(data.note))}",
+    "note.deleted": lambda _data: "A reader deleted a note.",
+    "session.titled": lambda data: f"A reader gave the title {data.title}.",
     "subagent.delegated": lambda data: f"Delegated to session {data.child_session_id}.",
     "subagent.returned": lambda data: (
         f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."

@@ -7,6 +7,7 @@ this one stream. `windowpane.core.codec` converts events to JSON.
 
 from __future__ import annotations
 
+from windowpane.core.events.annotations import ANNOTATIONS, NoteAdded, NoteDeleted, SessionTitled
 from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
 from windowpane.core.events.content import (
     BlockAdded,
@@ -68,6 +69,7 @@ from windowpane.core.events.facts import (
 )
 
 __all__ = [
+    "ANNOTATIONS",
     "PAYLOADS",
     "SCHEMA",
     "AlertFired",
@@ -97,6 +99,8 @@ __all__ = [
     "HistoryRepaired",
     "HistoryRewound",
     "LimitChanged",
+    "NoteAdded",
+    "NoteDeleted",
     "NoteWritten",
     "NotificationDelivered",
     "NotificationFailed",
@@ -109,6 +113,7 @@ __all__ = [
     "SessionEnded",
     "SessionIncomplete",
     "SessionStarted",
+    "SessionTitled",
     "Strategy",
     "SubagentDelegated",
     "SubagentReturned",

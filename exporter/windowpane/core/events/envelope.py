@@ -6,6 +6,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from windowpane.core.events.annotations import NoteAdded, NoteDeleted, SessionTitled
 from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
 from windowpane.core.events.content import (
     BlockAdded,
@@ -90,6 +91,9 @@ Fact = (
     | TelemetryDropped
     | SessionDescribed
     | HistoryRewound
+    | NoteAdded
+    | NoteDeleted
+    | SessionTitled
 )
 Derived = (
     PressureMeasured

@@ -1,0 +1,97 @@
+"""`windowpane search`: captured texts that contain a word, and the blocks that held them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from windowpane.cli.options import json_option, open_existing, pick_session, report_errors, store_option
+from windowpane.cli.output import print_json
+from windowpane.core.characters import plain
+from windowpane.report.block_life import LifeStep, life_steps
+from windowpane.text import formats
+from windowpane.text.labels import CONTENT_LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from windowpane.store.content_search import ContentHits, Occurrence
+    from windowpane.store.sqlite import SqliteStore
+
+
+@click.command("search")
+@click.argument("terms", metavar="WORDS...", nargs=-1, required=True)
+@click.option("--session", help="Search one session only, by its id or the start of it.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Texts to print.")
+@click.option("--life", is_flag=True, help="Print how each block was added, used, removed and reblockd.")
+@json_option
+@store_option
+@report_errors
+def command(
+    terms: tuple[str, ...], session: str | None, limit: int, *, life: bool, as_json: bool, store_path: Path | None
+) -> None:
+    """Find captured texts that contain all WORDS or parts of words, the latest first.
+
+    Only texts of sessions recorded with content capture can be found. Put quotation marks around words that must
+    stand together.
+
+    \b
+    Example:
+      windowpane search '"connection refused"' --life
+    """
+    from windowpane.store.content_search import ContentFilter
+
+    with open_existing(store_path) as store:
+        chosen = None if session is None else pick_session(store, session).session_id
+        _index_waiting(store)
+        result = store.find_content(ContentFilter(" ".join(terms), chosen, limit))
+        if as_json:
+            print_json(_document(store, result, life=life))
+            return
+        for line in _lines(store, result, life=life):
+            click.echo(plain(line))
+
+
+def _index_waiting(store: SqliteStore) -> None:
+    """Index what `windowpane serve` would have indexed meanwhile, so that nothing is missed."""
+    if not store.index_text():
+        return
+    click.echo("indexing for search …", err=True)
+    while store.index_text():
+        pass
+
+
+def _document(store: SqliteStore, result: ContentHits, *, life: bool) -> dict[str, object]:
+    document = asdict(result)
+    if life:
+        document["lives"] = {
+            hit.digest: [asdict(step) for step in _life(store, hit.occurrences[0])] for hit in result.hits
+        }
+    return document
+
+
+def _lines(store: SqliteStore, result: ContentHits, *, life: bool) -> Iterator[str]:
+    if not result.texts:
+        yield "No text was captured, so there is nothing to search. Record with content capture:"
+        yield "  windowpane import --capture"
+        return
+    for hit in result.hits:
+        block = hit.occurrences[0]
+        what = CONTENT_LABELS[block.content_type] + (f" of {block.tool_name}" if block.tool_name else "")
+        others = f", and {formats.count(len(hit.occurrences) - 1, 'other block')}" if hit.occurrences[1:] else ""
+        yield f"{block.session_id} turn {block.turn}: {what} ({formats.tokens(block.tokens)} tokens){others}"
+        yield f"  {hit.snippet.line}"
+        if life:
+            yield from (f"  turn {step.turn}: {step.text}" for step in _life(store, block))
+    more = "" if result.is_whole else " There may be more: add a word, or raise --limit."
+    yield f"{formats.count(len(result.hits), 'text')} of {result.texts:,} captured.{more}"
+    if result.waiting:
+        yield f"{formats.count(result.waiting, 'text')} not indexed: SQLite before 3.34 cannot."
+
+
+def _life(store: SqliteStore, block: Occurrence) -> list[LifeStep]:
+    life = store.block_life(block.session_id, block.block_id)
+    return [] if life is None else life_steps(life)

@@ -1,0 +1,126 @@
+"""The life of one block in plain sentences, one per step, each with its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from windowpane.core.events import EvictedBlock
+from windowpane.store.block_life import BlockLife, BlockRemoval, BlockUse
+from windowpane.store.records import BlockRow
+from windowpane.text.formats import count, tokens
+from windowpane.text.labels import CONTENT_LABELS
+
+LISTED_USES: Final = 8
+"""Uses with a separate sentence; one more sentence counts the others."""
+LISTED_CANDIDATES: Final = 3
+
+Step = Literal["added", "used", "removed", "replaced", "fetched again", "in the window"]
+
+_CAUSES: Final = {
+    "eviction": "Evicted",
+    "compression": "Compressed",
+    "roll": "Removed when the session continued in a new window",
+    "replaced": "Replaced by a newer version",
+    "discarded": "Not sent back by the agent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LifeStep:
+    """One step of a block's life."""
+
+    step: Step
+    turn: int
+    at: float | None
+    text: str
+    block_id: str | None = None
+    """The other block of the step: the user, the replacement, what fetched it again."""
+
+
+def block_name(block: BlockRow) -> str:
+    """Return the type of a block and its tool: `tool result of read`."""
+    label = CONTENT_LABELS[block.content_type]
+    return f"{label} of {block.tool_name}" if block.tool_name else label
+
+
+def life_steps(life: BlockLife) -> list[LifeStep]:
+    """Return the steps in order: added, used, removed, replaced, fetched again."""
+    return list(_steps(life))
+
+
+def _steps(life: BlockLife) -> Iterator[LifeStep]:
+    block = life.block
+    size = tokens(block.tokens, estimated=block.count_source == "estimate")
+    origin = "" if life.called_by is None else f", the result of a {block_name(life.called_by)}"
+    caller = None if life.called_by is None else life.called_by.block_id
+    text = f"Added as {block_name(block)} of {size} tokens{origin}."
+    yield LifeStep("added", block.turn_added, life.added_at, text, caller)
+    for use in life.uses[:LISTED_USES]:
+        yield LifeStep("used", use.turn, use.at, f"Used by {_user(use)}.", use.by)
+    if len(life.uses) > LISTED_USES:
+        last = life.uses[-1]
+        more = count(len(life.uses) - LISTED_USES, "more use")
+        yield LifeStep("used", last.turn, last.at, f"{more}, the last by {_user(last)}.", last.by)
+    removal = life.removal
+    if removal is None:
+        yield LifeStep("in the window", block.turn_added, None, "Never removed; it is still in the window.")
+        return
+    yield LifeStep("removed", removal.turn, removal.at, _removal(removal))
+    yield _replacement(life, removal)
+    for again in life.fetched_again:
+        text = f"Fetched again by {_user(again)}: {size} tokens were needed after all."
+        yield LifeStep("fetched again", again.turn, again.at, text, again.by)
+
+
+def _user(use: BlockUse) -> str:
+    return use.by if use.block is None else f"{block_name(use.block)} of turn {use.block.turn_added}"
+
+
+def _removal(removal: BlockRemoval) -> str:
+    cause = _CAUSES.get(removal.kind, removal.kind.capitalize())
+    policy = f" by {removal.policy.replace('_', ' ')}" if removal.policy else ""
+    together = f" with {count(removal.removed_blocks - 1, 'other block')}" if removal.removed_blocks > 1 else ""
+    reason = f": {removal.reason}" if removal.reason else ""
+    return f"{cause}{policy}{together}{reason}.{_scores(removal)}"
+
+
+def _scores(removal: BlockRemoval) -> str:
+    """Return the score of the block beside those of the blocks that it was compared with."""
+    evicted = removal.evicted
+    if evicted is None or evicted.score is None:
+        return ""
+    terms = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in evicted.terms.items())
+    text = f" Score {evicted.score:.2f}" + (f" ({terms})" if terms else "")
+    if removal.candidates:
+        compared = ", ".join(
+            f"{CONTENT_LABELS[one.content_type]} {one.block_id} {one.score:.2f}"
+            for one in removal.candidates[:LISTED_CANDIDATES]
+        )
+        text += f"; retained against it: {compared}"
+        if len(removal.candidates) > LISTED_CANDIDATES:
+            text += f" and {count(len(removal.candidates) - LISTED_CANDIDATES, 'other')}"
+    elif removal.others:
+        text += f"; evicted beside it at {_range(removal.others)}"
+    return f"{text}. 0 is evicted first, 1 last."
+
+
+def _range(others: tuple[EvictedBlock, ...]) -> str:
+    scores = [one.score for one in others if one.score is not None]
+    if not scores:
+        return "no score"
+    low, high = min(scores), max(scores)
+    return f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
+
+
+def _replacement(life: BlockLife, removal: BlockRemoval) -> LifeStep:
+    replacement, evicted = life.replacement, removal.evicted
+    if replacement is None:
+        text = "Replaced by nothing."
+        if evicted is not None and evicted.handle:
+            text = f"Replaced by nothing; the original can be retrieved as {evicted.handle}."
+        return LifeStep("replaced", removal.turn, removal.at, text)
+    handle = f"; the original can be retrieved as {evicted.handle}" if evicted and evicted.handle else ""
+    text = f"Replaced by a {block_name(replacement)} of {tokens(replacement.tokens)} tokens{handle}."
+    return LifeStep("replaced", replacement.turn_added, removal.at, text, replacement.block_id)
