@@ -19,6 +19,7 @@ from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.opencode.export import OpencodeExportReader
+from windowpane.sources.openhands.reader import BESIDE_EVENTS, OpenHandsReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.reader import Reader
 from windowpane.sources.swe_agent import SweAgentReader
@@ -40,13 +41,14 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         SweAgentReader(),
         Tau2Reader(),
         TauBenchReader(),
+        OpenHandsReader(complete=complete),
         LiteLLMReader(),
         ApiExchangesReader(),
         OpenAIChatReader(),
     )
 
 
-_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (LiteLLMReader(),)
+_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (LiteLLMReader(), OpenHandsReader())
 HEAD_BYTES: Final = 64 * 1024
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""
@@ -84,7 +86,9 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
         raise SourceError(str(path), problem)
     if path.is_dir():
         names = names_in(path)
-        return next(reader for reader in readers if isinstance(reader, FolderReader) and reader.parts(names))
+        return next(
+            reader for reader in readers if isinstance(reader, FolderReader) and reader.parts(path, names)
+        )
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -99,13 +103,13 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
 
 def stamp(path: Path, *, now: float | None = None) -> Stamp:
     """Return what changes whenever the recording at *path* does; see `stamp_of`."""
-    return stamp_of(path, _parts(names_in(path)) if path.is_dir() else (), now=now)
+    return stamp_of(path, _parts(path, names_in(path)) if path.is_dir() else (), now=now)
 
 
-def _parts(names: Sequence[str]) -> list[str]:
+def _parts(folder: Path, names: Sequence[str]) -> list[str]:
     """Return those of the files of a folder that are one recording."""
     for reader in _FOLDER_READERS:
-        if parts := reader.parts(names):
+        if parts := reader.parts(folder, names):
             return parts
     return []
 
@@ -113,8 +117,9 @@ def _parts(names: Sequence[str]) -> list[str]:
 def _gathered(paths: Iterable[Path]) -> list[Path]:
     """Replace files that are parts of one folder's recording by that folder, where several are given."""
     paths = list(paths)
-    parents = Counter(path.parent for path in paths if _parts([path.name]))
-    return [path.parent if parents[path.parent] > 1 and _parts([path.name]) else path for path in paths]
+    pieces = {path for path in paths if _parts(path.parent, [path.name])}
+    parents = Counter(path.parent for path in pieces)
+    return [path.parent if path in pieces and parents[path.parent] > 1 else path for path in paths]
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -125,11 +130,17 @@ def _below(folder: Path) -> Iterator[Path]:
             folders.clear()
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         yield from (here / folder for folder in folders if (here / folder).is_symlink())
-        parts = frozenset(_parts(files))
+        parts = frozenset(_parts(here, files))
         if parts:
             yield here
+        beside = BESIDE_EVENTS if "events" in folders else frozenset()
         for file in sorted(files):
-            if file not in parts and not file.startswith(".") and Path(file).suffix in SUFFIXES:
+            if (
+                file not in parts
+                and file not in beside
+                and not file.startswith(".")
+                and Path(file).suffix in SUFFIXES
+            ):
                 yield here / file
 
 
@@ -145,7 +156,7 @@ def unreadable(path: Path) -> str:
         return error.strerror or "cannot be read"
     if kind == "a folder" and path.is_symlink():
         return "a symbolic link to a folder, which is not followed; name the folder itself"
-    if kind == "a folder" and _parts(names_in(path)):
+    if kind == "a folder" and _parts(path, names_in(path)):
         return ""
     return f"{kind}, not a regular file; save it as one first" if kind else ""
 

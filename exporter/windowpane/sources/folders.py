@@ -18,8 +18,8 @@ class FolderReader(Protocol):
     """A reader whose tool writes a recording as many files in one folder."""
 
     @staticmethod
-    def parts(files: Sequence[str]) -> list[str]:
-        """Return those of a folder's *files* that are its recording, in order; by their names alone."""
+    def parts(folder: Path, files: Sequence[str]) -> list[str]:
+        """Return those of a folder's *files* that are its recording, in order; by the names alone."""
         ...
 
 

@@ -74,6 +74,18 @@ def head_rows(head: bytes) -> list[dict[str, Any]]:
     return objects
 
 
+def is_lines(path: Path) -> bool:
+    """Return whether a file holds JSON Lines: by its name, or because its first line of several is one object."""
+    if path.suffix == ".jsonl":
+        return True
+    try:
+        with path.open("rb") as file:
+            first = file.readline(_SKIP_BYTES)
+            return bool(head_rows(first)) and bool(file.readline(_SKIP_BYTES).strip())
+    except OSError:
+        return False
+
+
 def read_rows(path: Path, log: ProblemLog, *, limit_bytes: int = MAXIMUM_RECORD_BYTES) -> Iterator[JsonRow]:
     """Yield the objects of *path* in order; defects are reported to *log*.
 

@@ -32,7 +32,7 @@ from windowpane.sources.json_document import (
     record_digest,
     shape_of,
 )
-from windowpane.sources.json_lines import head_rows, mapping, read_rows
+from windowpane.sources.json_lines import head_rows, is_lines, mapping, read_rows
 from windowpane.sources.openai_chat import Chat, text_of
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
@@ -63,15 +63,16 @@ class LiteLLMReader(DocumentReader):
         return bool(rows) and _is_payload(_payload(rows[0]))
 
     @staticmethod
-    def parts(files: Sequence[str]) -> list[str]:
+    def parts(folder: Path, files: Sequence[str]) -> list[str]:
         """Return the files that are named by the time of a call."""
+        del folder
         return in_number_order([name for name in files if _CALL_FILE.search(name)])
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all conversations. Raises `SourceError` when the file holds none."""
         calls = _Calls(stats)
         if path.is_dir():
-            for name in sorted(self.parts(names_in(path)), key=_time_in_name):
+            for name in sorted(self.parts(path, names_in(path)), key=_time_in_name):
                 log = DocumentLog(path / name, stats, problems)
                 try:
                     document = load_document(path / name, log)
@@ -94,7 +95,7 @@ def _time_in_name(name: str) -> tuple[float, str]:
 
 
 def _entries(path: Path, log: DocumentLog) -> Iterator[JsonObject]:
-    if path.suffix == ".jsonl":
+    if is_lines(path):
         for row in read_rows(path, log):
             if row.value is not None:
                 yield JsonObject(row.value, f"line {row.line}", log)

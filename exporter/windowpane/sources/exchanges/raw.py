@@ -32,7 +32,7 @@ from windowpane.sources.json_document import (
     record_digest,
     shape_of,
 )
-from windowpane.sources.json_lines import head_rows, mapping, read_rows, sequence
+from windowpane.sources.json_lines import head_rows, is_lines, mapping, read_rows, sequence
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
 
@@ -62,7 +62,7 @@ class ApiExchangesReader(DocumentReader):
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all conversations. Raises `SourceError` when the file holds no exchanges."""
         log = DocumentLog(path, stats, problems)
-        pairs = _lines(path, log) if _is_lines(path) else _pairs(load_document(path, log), log)
+        pairs = _lines(path, log) if is_lines(path) else _pairs(load_document(path, log), log)
         sorter = ExchangeSorter(AGENT, stats)
         has_times = False
         for pair in pairs:
@@ -73,10 +73,6 @@ class ApiExchangesReader(DocumentReader):
         yield from sorter.finish()
         if not has_times:
             log.unstated("times")
-
-
-def _is_lines(path: Path) -> bool:
-    return path.suffix == ".jsonl"
 
 
 def _lines(path: Path, log: DocumentLog) -> Iterator[JsonObject]:
