@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,14 @@ from windowpane.core.codec import encode
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event
 from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
+from windowpane.ingest.importer import import_file
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.playback import DeferredPlayer, session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats
+from windowpane.store.sqlite import SqliteStore
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 RECORDED = (
@@ -116,6 +120,76 @@ def test_a_recorded_session_followed_is_the_session_imported(
         events += followed.read()
 
     assert sorted(encode(event) for event in events) == imported(path, playback)
+
+
+def tree(seed: int) -> bytes:
+    """A session of pi whose user rewinds to random entries, with compactions and summaries of branches."""
+    chance = random.Random(seed)  # test data
+    header = {
+        "type": "session",
+        "version": 3,
+        "id": f"tree-{seed}",
+        "cwd": "/",
+        "timestamp": "2026-01-01T00:00:00Z",
+    }
+    lines: list[Any] = [header]
+    ids: list[str | None] = [None]
+    for number in range(60):
+        parent = ids[-1] if chance.random() < 0.8 else chance.choice(ids)
+        entry = {"id": f"e{number}", "parentId": parent, "timestamp": f"2026-01-01T00:00:{number:02}Z"}
+        kind = chance.choice(["user", "assistant", "assistant", "label", "compaction", "branch_summary"])
+        if kind in ("user", "assistant"):
+            message = {
+                "role": kind,
+                "content": [{"type": "text", "text": f"text {number} " * chance.randint(1, 40)}],
+            }
+            if kind == "assistant":
+                message |= {"model": "m", "usage": {"input": chance.randint(1, 900), "output": 3}}
+            lines.append(entry | {"type": "message", "message": message})
+        else:
+            lines.append(entry | {"type": kind, "summary": "so far", "firstKeptEntryId": chance.choice(ids)})
+        ids.append(f"e{number}")
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_followed_tree_gives_the_events_of_an_import(
+    tmp_path: Path, playback: PlaybackSettings, seed: int
+) -> None:
+    """Rewinds at any place, read in pieces cut at any byte, give the same events."""
+    path = tmp_path / "tree.jsonl"
+    whole = tree(seed)
+    path.write_bytes(whole[:200])
+    followed = follow(path, playback)
+    events = followed.read()
+    chance = random.Random(seed)  # test data
+    start = 200
+    while start < len(whole):
+        end = start + chance.randint(1, 1_500)
+        with path.open("ab") as file:
+            file.write(whole[start:end])
+        events += followed.read()
+        start = end
+
+    assert sorted(encode(event) for event in events) == imported(path, playback)
+    assert any(event.type == "history.rewound" for event in events)
+
+
+def test_a_stored_tree_has_the_window_of_its_live_branch(tmp_path: Path, playback: PlaybackSettings) -> None:
+    """The rows of blocks follow the tracker's window through rewinds, returns and undone compactions."""
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        for seed in range(6):
+            path = tmp_path / f"tree-{seed}.jsonl"
+            path.write_bytes(tree(seed))
+            import_file(path, store, playback=playback, readers=all_readers(complete=True))
+            player = DeferredPlayer(f"tree-{seed}", "pi", playback, [])
+            for record in reader_for(path, all_readers(complete=True)).read(path, stats=FileStats(), problems=[]):
+                player.play(record)
+            assert player._player is not None
+            window = [block.id for block in player._player.tracker.window]
+
+            assert [row.block_id for row in store.blocks_at(f"pi:tree-{seed}", 10**6)] == window
+        assert store.verify().intact
 
 
 @pytest.mark.parametrize("change", ["shorter", "other", "replaced"])

@@ -9,6 +9,8 @@ import pytest
 from reads import Json, Read, WordCounter, digest, read_rows
 
 from windowpane.core.events import Event
+from windowpane.sources.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.codex import CodexReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.playback import session_events
 from windowpane.sources.player import PlaybackSettings
@@ -158,3 +160,143 @@ def test_entries_without_content_are_links_of_the_tree(tmp_path: Path, kind: str
 
     assert [data.tokens for data in played.of("history.rewound")] == [1]
     assert [data.last_kept for data in played.of("history.rewound")] == ["b0"]
+
+
+# -- Claude Code ----------------------------------------------------------------------------------------------
+
+
+def row(kind: str, name: str, parent: str | None, content: Any, **more: Any) -> Json:
+    message: Json = {"role": kind, "content": content}
+    if kind == "assistant":
+        message |= {"id": f"m-{name}", "model": "claude-x", "usage": {"input_tokens": 10, "output_tokens": 1}}
+    return {
+        "type": kind, "uuid": name, "parentUuid": parent, "sessionId": "s", "message": message,
+        "timestamp": "2026-01-01T00:00:00Z",
+    } | more  # fmt: skip
+
+
+def answer(name: str, parent: str, text: str) -> Json:
+    return row("assistant", name, parent, [{"type": "text", "text": text}])
+
+
+def claude(folder: Path, *rows: Json) -> Played:
+    return Played(ClaudeCodeReader(complete=True), folder, *rows)
+
+
+def test_a_prompt_beside_an_earlier_one_abandons_what_followed_that(tmp_path: Path) -> None:
+    """Also where the agent writes rows of other kinds between the prompts."""
+    duration = {"type": "system", "subtype": "turn_duration", "uuid": "x", "parentUuid": "r1", "sessionId": "s"}
+    rows = (
+        row("user", "u1", None, "first"), answer("r1", "u1", "one"), duration,
+        row("user", "u2", "x", "second"), answer("r2", "u2", "two"),
+        row("user", "u3", "r2", "third"), answer("r3", "u3", "three"),
+        row("user", "u4", "r1", "again"), answer("r4", "u4", "four"),
+    )  # fmt: skip
+    played = claude(tmp_path, *rows)
+
+    assert played.texts == ["first", "one", "again", "four"]
+    assert [(data.turns, data.blocks) for data in played.of("history.rewound")] == [(2, 4)]
+
+
+def test_parallel_results_and_commands_are_not_rewinds(tmp_path: Path) -> None:
+    """Their rows name parents other than the row above them in any conversation."""
+
+    def tool(name: str, parent: str) -> Json:
+        block = {"type": "tool_use", "id": f"t-{name}", "name": "Read", "input": {}}
+        written = row("assistant", name, parent, [block])
+        written["message"]["id"] = "m1"
+        return written
+
+    def result(name: str, call: str) -> Json:
+        content = [{"type": "tool_result", "tool_use_id": f"t-{call}", "content": "text"}]
+        return row("user", name, call, content)
+
+    command = "<command-name>/exit</command-name>"
+    played = claude(
+        tmp_path,
+        row("user", "u1", None, "first"), tool("a1", "u1"), tool("a2", "a1"), tool("a3", "a2"),
+        result("o1", "a1"), result("o3", "a3"), result("o2", "a2"), answer("r1", "o2", "one"),
+        row("user", "c0", "r1", "caveat", isMeta=True), row("user", "c1", "c0", command),
+        row("user", "c2", "c1", "<local-command-stdout>bye</local-command-stdout>"),
+        row("user", "u2", "c0", "second"), row("user", "u3", "elsewhere", "third"),
+    )  # fmt: skip
+
+    assert not played.of("history.rewound")
+
+
+def test_a_rewind_of_the_first_prompt_abandons_the_whole_conversation(tmp_path: Path) -> None:
+    """The rows above it, such as a hook's, are what both prompts follow."""
+    hook = {"type": "progress", "uuid": "h", "parentUuid": None, "sessionId": "s"}
+    played = claude(
+        tmp_path,
+        hook, row("user", "u1", "h", "first"), answer("r1", "u1", "one"),
+        row("user", "u2", "h", "again"), answer("r2", "u2", "two"),
+    )  # fmt: skip
+
+    assert played.texts == ["again", "two"]
+    assert [data.last_kept for data in played.of("history.rewound")] == [None]
+
+
+def test_a_rewind_past_a_compaction_undoes_it(tmp_path: Path) -> None:
+    """Rows after it follow its boundary; a prompt that follows older rows continues before it."""
+    boundary = {
+        "type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "sessionId": "s",
+        "compactMetadata": {"trigger": "auto", "preTokens": 100},
+    }  # fmt: skip
+    rows = (
+        row("user", "u1", None, "first"), answer("r1", "u1", "one"),
+        row("user", "u2", "r1", "second"), answer("r2", "u2", "two"), boundary,
+        row("user", "k", "b", "summary", isCompactSummary=True), row("user", "u3", "k", "third"),
+        answer("r3", "u3", "three"),
+    )  # fmt: skip
+
+    assert not claude(tmp_path, *rows).of("history.rewound")
+    rewound = claude(tmp_path, *rows, row("user", "u4", "r1", "other"), answer("r4", "u4", "four"))
+    types = [block.content_type for block in rewound.window.values() if block.content_type != "unattributed"]
+    assert types == ["user_message", "assistant_response"] * 2
+    assert not rewound.of("compaction.measured")[1:]
+
+
+# -- Codex ----------------------------------------------------------------------------------------------------
+
+
+def item(kind: str, **payload: Any) -> Json:
+    return {"type": kind, "timestamp": "2026-01-01T00:00:00Z", "payload": payload}
+
+
+def codex_message(role: str, text: str) -> Json:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("response_item", type="message", role=role, content=[{"type": kind, "text": text}])
+
+
+def counted(tokens: int) -> Json:
+    last = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
+    return item("event_msg", type="token_count", info={"last_token_usage": last, "total_token_usage": last})
+
+
+@pytest.mark.parametrize(
+    ("turns", "window"),
+    [
+        (1, ["base", "rules", "one", "done", "two", "done", "new"]),
+        (2, ["base", "rules", "one", "done", "new"]),
+        (9, ["base", "rules", "new"]),
+    ],
+)
+def test_a_rolled_back_thread_ends_before_its_last_user_messages(
+    tmp_path: Path, turns: int, window: list[str]
+) -> None:
+    """Equal messages are distinct, and the context sent with a message is removed with it."""
+    context = codex_message("user", "<environment_context>moved</environment_context>")
+    played = Played(
+        CodexReader(complete=True), tmp_path,
+        item("session_meta", id="s", base_instructions={"text": "base"}), item("turn_context", model="gpt-5"),
+        codex_message("developer", "rules"),
+        codex_message("user", "one"), codex_message("assistant", "done"), counted(10),
+        codex_message("user", "two"), codex_message("assistant", "done"), counted(20),
+        context, codex_message("user", "two"), codex_message("assistant", "done"), counted(30),
+        item("event_msg", type="thread_rolled_back", num_turns=turns),
+        codex_message("user", "new"),
+    )  # fmt: skip
+
+    assert played.texts == window
+    assert [data.turns for data in played.of("history.rewound")] == [min(turns, 3)]

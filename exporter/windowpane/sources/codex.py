@@ -10,14 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.agents import CODEX, CODEX_AGENT
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
-from windowpane.sources.records import Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
+from windowpane.sources.records import (
+    Compacted,
+    ContentAdded,
+    LimitStated,
+    ModelCalled,
+    Rewound,
+    SessionDescribed,
+    SessionOpened,
+)
 from windowpane.sources.transcript import Transcript, TranscriptReader, unnamed_key
 
 MAXIMUM_DEFERRED: Final = 1_000
@@ -38,8 +46,19 @@ _CALLS: Final = frozenset(
 )
 _INJECTED: Final = ("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>")
 """First words of user messages that Codex writes itself."""
+_CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
+"""Content that Codex sends before a message of the user."""
+_REPEATED: Final = frozenset({"system_prompt", "memory_injection", "user_message", "media"})
+"""Content that a compaction repeats where it survives."""
+MAXIMUM_LIVE: Final = 20_000
+"""Content that a rollback can remove, the latest."""
 _REASONING_OVERHEAD_BYTES: Final = 650
 _BYTES_PER_TOKEN: Final = 4
+
+
+class _LiveContent(NamedTuple):
+    key: str
+    content_type: ContentType
 
 
 class CodexReader(TranscriptReader):
@@ -77,7 +96,11 @@ class _Rollout(Transcript):
         self._compaction: Compacted | None = None
         self._totals: dict[str, Any] | None = None
         self._last_total: int | None = None
-        self._messages: dict[str, None] = {}
+        self._messages: dict[str, list[str]] = {}
+        """Keys of the messages by their text, which survivors of a compaction repeat."""
+        self._contents = 0
+        self._live: list[_LiveContent] = []
+        """The content of the conversation, in order."""
 
     @property
     def settled(self) -> bool:
@@ -134,6 +157,17 @@ class _Rollout(Transcript):
             key = unnamed_key(payload)
         spawned = mapping(mapping(mapping(payload.get("source")).get("subagent")).get("thread_spawn"))
         self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None)
+        git = mapping(payload.get("git"))
+        self.out.append(
+            SessionDescribed(
+                title=text(payload.get("thread_name")),
+                folder=text(payload.get("cwd")),
+                repository=text(git.get("repository_url")),
+                branch=text(git.get("branch")),
+                agent_version=text(payload.get("cli_version")),
+                at=at,
+            )
+        )
         instructions = text(mapping(payload.get("base_instructions")).get("text"))
         if instructions:
             self.out.append(ContentAdded("system_prompt", instructions, key="base_instructions", at=at))
@@ -152,11 +186,9 @@ class _Rollout(Transcript):
             self._replying = True
             for content in item.contents:
                 self._reply_at = content.at if content.at is not None else self._reply_at
-                self.out.append(content)
+                self._put(content)
             return
         for content in item.contents:
-            if content.content_type != "tool_result":
-                self._add_message_key(content.key)
             self._add_input(content)
 
     def _event(self, payload: dict[str, Any], at: float | None) -> None:
@@ -169,6 +201,10 @@ class _Rollout(Transcript):
             self.stats.user_turns += 1
         elif kind in _ENDS_TASK:
             self._end_call(None, at)
+        elif kind == "thread_rolled_back":
+            self._roll_back(count(payload.get("num_turns")), at)
+        elif kind == "thread_name_updated":
+            self.out.append(SessionDescribed(title=text(payload.get("thread_name")), at=at))
 
     def _count(self, info: dict[str, Any], at: float | None) -> None:
         if not info:
@@ -202,7 +238,33 @@ class _Rollout(Transcript):
             if len(self._deferred) > MAXIMUM_DEFERRED:
                 self._end_call(None, None)
         else:
-            self.out.append(content)
+            self._put(content)
+
+    def _put(self, content: ContentAdded) -> None:
+        """Add content under a key that no other content of the file has."""
+        self._contents += 1
+        key = f"{content.key or content.content_type}#{self._contents}"
+        if content.content_type in _REPEATED:
+            self._add_message_key(content.key, key)
+        self._live.append(_LiveContent(key, content.content_type))
+        del self._live[:-MAXIMUM_LIVE]
+        self.out.append(replace(content, key=key))
+
+    def _roll_back(self, turns: int, at: float | None) -> None:
+        """Go back to before the last *turns* messages of the user, with the context that was sent for the first.
+
+        The context above the first message of a session always stays.
+        """
+        users = [number for number, content in enumerate(self._live) if content.content_type == "user_message"]
+        if not turns or not users:
+            return
+        self._end_call(None, at)
+        self._close_compaction(None)
+        cut = users[max(0, len(users) - turns)]
+        while cut > users[0] and self._live[cut - 1].content_type in _CONTEXT:
+            cut -= 1
+        self.out.append(Rewound(self._live[cut - 1].key if cut else None, at))
+        del self._live[cut:]
 
     def _end_call(self, usage: Usage | None, at: float | None) -> None:
         """End the open call and add the content deferred for it. A count without a reply is a call too."""
@@ -212,8 +274,9 @@ class _Rollout(Transcript):
         when = self._reply_at if self._reply_at is not None else at
         self.out.append(ModelCalled(usage, self._model, at=when))
         self._replying, self._reply_at = False, None
-        self.out += self._deferred
-        self._deferred = []
+        deferred, self._deferred = self._deferred, []
+        for content in deferred:
+            self._put(content)
 
     # -- compaction -------------------------------------------------------------------------------------------
 
@@ -221,7 +284,8 @@ class _Rollout(Transcript):
         self.stats.compactions += 1
         self._end_call(None, at)
         self._close_compaction(None)
-        kept_keys = []
+        kept_keys: dict[str, None] = {}
+        repeated: set[str] = set()
         written = [text(payload.get("message"))]
         for entry in sequence(payload.get("replacement_history")):
             survivor = mapping(entry)
@@ -229,7 +293,8 @@ class _Rollout(Transcript):
                 continue
             key = message_key(survivor)
             if key in self._messages:
-                kept_keys.append(key)
+                kept_keys.update(dict.fromkeys(() if key in repeated else self._messages[key]))
+                repeated.add(key)
             else:
                 item = item_of(survivor, at)
                 written.extend(content.text or "" for content in (item.contents if item else ()))
@@ -241,6 +306,7 @@ class _Rollout(Transcript):
             kept_keys=("base_instructions", *kept_keys),
             at=at,
         )
+        self._live = [content for content in self._live if content.key in kept_keys]
 
     def _close_compaction(self, tokens_after: int | None) -> None:
         compaction, self._compaction = self._compaction, None
@@ -269,8 +335,8 @@ class _Rollout(Transcript):
             self._limit = limit
             self.out.append(LimitStated(limit, at))
 
-    def _add_message_key(self, key: str) -> None:
-        self._messages[key] = None
+    def _add_message_key(self, message: str, key: str) -> None:
+        self._messages.setdefault(message, []).append(key)
         if len(self._messages) > MAXIMUM_MESSAGES:
             del self._messages[next(iter(self._messages))]
 

@@ -26,7 +26,15 @@ from windowpane.sources.json_document import (
 from windowpane.sources.json_lines import mapping, sequence
 from windowpane.sources.openai_chat import Chat, excludes_cache, opening, stop_reason_of, text_of, usage_of
 from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
+from windowpane.sources.records import (
+    ContentAdded,
+    ModelCalled,
+    Record,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    ending,
+)
 
 FINISHED: Final = frozenset({"Submitted", "LimitsExceeded", "TimeExceeded"})
 _SUFFIX: Final = ".traj.json"
@@ -62,6 +70,7 @@ class MiniSweAgentReader:
         stats.sessions += 1
         key = document_key(instance, digest=record_digest(opening(run.value["messages"])))
         yield SessionOpened(key, "mini-swe-agent", model)
+        yield SessionDescribed(label=instance, agent_version=info.name("mini_version") or "")
         yield from _MiniSweAgentRun(stats, model).read(run)
         yield from _close(info)
 

@@ -27,7 +27,15 @@ from windowpane.sources.json_document import (
 )
 from windowpane.sources.openai_chat import Chat, opening, text_of
 from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
+from windowpane.sources.records import (
+    ContentAdded,
+    ModelCalled,
+    Record,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    ending,
+)
 
 _LIMITS: Final = (
     "exit_cost", "exit_context", "exit_command", "exit_command_timeout", "exit_total_execution_time",
@@ -75,6 +83,7 @@ class SweAgentReader(DocumentReader):
             suffix = f"-{number}" if len(attempts) > 1 else ""
             key = document_key(problem, digest=record_digest(opening(messages.value["history"]))) + suffix
             yield SessionOpened(key, "swe-agent", "" if model in _NO_MODELS else model)
+            yield SessionDescribed(label=problem)
             run_reader = _SweAgentRun(stats)
             yield from run_reader.read(messages)
             yield from _close(attempt, stats, run_reader.calls)

@@ -36,7 +36,15 @@ from windowpane.sources.json_document import (
 from windowpane.sources.json_lines import mapping, sequence
 from windowpane.sources.openai_chat import Chat, conversation, excludes_cache, stop_reason_of, usage_of
 from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
+from windowpane.sources.records import (
+    ContentAdded,
+    ModelCalled,
+    Record,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    ending,
+)
 
 
 class TauBenchReader(DocumentReader):
@@ -69,10 +77,17 @@ class TauBenchReader(DocumentReader):
             trial = result.name("trial") or "0"
             key = unique_key(document_key(result.name("task_id"), trial=trial, digest=dump), seen, result)
             yield SessionOpened(key, "tau-bench")
+            yield SessionDescribed(label=_task(result))
             chat = Chat(stats, calls_are_content=True)
             yield from conversation(result.items("traj"), chat, stats)
             failed = result.item("info").has("error")
             yield SessionClosed("error: other" if failed else "completed")
+
+
+def _task(run: JsonObject) -> str:
+    """Return the name of the task that a run attempted; empty where it is not recorded."""
+    task = run.name("task_id")
+    return f"task {task}" if task else ""
 
 
 def unique_key(key: str, seen: dict[str, int], item: JsonObject) -> str:
@@ -119,6 +134,7 @@ class Tau2Reader(DocumentReader):
             key = unique_key(simulation.name("id") or unnamed, seen, simulation)
             at = simulation.time("start_time")
             yield SessionOpened(key, setting.agent, setting.model, at=at)
+            yield SessionDescribed(label=_task(simulation), at=at)
             yield from setting.contents(at)
             yield from _Simulation(stats, setting.model).read(simulation)
             reason = simulation.text("termination_reason")

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from windowpane.core.descriptions import without_wrappers
+from windowpane.sources.claude_code.branches import RowParents
 from windowpane.sources.claude_code.compaction import Compaction, cleared_results
 from windowpane.sources.claude_code.content import (
     RowContent,
@@ -23,7 +25,7 @@ from windowpane.sources.claude_code.content import (
 from windowpane.sources.claude_code.session import ClaudeSession
 from windowpane.sources.json_lines import head_rows, instant, mapping, text
 from windowpane.sources.reader import ProblemLog
-from windowpane.sources.records import ContentAdded
+from windowpane.sources.records import ContentAdded, SessionDescribed
 from windowpane.sources.transcript import Transcript, TranscriptReader
 
 SYNTHETIC: Final = "<synthetic>"
@@ -33,6 +35,10 @@ RECENT_ROWS: Final = 128
 _ROW_TYPES: Final = frozenset(
     {"user", "assistant", "system", "attachment", "progress", "summary", "queue-operation", "last-prompt", "mode"}
 )
+TITLE_FIELDS: Final = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+"""Rows that hold a title, and its field."""
+MAXIMUM_SUMMARIES: Final = 64
+"""Summaries that wait for the row that they name."""
 FRAGMENT: Final = "~"
 """Separates a session from the file of another session that holds copies of its rows, in the key of these copies.
 A resumed session copies rows of an older one, whose own file remains the record of it."""
@@ -73,6 +79,11 @@ class _ClaudeTranscript(Transcript):
         self._own = ""
         self._seen: dict[str, tuple[str, int, int]] = {}
         self._roots: dict[str, str] = {}
+        self._parents = RowParents()
+        self._summaries: dict[str, str] = {}
+        """Titles by the row that they name, which is not read yet."""
+        self._unread: SessionDescribed | None = None
+        """A name that was written before the first row."""
 
     @property
     def settled(self) -> bool:
@@ -84,6 +95,7 @@ class _ClaudeTranscript(Transcript):
 
     def read_row(self, row: dict[str, Any]) -> None:
         kind = row.get("type")
+        self._link(row)
         if kind in ("user", "assistant"):
             self._message(row, reply=kind == "assistant")
         elif kind == "system":
@@ -94,6 +106,8 @@ class _ClaudeTranscript(Transcript):
                 when = self.at(instant(row.get("timestamp")))
                 content = ContentAdded("memory_injection", injected, key=text(row.get("uuid")), at=when)
                 self._session(row).receive((content,))
+        elif kind in TITLE_FIELDS or kind == "pr-link":
+            self._name(row, kind)
 
     def finish(self) -> None:
         held = [session for session in self._sessions.values() if not session.finish(complete=self.complete)]
@@ -130,6 +144,8 @@ class _ClaudeTranscript(Transcript):
                 counted.contents[:] = [replace(content, child_key=key) for content in counted.contents]
             if counted.text and (is_clear(counted.text) or _starts_anew(row, session)):
                 session.clear(when)
+            elif _is_prompt(row, counted):
+                session.add_prompt(text(row.get("uuid")), self._parents, when)
             session.receive(counted.contents)
 
     def _reply(
@@ -165,6 +181,37 @@ class _ClaudeTranscript(Transcript):
             if removed.keys:
                 self.at(removed.at)
                 session.emit(removed)
+
+    # -- names and links --------------------------------------------------------------------------------------
+
+    def _link(self, row: dict[str, Any]) -> None:
+        """Remember the row before a row; add the title that an earlier summary gave it."""
+        row_id = text(row.get("uuid"))
+        self._parents.add(row_id, text(row.get("parentUuid")))
+        title = self._summaries.pop(row_id, "") if self._summaries else ""
+        if title and row.get("type") in ("user", "assistant"):
+            self._session(row)
+            self.out.append(SessionDescribed(title=title))
+
+    def _name(self, row: dict[str, Any], kind: str) -> None:
+        """Add a title or repository. A summary counts where it is that of a conversation in this file."""
+        if kind == "pr-link":
+            description = SessionDescribed(repository=text(row.get("prRepository")))
+        else:
+            title = text(row.get(TITLE_FIELDS[kind]))
+            leaf = text(row.get("leafUuid"))
+            if kind == "summary" and leaf not in self._parents:
+                self._summaries[leaf] = title
+                if len(self._summaries) > MAXIMUM_SUMMARIES:
+                    del self._summaries[next(iter(self._summaries))]
+                return
+            description = SessionDescribed(
+                title=title, title_source="user" if kind == "custom-title" else "agent"
+            )
+        if self._current is not None:
+            self.out.append(description)
+        else:
+            self._unread = description
 
     # -- statistics -------------------------------------------------------------------------------------------
 
@@ -224,6 +271,11 @@ class _ClaudeTranscript(Transcript):
         if session is not self._current or updated:
             self._current = session
             session.enter()
+        if self._unread is not None:
+            self.out.append(self._unread)
+            self._unread = None
+        branch = text(row.get("gitBranch"))
+        session.describe(folder=text(row.get("cwd")), branch="" if branch == "HEAD" else branch, at=None)
         return session
 
     def _own_session(self, session_id: str) -> str:
@@ -244,6 +296,13 @@ class _ClaudeTranscript(Transcript):
             if len(self._roots) > RECENT_ROWS:
                 del self._roots[next(iter(self._roots))]
         return root
+
+
+def _is_prompt(row: dict[str, Any], counted: RowContent) -> bool:
+    """Return whether a row is what a user wrote to the main agent, other than a command or an interruption."""
+    if row.get("isSidechain") is True or row.get("isMeta") is True or counted.tool_results:
+        return False
+    return bool(without_wrappers(counted.text))
 
 
 def _starts_anew(row: dict[str, Any], session: ClaudeSession) -> bool:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from windowpane.core.agents import CLAUDE_CODE, CLAUDE_CODE_AGENT
 from windowpane.core.events import Usage
+from windowpane.sources.claude_code.branches import MAXIMUM_PROMPTS, LivePrompts, RowParents
 from windowpane.sources.claude_code.compaction import Compaction, RecentKeys
 from windowpane.sources.json_lines import count
 from windowpane.sources.reader import FileStats
-from windowpane.sources.records import Cleared, ContentAdded, ModelCalled, Record, SessionOpened
+from windowpane.sources.records import (
+    Cleared,
+    ContentAdded,
+    ModelCalled,
+    Record,
+    Rewound,
+    SessionDescribed,
+    SessionOpened,
+)
 from windowpane.sources.transcript import latency_seconds
 
 MAXIMUM_DEFERRED: Final = 1_000
@@ -114,6 +123,12 @@ class ClaudeSession:
         self._last_input_at: float | None = None
         self._keys = RecentKeys()
         self._closed: dict[str, None] = {}
+        self._prompts = LivePrompts()
+        self._latest_key = ""
+        """Key of the content that was added last."""
+        self._keys_before: dict[str, str] = {}
+        """By the key of a prompt, that of the content before it."""
+        self._description: SessionDescribed | None = None
 
     def enter(self) -> None:
         """Add the record that assigns the following ones to this session."""
@@ -141,6 +156,31 @@ class ClaudeSession:
         self._close_compaction(None)
         self._out.append(Cleared(at=at))
         self.used = self.called = False
+        self._prompts.clear()
+
+    def describe(self, *, folder: str, branch: str, at: float | None) -> None:
+        """Add the folder that the session started in, and the branch where it is another than before."""
+        before = self._description
+        if before is None:
+            stated = SessionDescribed(folder=folder, branch=branch, at=at)
+        elif branch and branch != before.branch:
+            stated = replace(before, branch=branch, at=at)
+        else:
+            return
+        self._description = stated
+        self._out.append(stated)
+
+    def add_prompt(self, row_id: str, parents: RowParents, at: float | None) -> None:
+        """Add the row of a prompt; the prompts that it does not follow are abandoned, with all after them."""
+        abandoned = self._prompts.add(row_id, parents)
+        if abandoned is not None:
+            self.end_call()
+            self._close_compaction(None)
+            before = self._keys_before.get(abandoned.first_prompt) or None
+            self._out.append(Rewound(before, at, abandoned.compactions))
+        self._keys_before[row_id] = ""
+        if len(self._keys_before) > MAXIMUM_PROMPTS:
+            del self._keys_before[next(iter(self._keys_before))]
 
     # -- content ----------------------------------------------------------------------------------------------
 
@@ -195,6 +235,10 @@ class ClaudeSession:
     def _put(self, content: ContentAdded) -> None:
         if content.key:
             self._keys.add(content.key)
+            if content.key != self._latest_key:
+                if content.key in self._keys_before:
+                    self._keys_before[content.key] = self._latest_key
+                self._latest_key = content.key
         self._out.append(content)
 
     def _count(self, call: CallLines) -> None:
@@ -219,6 +263,7 @@ class ClaudeSession:
         if self._compaction is not None:
             self._close_compaction(None)
         self._compaction = compaction
+        self._prompts.compact(keeps_rows=bool(compaction.kept_keys or compaction.first_kept))
 
     def add_summary(self, summary: str, at: float | None) -> bool:
         """Add the summary of a compaction; returns False where it replaces nothing that was recorded."""
