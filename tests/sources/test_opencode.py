@@ -89,7 +89,7 @@ def test_results_enter_after_the_call_and_name_the_sub_agents_session(tmp_path: 
     )
 
     assert result.order == [
-        "SessionDescribed", "user_message", "memory_injection", "assistant_response", "tool_call",
+        "user_message", "memory_injection", "assistant_response", "tool_call",
         "ModelCalled", "tool_result",
     ]  # fmt: skip
     (call,) = result.of(ModelCalled)

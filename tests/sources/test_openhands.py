@@ -136,7 +136,7 @@ def test_a_folder_of_events_is_one_conversation(tmp_path: Path) -> None:
     assert isinstance(reader_for(events, [OpenHandsReader()]), OpenHandsReader)
     read = Read(OpenHandsReader(complete=True), events)
     assert read.order == [
-        "SessionDescribed", "system_prompt", "tool_definition", "user_message", "assistant_response", "tool_call",
+        "system_prompt", "tool_definition", "user_message", "assistant_response", "tool_call",
         "tool_call", "ModelCalled", "tool_result", "tool_result", "Compacted", "assistant_response", "tool_call",
         "ModelCalled", "tool_result",
     ]  # fmt: skip
