@@ -16,7 +16,18 @@ from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem
 from windowpane.testing import CharacterCounter
 
-FORMATS = ("claude_code", "codex", "mini_swe_agent", "opencode", "pi", "swe_agent", "tau2_bench", "tau_bench")
+FORMATS = (
+    "claude_code",
+    "codex",
+    "copilot_cli",
+    "gemini_cli",
+    "mini_swe_agent",
+    "opencode",
+    "pi",
+    "swe_agent",
+    "tau2_bench",
+    "tau_bench",
+)
 EXCERPT_BYTES = 12_000
 SLOWEST_SECONDS = 5.0
 """Processor time for an excerpt; reading one takes a few milliseconds."""

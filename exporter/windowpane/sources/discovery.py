@@ -13,9 +13,12 @@ from windowpane.core.file_kinds import irregular_kind
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.codex import CodexReader
+from windowpane.sources.copilot_cli import CopilotReader
 from windowpane.sources.exchanges.litellm import LiteLLMReader
 from windowpane.sources.exchanges.raw import ApiExchangesReader
 from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
+from windowpane.sources.gemini.qwen import QwenReader
+from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.opencode.export import OpencodeExportReader
@@ -35,7 +38,11 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
     return (
         PiReader(complete=complete),
         CodexReader(complete=complete),
+        QwenReader(complete=complete),
         ClaudeCodeReader(complete=complete),
+        CopilotReader(complete=complete),
+        GeminiLinesReader(complete=complete),
+        GeminiDocumentReader(complete=complete),
         OpencodeExportReader(complete=complete),
         MiniSweAgentReader(),
         SweAgentReader(),
@@ -97,7 +104,7 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
     for reader in readers:
         if reader.recognizes(path, head):
             return reader
-    expected = ", ".join(reader.format for reader in readers)
+    expected = ", ".join(dict.fromkeys(reader.format for reader in readers))
     raise UnknownFormatError(str(path), f"{_description(head)}; expected a recording of {expected}")
 
 

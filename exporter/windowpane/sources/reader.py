@@ -108,7 +108,7 @@ class ProblemLog:
         self.stats.bad_lines += 1
         self._list(line, "", problem, "odd" if used else "bad")
 
-    def odd_line(self, line: int, field: str, problem: str) -> None:
+    def odd_line(self, line: int | None, field: str, problem: str) -> None:
         """List a line that is valid JSON, but not a record of this format."""
         self.stats.odd_lines += 1
         self._list(line, field, problem, "bad")

@@ -164,10 +164,16 @@ class Transcript(ABC):
         self._broken.clear()
 
 
-def is_idle(path: Path) -> bool:
-    """Return whether the file had no write for two minutes, or was deleted."""
+def is_idle(path: Path, *, updated_at: float | None = None) -> bool:
+    """Return whether the file had no write for two minutes, or was deleted.
+
+    *updated_at* is when the session last changed, where the recording states it: a copy is younger than that.
+    """
+    now = time.time()
+    if updated_at is not None and now - updated_at > IDLE_SECONDS:
+        return True
     try:
-        return time.time() - path.stat().st_mtime > IDLE_SECONDS
+        return now - path.stat().st_mtime > IDLE_SECONDS
     except OSError:
         return True
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from windowpane.sources.json_document import DocumentLog, DocumentReader, load_list, shape_of
+from windowpane.sources.json_lines import milliseconds
 from windowpane.sources.opencode.session import Message, OpencodeSession
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
@@ -40,7 +41,11 @@ class OpencodeExportReader(DocumentReader):
         messages = (
             Message(message.item("info"), list(message.items("parts"))) for message in document.items("messages")
         )
-        session = OpencodeSession(stats, complete=is_idle(path) if self._complete is None else self._complete)
-        yield from session.read(document.item("info"), messages)
+        info = document.item("info")
+        complete = self._complete
+        if complete is None:
+            complete = is_idle(path, updated_at=milliseconds(info.item("time").value.get("updated")))
+        session = OpencodeSession(stats, complete=complete)
+        yield from session.read(info, messages)
         if session.deferred:
-            log.odd(None, "messages", "the last reply is in progress and held back")
+            log.odd(None, "messages", "the last reply is in progress, or none has come; held back")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from windowpane.core.events import Usage
@@ -54,8 +55,8 @@ def session_key(info: JsonObject, first: JsonObject | None) -> str:
     key = info.name("id")
     if key and key != REDACTED:
         return key
-    first_value = None if first is None else first.value
-    return document_key("unnamed", digest=record_digest([info.value.get("time"), first_value]))
+    created = [None if holder is None else _created(holder) for holder in (info, first)]
+    return document_key("unnamed", digest=record_digest([*created, info.value.get("directory")]))
 
 
 class OpencodeSession:
@@ -76,7 +77,7 @@ class OpencodeSession:
         self._compaction: JsonObject | None = None
         """The part that asked for a compaction which has not come."""
         self.deferred = False
-        """The last reply is in progress and was not read."""
+        """The last reply is in progress, or the model is not known yet; it was not read."""
 
     def read(self, info: JsonObject, messages: Iterable[Message]) -> Iterator[Record]:
         """Yield the records of the session, of which *messages* are all messages in order."""
@@ -84,6 +85,12 @@ class OpencodeSession:
         upcoming = iter(messages)
         message = next(upcoming, None)
         first = None if message is None else message.info
+        if not self._complete and (first is None or not _model_of(first)):
+            following = next(upcoming, None)
+            if following is None or not _model_of(following.info):
+                self.deferred = True
+                return
+            upcoming = chain((following,), upcoming)
         yield self._opened(info, first)
         yield self._described(info)
         while message is not None:
@@ -98,7 +105,7 @@ class OpencodeSession:
     def _opened(self, info: JsonObject, first: JsonObject | None) -> SessionOpened:
         parent = info.name("parentID")
         if parent == REDACTED:
-            info.log.unusual(info.at("parentID"), "the parent's id was redacted; its session is unknown")
+            info.log.odd(None, info.at("parentID"), "the parent's id was redacted; its session is unknown")
             parent = None
         model = "" if first is None else _model_of(first)
         at = milliseconds(info.item("time").value.get("created"))

@@ -1,0 +1,246 @@
+"""Sessions of Qwen Code: JSON Lines of messages in the shape of Google's API, in a tree by `parentUuid`.
+
+Built from Qwen Code's source; no recording was at hand.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.sources.gemini.parts import Part, parts_of, usage_of, written_text
+from windowpane.sources.json_lines import count, head_rows, instant, mapping, text
+from windowpane.sources.reader import ProblemLog
+from windowpane.sources.records import (
+    Compacted,
+    ContentAdded,
+    LimitStated,
+    ModelCalled,
+    Rewound,
+    SessionDescribed,
+    SessionOpened,
+)
+from windowpane.sources.transcript import Transcript, TranscriptReader, unnamed_key
+
+AGENT: Final = "qwen-code"
+SUBAGENT: Final = "qwen-code-agent"
+USAGE_NAMES: Final = (
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "cachedContentTokenCount",
+    "thoughtsTokenCount",
+    "totalTokenCount",
+)
+MAXIMUM_ROWS: Final = 10_000
+"""Rows back to which a conversation can return."""
+_TYPES: Final = frozenset({"user", "assistant", "tool_result", "system"})
+
+
+class QwenReader(TranscriptReader):
+    """Reads the sessions under `~/.qwen/projects`."""
+
+    format: ClassVar[str] = "qwen_code"
+    experimental: ClassVar[bool] = True
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return whether a row has a `parentUuid` beside a message in parts, or a system payload."""
+        del path
+        return any(
+            "parentUuid" in row
+            and row.get("type") in _TYPES
+            and ("parts" in mapping(row.get("message")) or "systemPayload" in row)
+            for row in head_rows(head)
+        )
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Return the folder with the sessions of all projects, which two environment variables move."""
+        moved = os.environ.get("QWEN_RUNTIME_DIR") or os.environ.get("QWEN_HOME")
+        return ((Path(moved) if moved else Path.home() / ".qwen") / "projects",)
+
+    def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
+        return _QwenTranscript(path, log, complete=complete)
+
+
+@dataclass(slots=True)
+class _Session:
+    """The state of one session of a file: the main one, or a sub-agent's."""
+
+    opened: SessionOpened
+    described: SessionDescribed
+    last: str = ""
+    """`uuid` of the last row."""
+    added: int = 0
+    last_key: str | None = None
+    """Key of the last content in the window."""
+    keys: dict[str, str | None] = field(default_factory=dict)
+    """Key of the last content after each row, by its `uuid`."""
+
+
+class _QwenTranscript(Transcript):
+    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
+        super().__init__(path, log, complete=complete)
+        self._sessions: dict[str, _Session] = {}
+        self._current = ""
+        self._model = ""
+        self._unknown: set[str] = set()
+
+    @property
+    def settled(self) -> bool:
+        return bool(self._model)
+
+    @property
+    def opened(self) -> bool:
+        return bool(self._sessions)
+
+    def read_row(self, row: dict[str, Any]) -> None:
+        kind = row.get("type")
+        if kind not in _TYPES:
+            self.log.odd_line(self.line, "type", f"expected one of {', '.join(sorted(_TYPES))}, got another")
+            return
+        at = self.at(instant(row.get("timestamp")))
+        session = self._session(row, at)
+        self._branch(session, row, at)
+        message = mapping(row.get("message"))
+        parts = list(parts_of(message.get("parts")))
+        if kind == "system":
+            self._system(text(row.get("subtype")), mapping(row.get("systemPayload")), at)
+        elif kind == "assistant":
+            self._reply(session, row, parts, at)
+        else:
+            self._request(session, row, parts, at)
+        session.last = text(row.get("uuid"))
+        session.keys[session.last] = session.last_key
+        if len(session.keys) > MAXIMUM_ROWS:
+            del session.keys[next(iter(session.keys))]
+
+    def finish(self) -> None:
+        """Do nothing: every row is whole."""
+
+    # -- sessions ---------------------------------------------------------------------------------------------
+
+    def _session(self, row: dict[str, Any], at: float | None) -> _Session:
+        """Return the row's session, opened before its first row and again where rows change sessions."""
+        main = text(row.get("sessionId")) or next(iter(self._sessions), "") or unnamed_key(row)
+        agent_id = text(row.get("agentId")) if row.get("isSidechain") is True else ""
+        key = f"{main}/{agent_id}" if agent_id else main
+        session = self._sessions.get(key)
+        if session is None:
+            agent = SUBAGENT if agent_id else AGENT
+            version = text(row.get("version"))
+            payload = mapping(row.get("systemPayload"))
+            parent = main if agent_id else text(payload.get("parentSessionId")) or None
+            opened = SessionOpened(key, agent, parent_key=parent, at=at, agent_version=version)
+            session = self._sessions[key] = _Session(opened, SessionDescribed())
+            self.stats.sessions += 1
+        if key != self._current:
+            self._current = key
+            self.out.append(session.opened)
+        described = SessionDescribed(
+            folder=text(row.get("cwd")),
+            branch=text(row.get("gitBranch")),
+            agent_version=text(row.get("version")),
+        )
+        if described != session.described:
+            session.described = described
+            self.out.append(replace(described, at=at))
+        return session
+
+    def _branch(self, session: _Session, row: dict[str, Any], at: float | None) -> None:
+        """Continue after the row's parent where that is not the row before it."""
+        parent = row.get("parentUuid")
+        if parent == session.last or not session.last:
+            return
+        if parent is None and row.get("type") != "system":
+            session.last_key = None
+        elif parent in session.keys:
+            session.last_key = session.keys[parent]
+        else:
+            return
+        self.out.append(Rewound(session.last_key, at))
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _system(self, subtype: str, payload: dict[str, Any], at: float | None) -> None:
+        if subtype == "chat_compression":
+            info = mapping(payload.get("info"))
+            self.stats.compactions += 1
+            summary = written_text(payload.get("compressedHistory"))
+            before, after = count(info.get("originalTokenCount")), count(info.get("newTokenCount"))
+            self.out.append(Compacted("unknown", before or None, after or None, summary or None, at=at))
+        elif subtype == "custom_title":
+            title = text(payload.get("customTitle"))
+            is_own = payload.get("titleSource") == "auto"
+            if title:
+                self.out.append(SessionDescribed(title, "agent" if is_own else "user", at=at))
+
+    def _request(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
+        """Add the content of a message of the user, or with tool results."""
+        self.stats.messages += 1
+        is_typed = row.get("type") == "user" and row.get("provenance") in (None, "real_user")
+        is_typed = is_typed and not row.get("subtype")
+        self.stats.user_turns += is_typed
+        for part in parts:
+            if part.kind == "response":
+                self.stats.max_tool_output_chars = max(self.stats.max_tool_output_chars, len(part.text))
+                self._add(session, "tool_result", part, at)
+            elif part.kind == "media":
+                self._add(session, "media", part, at, media=1)
+            elif part.kind == "text":
+                self._add(session, "user_message" if is_typed else "memory_injection", part, at)
+            else:
+                self._report_unknown(part.kind)
+
+    def _reply(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
+        stats = self.stats
+        stats.messages += 1
+        stats.api_calls += 1
+        limit = count(row.get("contextWindowSize"))
+        if limit:
+            self.out.append(LimitStated(limit, at))
+        for part in parts:
+            if part.kind == "call":
+                stats.tool_calls += 1
+                self._add(session, "tool_call", part._replace(text=f"{part.name or ''} {part.text}"), at)
+            elif part.kind in ("text", "thought"):
+                self._add(session, "thinking" if part.kind == "thought" else "assistant_response", part, at)
+            else:
+                self._report_unknown(part.kind)
+        reported = mapping(row.get("usageMetadata"))
+        stats.add_usage(**{name: count(reported.get(name)) for name in USAGE_NAMES})
+        usage = usage_of(
+            prompt=reported.get("promptTokenCount"),
+            output=reported.get("candidatesTokenCount"),
+            cached=reported.get("cachedContentTokenCount"),
+            thoughts=reported.get("thoughtsTokenCount"),
+            total=reported.get("totalTokenCount"),
+        )
+        if usage is not None:
+            stats.peak_context = max(stats.peak_context, usage.input_total)
+        model = text(row.get("model"))
+        self._model = model or self._model
+        self.out.append(ModelCalled(usage, model, at=at))
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _add(
+        self, session: _Session, content_type: ContentType, part: Part, at: float | None, *, media: int = 0
+    ) -> None:
+        self.stats.content_chars += len(part.text)
+        if not part.text and not media and part.kind != "response":
+            return
+        session.added += 1
+        session.last_key = f"c{session.added}"
+        written = part.text if not media else None
+        self.out.append(
+            ContentAdded(content_type, written, part.call_id, part.name, media, key=session.last_key, at=at)
+        )
+
+    def _report_unknown(self, kind: str) -> None:
+        if kind not in self._unknown:
+            self._unknown.add(kind)
+            self.log.odd(self.line, "message.parts", f"parts of {kind!r} are skipped")

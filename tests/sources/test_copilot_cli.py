@@ -1,0 +1,163 @@
+"""Sessions of GitHub Copilot CLI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reads import Json, Read, read_rows
+
+from windowpane.sources.copilot_cli import CopilotReader
+from windowpane.sources.records import (
+    Cleared,
+    Compacted,
+    ContentAdded,
+    ContentRemoved,
+    LimitStated,
+    ModelCalled,
+    Rewound,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+)
+
+CONTEXT = {"cwd": "/work", "repository": "acme/app", "branch": "main"}
+
+
+class Events:
+    """Builds events and reads them."""
+
+    def __init__(self) -> None:
+        self.rows: list[Json] = []
+        self.add("session.start", sessionId="s1", copilotVersion="1.0", selectedModel="gpt-5", context=CONTEXT)
+
+    def add(self, kind: str, *, agent: str = "", **data: Any) -> Events:
+        number = len(self.rows)
+        row = {
+            "type": kind,
+            "id": f"e{number}",
+            "parentId": None,
+            "timestamp": "2026-06-25T01:50:34Z",
+            "data": data,
+        }
+        self.rows.append(row | ({"agentId": agent} if agent else {}))
+        return self
+
+    def user(self, content: str = "go", **data: Any) -> Events:
+        return self.add("user.message", content=content, **data)
+
+    def reply(self, content: str = "ok", *calls: str, agent: str = "", **data: Any) -> Events:
+        requests = [{"toolCallId": call, "name": "bash", "arguments": {}} for call in calls]
+        return self.add("assistant.message", agent=agent, content=content, toolRequests=requests, **data)
+
+    def read(self, folder: Path, *, complete: bool = True) -> Read:
+        return read_rows(CopilotReader(complete=complete), folder, self.rows)
+
+
+def test_results_follow_the_call_and_what_was_sent_is_the_content(tmp_path: Path) -> None:
+    """The user's message enters as it was sent, and the reply's call has no usage."""
+    events = Events().user(transformedContent="<date/> go").reply("ok", "c1")
+    events.add("tool.execution_start", toolCallId="c1").add(
+        "tool.execution_complete", toolCallId="c1", success=True, result={"content": "done"}
+    )
+    read = events.read(tmp_path)
+
+    assert read.order == [
+        "SessionDescribed",
+        "user_message",
+        "assistant_response",
+        "tool_call",
+        "ModelCalled",
+        "tool_result",
+    ]
+    assert read.of(ContentAdded)[0].text == "<date/> go"
+    assert read.of(ModelCalled)[0].usage is None
+    assert [problem.field for problem in read.problems] == ["inputTokens"]
+
+
+@pytest.mark.parametrize("first", ["assistant.usage", "assistant.message"])
+def test_usage_is_that_of_its_reply(tmp_path: Path, first: str) -> None:
+    """Recordings of the whole event stream state it, before or after the reply."""
+    events = Events().user()
+    usage = {"inputTokens": 100, "outputTokens": 7, "cacheReadTokens": 60}
+    for kind in (first, "assistant.usage" if first == "assistant.message" else "assistant.message"):
+        events = events.add(kind, **usage) if kind == "assistant.usage" else events.reply()
+    calls = events.reply().read(tmp_path).of(ModelCalled)
+
+    assert [call.usage and call.usage.input_total for call in calls] == [100, None]
+
+
+def test_a_session_is_described_and_its_title_follows(tmp_path: Path) -> None:
+    """Folder, repository and branch are those of the start."""
+    described = Events().add("session.title_changed", title="Fix it").read(tmp_path).of(SessionDescribed)
+
+    assert (described[0].folder, described[0].repository, described[0].branch) == ("/work", "acme/app", "main")
+    assert described[1].title == "Fix it"
+
+
+def test_content_that_was_added_during_a_compaction_is_retained(tmp_path: Path) -> None:
+    """A compaction runs in the background; its sizes and summary are those that are stated."""
+    events = Events().user().add("session.compaction_start", tokenLimit=128_000).user("meanwhile")
+    events.add(
+        "session.compaction_complete",
+        success=True,
+        preCompactionTokens=900,
+        postCompactionTokens=90,
+        summaryContent="we did it",
+        trigger="threshold",
+    )
+    events.add("session.compaction_complete", success=False)
+    read = events.read(tmp_path)
+    (compacted,) = read.of(Compacted)
+
+    assert (compacted.trigger, compacted.tokens_before, compacted.tokens_after) == ("auto", 900, 90)
+    assert (compacted.summary, compacted.kept_keys) == ("we did it", ("c2",))
+    assert read.of(LimitStated)[0].limit_tokens == 128_000
+
+
+def test_truncations_rewinds_and_clears_change_the_window(tmp_path: Path) -> None:
+    """A truncation states only its size; a rewind names the first event that was removed."""
+    events = Events().user().reply()
+    events.add("session.truncation", tokensRemovedDuringTruncation=500, messagesRemovedDuringTruncation=3)
+    events.add("session.snapshot_rewind", upToEventId="e2").add("session.context_cleared")
+    read = events.read(tmp_path)
+
+    assert [(removed.keys, removed.tokens_freed) for removed in read.of(ContentRemoved)] == [((), 500)]
+    assert [rewound.last_kept_key for rewound in read.of(Rewound)] == ["c1"]
+    assert len(read.of(Cleared)) == 1
+
+
+@pytest.mark.parametrize("named", [{"agent": "a1"}, {"parentToolCallId": "c1"}])
+def test_a_sub_agent_is_a_session_of_the_call_that_started_it(tmp_path: Path, named: Json) -> None:
+    """Its events name the agent, or in earlier releases the call; the result names its session."""
+    events = Events().user().reply("ok", "c1")
+    events.add("subagent.started", agent=named.get("agent", ""), toolCallId="c1", agentName="explore")
+    events.reply("looking", **named)
+    events.add("subagent.completed", toolCallId="c1")
+    events.add("tool.execution_complete", toolCallId="c1", result={"content": "found"})
+    read = events.read(tmp_path)
+
+    assert ("s1/c1", "s1") in [(opened.session_key, opened.parent_key) for opened in read.of(SessionOpened)]
+    assert read.of(ContentAdded)[-1].child_key == "s1/c1"
+    assert [closed.reason for closed in read.of(SessionClosed)] == ["completed"]
+    assert read.stats.sessions == 2
+
+
+def test_a_changed_system_prompt_replaces_the_one_before(tmp_path: Path) -> None:
+    """The same prompt again changes nothing."""
+    events = Events()
+    for content in ("be good", "be good", "be better"):
+        events.add("system.message", role="system", content=content)
+    read = events.read(tmp_path)
+
+    assert [content.text for content in read.of(ContentAdded)] == ["be good", "be better"]
+    assert read.of(ContentRemoved)[0].keys == ("c1",)
+
+
+def test_a_call_is_open_until_its_usage_can_no_longer_follow(tmp_path: Path) -> None:
+    """The last reply of a growing file is held back."""
+    assert Events().user().reply().read(tmp_path, complete=False).of(ModelCalled) == []
+    assert (
+        len(Events().user().reply().add("assistant.turn_end").read(tmp_path, complete=False).of(ModelCalled)) == 1
+    )

@@ -1,0 +1,252 @@
+"""Sessions of Gemini CLI, in both formats, and of Qwen Code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reads import Json, Read, read_rows
+
+from windowpane.core.codec import encode
+from windowpane.sources.gemini.qwen import QwenReader
+from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesReader
+from windowpane.sources.playback import session_events
+from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.records import (
+    Compacted,
+    ContentAdded,
+    ContentRemoved,
+    LimitStated,
+    ModelCalled,
+    Rewound,
+    SessionDescribed,
+    SessionOpened,
+)
+from windowpane.testing import CharacterCounter
+
+HEADER = {"sessionId": "s1", "projectHash": "h", "startTime": "2026-01-10T02:08:26Z"}
+TOKENS = {"input": 100, "output": 10, "cached": 40, "thoughts": 5, "tool": 0, "total": 115}
+PLAYBACK = PlaybackSettings(digest=str, counter_for=lambda _: CharacterCounter())
+
+
+def message(name: str, kind: str = "user", content: Any = "hi", **more: Any) -> Json:
+    return {"id": name, "type": kind, "timestamp": "2026-01-10T02:09:00Z", "content": content, **more}
+
+
+def reply(name: str, content: Any = "ok", **more: Any) -> Json:
+    return message(name, "gemini", content, model="gemini-2.5-flash", tokens=TOKENS, **more)
+
+
+def call(call_id: str, output: str | None = "done", **more: Any) -> Json:
+    answer = {"functionResponse": {"id": call_id, "name": "read", "response": {"output": output}}}
+    result = None if output is None else [answer]
+    return {"id": call_id, "name": "read", "args": {"a": 1}, "result": result, "status": "success", **more}
+
+
+def lines(folder: Path, *rows: Json, complete: bool = True) -> Read:
+    return read_rows(GeminiLinesReader(complete=complete), folder, [HEADER, *rows])
+
+
+def document(folder: Path, *messages: Json, complete: bool = True, **header: Any) -> Read:
+    path = folder / "session.json"
+    path.write_text(json.dumps(HEADER | header | {"messages": list(messages)}))
+    return Read(GeminiDocumentReader(complete=complete), path)
+
+
+class TestGemini:
+    def test_a_document_and_rows_give_the_same_records(self, tmp_path: Path) -> None:
+        """Older releases write one document, newer ones the same messages as rows."""
+        messages = (message("a"), reply("b", toolCalls=[call("c1")]), reply("c"), message("d", "info"))
+
+        assert document(tmp_path, *messages).records == lines(tmp_path, *messages).records
+
+    def test_the_result_follows_the_call_and_thoughts_are_output(self, tmp_path: Path) -> None:
+        """Text and calls precede the model call; the thoughts are generated tokens beside the output."""
+        read = document(tmp_path, message("a"), reply("b", toolCalls=[call("c1", agentId="child")]))
+        usage = read.of(ModelCalled)[0].usage
+
+        assert read.order == ["user_message", "assistant_response", "tool_call", "ModelCalled", "tool_result"]
+        assert (usage.input_total, usage.cache_read_tokens, usage.output_tokens) == (100, 40, 15)
+        assert read.records[-1].child_key == "child"
+
+    def test_a_message_that_is_written_again_is_read_once(self, tmp_path: Path) -> None:
+        """The last version counts; a response that is recorded as a message too is not added twice."""
+        answer = [{"functionResponse": {"id": "c1", "response": {"output": "done"}}}]
+        rows = (message("a"), reply("b"), reply("b", toolCalls=[call("c1")]), message("c", content=answer))
+        read = lines(tmp_path, *rows)
+
+        assert read.order == ["user_message", "assistant_response", "tool_call", "ModelCalled", "tool_result"]
+        assert (read.stats.api_calls, read.stats.user_turns) == (1, 1)
+
+    def test_calls_that_come_after_another_message_are_added(self, tmp_path: Path) -> None:
+        """A message that grows late gains its calls."""
+        rows = (message("a"), reply("b"), message("c"), reply("b", toolCalls=[call("c1")]))
+
+        assert lines(tmp_path, *rows).order[-2:] == ["tool_call", "tool_result"]
+
+    def test_the_last_reply_is_held_back(self, tmp_path: Path) -> None:
+        """It may be written again while the file grows."""
+        for read in (document, lines):
+            assert read(tmp_path, message("a"), reply("b"), complete=False).of(ModelCalled) == []
+
+    def test_a_rewind_removes_the_message_and_what_follows(self, tmp_path: Path) -> None:
+        """An unknown message clears the history, as the agent does."""
+        rows = (message("a"), reply("b"), message("c"))
+
+        assert lines(tmp_path, *rows, {"$rewindTo": "c"}).of(Rewound) == [Rewound("m2.0")]
+        assert lines(tmp_path, *rows, {"$rewindTo": "z"}).of(Rewound) == [Rewound(None)]
+
+    def test_a_compression_replaces_the_history(self, tmp_path: Path) -> None:
+        """The new history's snapshot is the summary; messages that keep their ids are retained."""
+        snapshot = message("s", content=[{"text": "<state_snapshot>we did it</state_snapshot>"}])
+        changed = {"$set": {"messages": [snapshot, message("c")]}}
+        read = lines(tmp_path, message("a"), reply("b"), message("c"), changed, message("d"))
+
+        assert [(c.summary, c.kept_keys) for c in read.of(Compacted)] == [
+            ("<state_snapshot>we did it</state_snapshot>", ("m3.0",))
+        ]
+        assert read.stats.compactions == 1
+
+    def test_a_shorter_history_is_a_rollback(self, tmp_path: Path) -> None:
+        """After a cancelled prompt the agent restores the history before it."""
+        changed = {"$set": {"messages": [message("a")]}}
+
+        assert lines(tmp_path, message("a"), reply("b"), changed).of(Rewound) == [Rewound("m1.0")]
+
+    def test_masked_results_are_removed(self, tmp_path: Path) -> None:
+        """A result with another text than before was masked by the agent."""
+        masked = reply("b", toolCalls=[call("c1", "[masked]")])
+        changed = {"$set": {"messages": [message("a"), masked]}}
+        read = lines(tmp_path, message("a"), reply("b", toolCalls=[call("c1")]), message("x"), changed)
+
+        assert ("c1",) in [removed.keys for removed in read.of(ContentRemoved)]
+
+    def test_a_session_is_described_and_a_sub_agent_names_its_parent(self, tmp_path: Path) -> None:
+        """The summary is the title; the chats of sub-agents are in a folder named by the parent."""
+        described = document(tmp_path, message("a"), summary="Fix it", directories=["/work"])
+        folder = tmp_path / "parent-id"
+        folder.mkdir()
+        child = read_rows(GeminiLinesReader(complete=True), folder, [HEADER | {"kind": "subagent"}])
+
+        assert described.of(SessionDescribed) == [SessionDescribed(title="Fix it", folder="/work")]
+        assert child.of(SessionOpened)[0].parent_key == "parent-id"
+
+    def test_a_growing_document_only_appends(self, sessions_dir: Path, tmp_path: Path) -> None:
+        """Snapshots of a session give the first events of the whole one."""
+        name = "gemini_cli/session_small_12-cbfeaa512b-0.json"
+        whole = json.loads((sessions_dir / name).read_text())
+        messages = whole["messages"]
+        events = [self._events(document(tmp_path, *messages[:end], complete=False)) for end in range(7)]
+
+        assert all(events[6][: len(part)] == part for part in events)
+
+    def _events(self, read: Read) -> list[bytes]:
+        source = "gemini_cli"
+        return [encode(e) for e in session_events(read.records, key="s1", source=source, playback=PLAYBACK)]
+
+
+def row(number: int, kind: str, *parts: Json, parent: int | None = -1, **more: Any) -> Json:
+    above = number - 1 if parent == -1 else parent
+    return {
+        "uuid": f"u{number}",
+        "parentUuid": None if above is None or above < 0 else f"u{above}",
+        "sessionId": "s1",
+        "timestamp": "2026-01-10T02:09:00Z",
+        "type": kind,
+        "cwd": "/work",
+        "version": "0.15",
+        "gitBranch": "main",
+        "message": {"role": "user", "parts": list(parts)},
+        **more,
+    }
+
+
+class TestQwen:
+    def read(self, folder: Path, *rows: Json) -> Read:
+        return read_rows(QwenReader(complete=True), folder, rows)
+
+    def test_a_turn_is_read_with_its_usage_and_window(self, tmp_path: Path) -> None:
+        """Thoughts inside the output, as OpenAI-compatible providers state them, are not added."""
+        usage = {
+            "promptTokenCount": 100,
+            "candidatesTokenCount": 20,
+            "thoughtsTokenCount": 8,
+            "totalTokenCount": 120,
+        }
+        spoken = {"functionCall": {"id": "c1", "name": "read", "args": {}}}
+        answer = {"functionResponse": {"id": "c1", "name": "read", "response": {"output": "done"}}}
+        read = self.read(
+            tmp_path,
+            row(0, "user", {"text": "go"}),
+            row(
+                1,
+                "assistant",
+                {"text": "hm", "thought": True},
+                spoken,
+                usageMetadata=usage,
+                contextWindowSize=1000,
+                model="qwen3",
+            ),
+            row(2, "tool_result", answer),
+        )
+
+        assert read.order == [
+            "SessionDescribed",
+            "user_message",
+            "thinking",
+            "tool_call",
+            "ModelCalled",
+            "tool_result",
+        ]
+        assert read.of(ModelCalled)[0].usage.output_tokens == 20
+        assert read.of(LimitStated) == [LimitStated(1000, read.of(LimitStated)[0].at)]
+        assert read.of(SessionDescribed)[0].branch == "main"
+
+    def test_a_compression_states_its_sizes(self, tmp_path: Path) -> None:
+        """The replaced history is the summary."""
+        payload = {
+            "info": {"originalTokenCount": 900, "newTokenCount": 90},
+            "compressedHistory": [{"role": "user", "parts": [{"text": "we did it"}]}],
+        }
+        read = self.read(
+            tmp_path,
+            row(0, "user", {"text": "go"}),
+            row(1, "system", subtype="chat_compression", systemPayload=payload),
+        )
+        (compacted,) = read.of(Compacted)
+
+        assert (compacted.tokens_before, compacted.tokens_after, compacted.summary) == (900, 90, "we did it")
+
+    @pytest.mark.parametrize(("parent", "key"), [(0, "c1"), (None, None)])
+    def test_a_row_with_an_earlier_parent_rewinds(
+        self, tmp_path: Path, parent: int | None, key: str | None
+    ) -> None:
+        """The conversation continues after the parent."""
+        read = self.read(
+            tmp_path,
+            row(0, "user", {"text": "go"}),
+            row(1, "assistant", {"text": "ok"}, model="q"),
+            row(2, "user", {"text": "no"}),
+            row(3, "user", {"text": "again"}, parent=parent),
+        )
+
+        assert [rewound.last_kept_key for rewound in read.of(Rewound)] == [key]
+
+    def test_sub_agents_are_children_and_titles_have_an_author(self, tmp_path: Path) -> None:
+        """Rows of a sub-agent belong to a separate session, named by the agent."""
+        title = {"customTitle": "Fix it", "titleSource": "manual"}
+        read = self.read(
+            tmp_path,
+            row(0, "user", {"text": "go"}),
+            row(1, "system", subtype="custom_title", systemPayload=title),
+            row(2, "user", {"text": "look"}, isSidechain=True, agentId="explore-1"),
+        )
+
+        assert [(o.session_key, o.parent_key) for o in read.of(SessionOpened)] == [
+            ("s1", None),
+            ("s1/explore-1", "s1"),
+        ]
+        assert [d.title_source for d in read.of(SessionDescribed) if d.title] == ["user"]
+        assert [c.text for c in read.of(ContentAdded)] == ["go", "look"]
