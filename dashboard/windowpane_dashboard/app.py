@@ -18,6 +18,7 @@ st.navigation(
         st.Page("views/compare.py", title="Compare", url_path="compare"),
         st.Page("views/replay.py", title="Replay", url_path="replay"),
         st.Page("views/alerts.py", title="Alerts", url_path="alerts"),
+        st.Page("views/search.py", title="Search", url_path="search"),
         st.Page("views/audit.py", title="Audit", url_path="audit"),
     ],
     position="top",

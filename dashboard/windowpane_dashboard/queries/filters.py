@@ -99,6 +99,10 @@ class SessionAddress(Parameters):
     """The order of the table of turns; None for their own."""
     tab: str | None = None
     """The tab below the chart; None for the one that the other parameters need."""
+    block: str | None = None
+    """The block that is read beside the tabs."""
+    text: str | None = None
+    """The search for text in the session."""
 
     @property
     def open_tab(self) -> str | None:
@@ -107,6 +111,8 @@ class SessionAddress(Parameters):
             return self.tab
         if self.compression is not None:
             return "compressions"
+        if self.text is not None:
+            return "find"
         return None if self.events is None else "events"
 
     def url(self) -> str:
@@ -151,6 +157,16 @@ class ReplayAddress(Parameters):
     """The session whose timelines are drawn; None for the first."""
     setup: str | None = None
     """The setup whose configuration is shown; None for the best."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAddress(Parameters):
+    """The search page: the query, the session it is limited to, and the block that is read."""
+
+    text: str | None = None
+    session: str | None = None
+    pick: str | None = None
+    """The block that is read, as `block:session`."""
 
 
 @dataclass(frozen=True, slots=True)

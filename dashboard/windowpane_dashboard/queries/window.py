@@ -146,6 +146,7 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
             ],
             "needed again": [_regret_text(row) for row in rows],
             "score": pd.array([row.score for row in rows], dtype="Float64"),
+            "preview": [row.preview or "" for row in rows],
             "block": [row.block_id for row in rows],
         }
     )

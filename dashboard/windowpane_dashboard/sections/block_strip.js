@@ -1,9 +1,9 @@
 const THIN = 0.003; // of the strip: a rim would hide the block that it goes around
 
-export default function ({ data, parentElement }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   const [strip, blocks, axis, tooltip] = ["strip", "blocks", "axis", "tooltip"].map(
     (name) => parentElement.querySelector("." + name));
-  const { sizes, colors, texts, end, limit_tokens, ticks } = data.strip;
+  const { ids, sizes, colors, texts, end, limit_tokens, ticks } = data.strip;
   const look = data.look;
   const share = (tokens) => `${(100 * tokens) / end}%`;
   const rim = (size) => (sizes.length < 250 && size / end > THIN ? `0.5px solid ${look.background}` : "none");
@@ -36,12 +36,20 @@ export default function ({ data, parentElement }) {
   Object.assign(tooltip.style, { background: look.background, color: look.text, borderColor: look.outline });
 
   const hide = () => tooltip.matches(":popover-open") && tooltip.hidePopover();
-  blocks.onpointerleave = hide;
-  blocks.onpointermove = (event) => {
+  const placeAt = (event) => {
     const box = blocks.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * end;
-    const place = starts.findLastIndex((begin) => begin <= at);
-    if (place < 0 || at > start) return hide();
+    return at > start ? -1 : starts.findLastIndex((begin) => begin <= at);
+  };
+  blocks.onpointerleave = hide;
+  blocks.onclick = (event) => {
+    const place = placeAt(event);
+    if (place >= 0) setTriggerValue("chosen", ids[place]);
+  };
+  blocks.onpointermove = (event) => {
+    const box = blocks.getBoundingClientRect();
+    const place = placeAt(event);
+    if (place < 0) return hide();
     tooltip.textContent = texts[place];
     if (!tooltip.matches(":popover-open")) tooltip.showPopover();
     const wide = tooltip.offsetWidth;

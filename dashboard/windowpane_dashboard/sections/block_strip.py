@@ -6,7 +6,7 @@ rectangles is drawn many times faster.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from windowpane.core.vocabulary import Component
 from windowpane.text.formats import tokens, tokens_short
 from windowpane_dashboard.style.theme import FONT, Palette
 
+KEY: Final = "strip"
 PIXELS: Final = 92
 MAXIMUM_BLOCKS: Final = 800
 """Segments drawn; beyond, the smallest neighbors of one component are joined."""
@@ -36,7 +37,7 @@ MARKUP: Final = """
 STYLE: Final = f"""
 .strip {{ position: relative; height: {PIXELS}px; padding: 4px 8px 0; box-sizing: border-box;
   font: 11px {FONT}; font-variant-numeric: tabular-nums; }}
-.blocks {{ position: relative; height: 56px; }}
+.blocks {{ position: relative; height: 56px; cursor: pointer; }}
 .blocks i {{ position: absolute; top: 0; bottom: 0; box-sizing: border-box; }}
 .blocks .limit {{ background: none; pointer-events: none; border: 1.2px solid; }}
 .axis {{ position: relative; height: 26px; }}
@@ -51,21 +52,30 @@ _mount: Final = st.components.v2.component(
 )
 
 
-def block_strip(strip: Strip, palette: Palette, *, alt: str) -> None:
-    """Draw *strip*; *alt* describes it to screen readers."""
+def block_strip(strip: Strip, palette: Palette, *, alt: str, on_select: Callable[[str], None]) -> None:
+    """Draw *strip*; *alt* describes it to screen readers. A click calls *on_select* with the id of the block."""
+
+    def on_click() -> None:
+        chosen = st.session_state[KEY].chosen
+        if isinstance(chosen, str) and chosen in strip.ids:
+            on_select(chosen)
+
     look = {
         "background": palette.background,
         "outline": palette.outline,
         "muted": palette.muted,
         "text": palette.text,
     }
-    _mount(key="strip", data={"strip": asdict(strip), "look": look, "alt": alt}, height=PIXELS)
+    data = {"strip": asdict(strip), "look": look, "alt": alt}
+    _mount(key=KEY, data=data, height=PIXELS, on_chosen_change=on_click)
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
     """The rectangles of a strip, from left to right without gaps; sizes and positions in tokens."""
 
+    ids: list[str]
+    """The block of each; of a run, the first."""
     sizes: list[int]
     colors: list[str]
     texts: list[str]
@@ -82,6 +92,7 @@ def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float 
     visible = segments(blocks)
     end = max(float(sum(segment.tokens for segment in visible)), limit_tokens or 0.0, 1.0)
     return Strip(
+        ids=[segment.block for segment in visible],
         sizes=[segment.tokens for segment in visible],
         colors=[palette.components[segment.component] for segment in visible],
         texts=[segment.text for segment in visible],
@@ -105,13 +116,16 @@ class Segment:
     component: Component
     tokens: int
     text: str
+    block: str
+    """Id of the first block."""
     blocks: int = 1
 
 
 def segments(blocks: pd.DataFrame) -> list[Segment]:
     """Return the blocks of `window_frame` in order, runs of small ones joined down to `MAXIMUM_BLOCKS`."""
     joined_segments = [
-        Segment(row["component"], int(row["tokens"]), _text(row)) for row in blocks.to_dict(orient="records")
+        Segment(row["component"], int(row["tokens"]), _text(row), str(row["block"]))
+        for row in blocks.to_dict(orient="records")
     ]
     small, total = 1, sum(segment.tokens for segment in joined_segments)
     while len(joined_segments) > MAXIMUM_BLOCKS and small <= 2 * total + 1:
@@ -126,7 +140,8 @@ def _joined(joined_segments: list[Segment], small: int) -> list[Segment]:
         before = merged[-1]
         if before.component == segment.component and min(before.tokens, segment.tokens) < small:
             size, number = before.tokens + segment.tokens, before.blocks + segment.blocks
-            merged[-1] = Segment(segment.component, size, f"{number} blocks, {tokens(size)} tokens", number)
+            text = f"{number} blocks, {tokens(size)} tokens"
+            merged[-1] = Segment(segment.component, size, text, before.block, number)
         else:
             merged.append(segment)
     return merged

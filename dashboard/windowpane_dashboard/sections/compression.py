@@ -32,15 +32,11 @@ from windowpane_dashboard.queries.compressions import (
     text_difference,
 )
 from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.sections.block_panel import CAPTURE_COMMAND, HOW_TO_CAPTURE
 from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
-HOW_TO_CAPTURE = (
-    "The texts were not captured: content capture is off by default. To see the texts of future sessions here, "
-    "turn it on where they are recorded:"
-)
 CHOICE = "compression_choice"
-CAPTURE_COMMAND = "WINDOWPANE_CAPTURE=1 windowpane import"
 PIXELS: Final = 380
 FACTS_PIXELS: Final = 250
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}

@@ -9,9 +9,11 @@ from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, percent, tokens
 from windowpane.text.zones import zone_label
-from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page import address, widgets
+from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.window import REMOVED_ROWS, TurnWindow, removed_blocks
 from windowpane_dashboard.sections.block_strip import block_strip, window_strip
+from windowpane_dashboard.sections.timeline import PAGE
 
 TABLE_PIXELS = 360
 
@@ -26,7 +28,7 @@ def window_section(window: TurnWindow) -> None:
         turn_heading(window.values, window.turn),
         anchor=False,
         help="The window as this call sent it: every block in order, from the start of the prompt on the left, "
-        "as wide as its tokens. Point at a block to see what it is.",
+        "as wide as its tokens. Point at a block to see what it is, and click it to read it.",
     )
     if window.blocks.empty:
         st.text("The blocks of the window at this turn were not recorded.")
@@ -36,12 +38,25 @@ def window_section(window: TurnWindow) -> None:
         window_strip(window.blocks, palette, limit_tokens=None if pd.isna(limit) else float(limit)),
         palette,
         alt=f"{count(len(window.blocks), 'block')} of the window in order, as in the table of blocks",
+        on_select=open_block,
     )
+
+
+def open_block(block_id: str | None) -> None:
+    """Read a block beside the tabs; None closes it."""
+    address.update(PAGE, block=block_id)
+
+
+def _open_row(frame: pd.DataFrame, table: str) -> None:
+    rows = st.session_state[table].selection.rows
+    if rows and rows[0] < len(frame):
+        open_block(str(frame["block"].iloc[rows[0]]))
 
 
 def blocks_section(store: EventReader, row: SessionRow, window: TurnWindow) -> None:
     """Draw the blocks of the window as a table, beside the removed blocks."""
-    left, right = st.columns([1, 1.15], gap="medium")
+    is_reading = SessionAddress.from_query(st.query_params.to_dict()).block is not None
+    left, right = (st.container(), st.container()) if is_reading else st.columns([1, 1.15], gap="medium")
     with left:
         _in_window(window.blocks, window.evicted_turn)
     with right:
@@ -73,6 +88,8 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
         visible.drop(columns=empty),
         key="in_window",
         alt="Blocks of the window in order",
+        on_select=lambda: _open_row(visible, "in_window"),
+        selection_mode="single-row",
         height=TABLE_PIXELS if len(visible) > 9 else "content",
         column_config={
             "tokens": st.column_config.NumberColumn(format="localized", width=64),
@@ -94,7 +111,7 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
             ),
         },
     )
-    st.caption(f"{count(len(blocks), 'block')}, in the order the model saw them.")
+    st.caption(f"{count(len(blocks), 'block')}, in the order the model saw them. Select a row to read the block.")
 
 
 def _removed(removed: pd.DataFrame) -> None:
@@ -102,19 +119,22 @@ def _removed(removed: pd.DataFrame) -> None:
     if removed.empty:
         st.text("Nothing had been removed from the window.")
         return
-    empty = [name for name in ("needed again",) if not removed[name].any()]
+    empty = [name for name in ("needed again", "preview") if not removed[name].any()]
     if removed["score"].isna().all():
         empty.append("score")
     widgets.table(
         removed.drop(columns=empty),
         key="removed",
         alt="Blocks removed from the window, latest first",
+        on_select=lambda: _open_row(removed, "removed"),
+        selection_mode="single-row",
         height=TABLE_PIXELS if len(removed) > 9 else "content",
         column_config={
             "what": st.column_config.TextColumn(width=130),
             "why": st.column_config.TextColumn(width=170),
             "replaced by": st.column_config.TextColumn(width=150),
             "needed again": st.column_config.TextColumn(width=140),
+            "preview": st.column_config.TextColumn("text", width=220),
             "removed": st.column_config.NumberColumn("turn", width=44, help="turn of the removal"),
             "block": st.column_config.TextColumn(width=64),
             "tokens": st.column_config.NumberColumn(format="localized", width=64),

@@ -20,6 +20,7 @@ from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.lazy import draw_after_paint
+from windowpane_dashboard.sections.reading import beside_block, find_section
 from windowpane_dashboard.sections.regrets import regrets_section
 from windowpane_dashboard.sections.session_header import identity_line, metrics_row
 from windowpane_dashboard.sections.session_tabs import SessionTab, SessionView, session_tabs
@@ -87,13 +88,15 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
         turn = turn_control(timeline)
         window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
         window_section(window)
-        session_tabs(TABS, SessionView(snapshot, row, timeline, window))
+        view = SessionView(snapshot, row, timeline, window)
+        beside_block(view, lambda: session_tabs(TABS, view))
 
 
 # In the order of the page. A comment, because Streamlit shows a string that stands alone in this file.
 TABS: Final = (
     SessionTab("blocks", "Blocks", lambda view: blocks_section(view.snapshot.store, view.row, view.window)),
     SessionTab("turns", "Turns", lambda view: turn_table_section(view.timeline)),
+    SessionTab("find", "Find text", find_section),
     SessionTab("events", "Events", lambda view: event_list_section(view.snapshot.store, view.row, view.turn)),
     SessionTab(
         "compressions",

@@ -122,5 +122,7 @@ def _replacement(life: BlockLife, removal: BlockRemoval) -> LifeStep:
             text = f"Replaced by nothing; the original can be retrieved as {evicted.handle}."
         return LifeStep("replaced", removal.turn, removal.at, text)
     handle = f"; the original can be retrieved as {evicted.handle}" if evicted and evicted.handle else ""
-    text = f"Replaced by a {block_name(replacement)} of {tokens(replacement.tokens)} tokens{handle}."
+    name = block_name(replacement)
+    article = "an" if name[0] in "aeiou" else "a"
+    text = f"Replaced by {article} {name} of {tokens(replacement.tokens)} tokens{handle}."
     return LifeStep("replaced", replacement.turn_added, removal.at, text, replacement.block_id)

@@ -1,0 +1,96 @@
+"""Search: a word in any captured text, the block that held it, and the block's life."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from windowpane.store.content_search import ContentFilter, ContentHits
+from windowpane.store.interface import SessionFilter
+from windowpane.text.formats import count
+from windowpane_dashboard.page import address, messages, store_access, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.block_text import HitRow
+from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
+from windowpane_dashboard.sections.block_panel import block_panel
+from windowpane_dashboard.sections.reading import hits_table
+
+PAGE, TABLE = "search", "search_hits"
+HITS: Final = 50
+OFFERED: Final = 200
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = store_access.open_snapshot()
+    with messages.report_read_errors("The texts cannot be searched"):
+        size = snapshot.store.size()
+        if not size.events:
+            messages.show_empty("The store is there, but it holds no events yet.")
+        widgets.headline(
+            f"{count(size.contents, 'captured text')} of {count(size.sessions, 'session')} can be searched."
+        )
+        position = search_bar(snapshot)
+        if position.text:
+            results(snapshot, position)
+        else:
+            st.text("Any word in a captured session is found, whoever wrote it, and so is a part of a word.")
+    store_access.rerun_on_change(snapshot, page=PAGE)
+
+
+def search_bar(snapshot: StoreSnapshot) -> SearchAddress:
+    """Draw the query and the session with the values of the address."""
+    position = SearchAddress.from_query(st.query_params.to_dict())
+    sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
+    left, right = st.columns([3, 2])
+    left.text_input(
+        "Search in texts",
+        placeholder='words or parts of words; "in quotation marks" they stand together',
+        max_chars=MAXIMUM_TEXT,
+        **address.bound_widget(PAGE, "text", position.text or "", clears=("pick",)),
+    )
+    widgets.filter_select(
+        right,
+        "Session",
+        sessions,
+        position.session,
+        bound=address.bound_widget(PAGE, "session", position.session, clears=("pick",)),
+    )
+    address.write(PAGE, position.to_query())
+    return position
+
+
+def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
+    """Draw the texts that match, beside the block that is read."""
+    result = snapshot.store.find_content(ContentFilter(position.text or "", position.session, HITS))
+    titles = session_titles(snapshot, result)
+    block_id, _, session_id = (position.pick or "").partition(":")
+    if not session_id:
+        hits_table(result, titles, key=TABLE, choose=_read)
+        return
+    left, right = st.columns([1.1, 1], gap="medium")
+    with left:
+        hits_table(result, titles, key=TABLE, choose=_read)
+    with right:
+        block_panel(
+            snapshot,
+            session_id,
+            block_id,
+            close=lambda: address.update(PAGE, pick=None),
+            query=position.text or "",
+        )
+
+
+def session_titles(snapshot: StoreSnapshot, result: ContentHits) -> dict[str, str]:
+    """Return the titles of the sessions of the hits."""
+    names = {one.session_id for hit in result.hits for one in hit.occurrences}
+    rows = (snapshot.store.session(name) for name in names)
+    return {row.session_id: row.title for row in rows if row is not None}
+
+
+def _read(row: HitRow) -> None:
+    address.update(PAGE, pick=f"{row.occurrence.block_id}:{row.occurrence.session_id}")
+
+
+main()
