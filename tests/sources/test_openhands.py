@@ -202,7 +202,7 @@ def test_usage_of_several_calls_at_once_is_unknown(tmp_path: Path) -> None:
     assert [limit.limit_tokens for limit in read.of(LimitStated)] == [200_000]
 
 
-# -- before the SDK -----------------------------------------------------------------------------------------------
+# -- before the SDK --------------------------------------------------------------------------------------------
 
 
 def classic(number: int, source: str = "agent", **fields: Any) -> Json:

@@ -14,6 +14,8 @@ from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.codex import CodexReader
 from windowpane.sources.copilot_cli import CopilotReader
+from windowpane.sources.exchanges.langfuse import LangfuseReader
+from windowpane.sources.exchanges.langsmith import LangSmithReader
 from windowpane.sources.exchanges.litellm import LiteLLMReader
 from windowpane.sources.exchanges.raw import ApiExchangesReader
 from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
@@ -51,6 +53,8 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         OpenHandsReader(complete=complete),
         LiteLLMReader(),
         ApiExchangesReader(),
+        LangfuseReader(),
+        LangSmithReader(),
         OpenAIChatReader(),
     )
 
