@@ -48,6 +48,11 @@ LAYERS = {
     "hooks": {"core", "text", "store", "config"},
     "observer": {"core", "effects", "models", "fidelity"},
     "observer.clients": {"core", "effects", "models", "fidelity", "observer", "runtime"},
+    "telemetry": {"core", "models"},
+    "receiver": {
+        "core", "effects", "models", "metrics", "config", "sources", "serve", "observer", "observer.clients",
+        "telemetry",
+    },
 }  # fmt: skip
 """Folder to the folders it may import; `demo`, `cli` and the package itself compose and may import all."""
 COMPOSING = ("demo", "cli")
@@ -67,7 +72,7 @@ DASHBOARD_READS = (
 )  # fmt: skip
 """The folders of `windowpane` that the dashboard may use: none that manages, observes or imports a session."""
 
-PURE = ("core", "text", "fidelity", "manager", "contrib", "observer", "alerts", "metrics", "report")
+PURE = ("core", "text", "fidelity", "manager", "contrib", "observer", "alerts", "metrics", "report", "telemetry")
 IMPURE_WITHIN = ("fidelity.suite", "manager.files", "observer.clients", "alerts.delivery")
 """Folders inside pure ones that touch files, the network or a clock."""
 IMPURE = {
@@ -76,7 +81,7 @@ IMPURE = {
     "subprocess", "tempfile", "time", "urllib", "uuid", "webbrowser",
 }  # fmt: skip
 """Of the standard library: files, network, processes, clocks, chance. Pure code is passed what it needs."""
-LIBRARIES = {"numpy", "msgspec", "yaml", "prometheus_client"}
+LIBRARIES = {"numpy", "msgspec", "yaml", "prometheus_client", "google", "opentelemetry"}
 """Libraries that pure folders may use: arithmetic, encoding, and the types of an exposition format."""
 IMPURE_CALLS = {
     "open", "input", "print", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.today", "date.today",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from windowpane.cli.options import open_to_write, report_errors, store_option
+from windowpane.cli.otlp_receiver import receiving
 from windowpane.config.loading import load_config
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.authentication import TlsOptions, read_token, require_protection
@@ -19,8 +21,10 @@ from windowpane.serve.store_exporter import StoreExporter
 
 if TYPE_CHECKING:
     from windowpane.config.outputs import ServerConfig
+    from windowpane.config.schema import Config
     from windowpane.metrics.fold import AsOf
     from windowpane.serve.http_server import MetricsServer, Routes
+    from windowpane.store.sqlite import SqliteStore
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -36,6 +40,11 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="Time at which sessions count as live: now, or each at its last event.",
 )
 @click.option("--session-label", type=click.IntRange(0, 1_000), help="Also label the N fullest sessions.")
+@click.option("--otlp", "receives", is_flag=True, help="Also record what OpenTelemetry exporters send here.")
+@click.option(
+    "--otlp-port", type=click.IntRange(0, 65_535), help="Port to receive on.  [default: 4318]", metavar="PORT"
+)
+@click.option("--capture", is_flag=True, help="With --otlp, store texts too, with secrets redacted.")
 @click.option("--otlp-endpoint", help="Also push metrics and new events to this OTLP receiver.")
 @click.option("--bearer-token-file", type=_file, help="Require the token in this file from every client.")
 @click.option("--tls-certificate", type=_file, help="Serve HTTPS with this certificate chain.")
@@ -50,6 +59,9 @@ def command(
     address: str | None,
     as_of: AsOf,
     session_label: int | None,
+    receives: bool,
+    otlp_port: int | None,
+    capture: bool,
     otlp_endpoint: str | None,
     bearer_token_file: Path | None,
     tls_certificate: Path | None,
@@ -60,12 +72,15 @@ def command(
 ) -> None:
     """Serve /metrics, /healthz and /sd for the store, including new events. Ctrl-C stops.
 
+    With --otlp also receive OTLP/HTTP: the model calls in the traces and logs that agents export are recorded.
+
     Defaults come from the configuration, except that metrics are pushed only with --otlp-endpoint: the agents
     already push to a configured endpoint, and everything would be counted twice.
 
     \b
     Example:
       windowpane serve --port 9464
+      windowpane serve --otlp
     """
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key require each other")
@@ -100,19 +115,41 @@ def command(
             serving.notifier.start()
             click.echo(f"{folded:,} events folded; audit chain {'intact' if verified.intact else 'BROKEN'}")
             click.echo(f"metrics on {server.url}")
-            wait_for_stop()
+            if receives:
+                port = config.otlp.receive_port if otlp_port is None else otlp_port
+                received = _received(config, store, capture=capture)
+                with receiving(
+                    received,
+                    store,
+                    serving,
+                    token=token,
+                    listen=partial(
+                        listen, host=host, port=port, tls=tls, insecure=insecure, move=False, option="--otlp-port"
+                    ),
+                ) as base_url:
+                    click.echo(f"receiving OTLP on {base_url}")
+                    wait_for_stop()
+            else:
+                wait_for_stop()
             serving.close()
             serving.notifier.close()
 
 
+def _received(config: Config, store: SqliteStore, *, capture: bool) -> Config:
+    """Return the configuration for what is received: the store that is served, with or without texts."""
+    stored = config.store.model_copy(update={"path": store.path, "capture": capture or config.store.capture})
+    return config.model_copy(update={"store": stored})
+
+
 def listen(
-    routes: Routes, *, host: str, port: int, tls: TlsOptions | None, insecure: bool = False, move: bool = True
-) -> MetricsServer:
+    routes: Routes, *, host: str, port: int, tls: TlsOptions | None, insecure: bool = False, move: bool = True,
+    option: str = "--port",
+) -> MetricsServer:  # fmt: skip
     """Start the endpoint; with *move*, on a free port if *port* is in use. Raises `click.ClickException`."""
     try:
         return start_http_server(routes, host=host, port=port, tls=tls, insecure=insecure, free_port_if_busy=move)
     except OSError as error:
-        hint = "; --port 0 selects a free one" if error.errno == errno.EADDRINUSE else ""
+        hint = f"; {option} 0 selects a free one" if error.errno == errno.EADDRINUSE else ""
         raise click.ClickException(f"cannot serve on {host}:{port}: {error.strerror or error}{hint}") from error
 
 

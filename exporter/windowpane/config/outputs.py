@@ -88,7 +88,7 @@ class NotifyConfig(Section):
 
 
 class OtlpConfig(Section):
-    """Push to an OpenTelemetry endpoint, where one is set."""
+    """Push to an OpenTelemetry endpoint, where one is set, and what `windowpane serve --otlp` receives."""
 
     endpoint: str | None = None
     """Base URL of the receiver, such as `http://127.0.0.1:4318`."""
@@ -97,3 +97,16 @@ class OtlpConfig(Section):
     """Send events as log records, beside the metrics."""
     interval_seconds: Annotated[float, NUMBER, Field(ge=1)] = 60
     """Interval between two pushes of metrics."""
+    receive_port: Annotated[int, NUMBER, Field(ge=0, le=65535)] = 4318
+    """Port on which `windowpane serve --otlp` takes traces and logs."""
+    forward: str | None = None
+    """Base URL of another collector, to which every request that is received is passed on unchanged."""
+    forward_headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Headers added to what is passed on, such as the collector's credentials."""
+
+    @field_validator("forward")
+    @classmethod
+    def _collector(cls, url: str | None) -> str | None:
+        if url is not None and not url.lower().startswith(("http://", "https://")):
+            raise ValueError("otlp.forward must start with http:// or https://")
+        return url

@@ -56,7 +56,7 @@ class Runtime:
         self._boundary = ErrorBoundary(_log)
         self._closed = False
         rules = config.alert_rules()
-        store_access = _store_access(config)
+        access = store_access(config)
         self._metrics = MetricsSink(
             config,
             alerts=[AlertKey(rule.name, rule.severity) for rule in rules],
@@ -65,7 +65,7 @@ class Runtime:
         internal = self._metrics.internal
         self.record_hook: Callable[[str, float], None] = internal.record_hook
         """Records how long a hook kept the agent waiting."""
-        self._store = StoreSink(*store_access, internal)
+        self._store = StoreSink(*access, internal)
         self._otlp = OtlpSink(
             config.otlp, sources=lambda: self._metrics.sources, count_drops=internal.record_drop
         )
@@ -225,12 +225,14 @@ def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in stripped.items() if value is not None and value != {}}
 
 
-class _StoreAccess(NamedTuple):
+class StoreAccess(NamedTuple):
+    """The function that opens a process's store, and the spool beside it."""
+
     open_store: Callable[[], SqliteStore]
     spool: Spool
 
 
-def _store_access(config: Config) -> _StoreAccess:
+def store_access(config: Config) -> StoreAccess:
     """Return how to open the store, and its spool. Raises `ConfigurationError` for an unusable audit key."""
     settings = config.store
     keys = AuditKeys(
@@ -249,7 +251,7 @@ def _store_access(config: Config) -> _StoreAccess:
         )
 
     spool = Spool(settings.path, keys=keys, redact=_without_secrets if settings.capture else None)
-    return _StoreAccess(open_store, spool)
+    return StoreAccess(open_store, spool)
 
 
 def _without_secrets(text: str) -> str:

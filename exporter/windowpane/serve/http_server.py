@@ -14,9 +14,11 @@ import socket
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from email.message import Message as EmailMessage
 from functools import partial
 from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +38,7 @@ from windowpane.serve.authentication import (
 )
 from windowpane.serve.connections import MAXIMUM_CONNECTIONS, REQUEST_SECONDS, Connections
 from windowpane.serve.content_negotiation import Exposition, accepts_gzip, exposition_for
+from windowpane.serve.request_bodies import BodyBudget, BodyError, BodyReader, ByteStream
 from windowpane.serve.shared_runs import SharedRuns
 
 logger = logging.getLogger(__name__)
@@ -47,6 +50,8 @@ MAXIMUM_HEAD_BYTES: Final = 32_768
 """Longest request line with all headers; a longer request is refused."""
 OVERDUE_CHECK_SECONDS: Final = 0.1
 """Interval between two checks for connections past their deadline."""
+REFUSED_SECONDS: Final = 2.0
+"""Time for which the rest of a refused body is read and discarded."""
 GZIP_LEVEL: Final = 3
 """A low level already compresses metrics text more than tenfold, at the lowest cost per scrape."""
 
@@ -75,26 +80,40 @@ class Target:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+class PostRequest(NamedTuple):
+    """A POST whose client may make it."""
+
+    path: str
+    headers: EmailMessage
+    body: bytes
+    """As it was sent."""
+
+
+class Response(NamedTuple):
+    """The response to one request."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Routes:
     """The content of the endpoint; each callable is called at each request."""
 
-    registry: CollectorRegistry
+    registry: CollectorRegistry | None = None
+    """The metrics; None for an endpoint without any."""
     health: Callable[[], Health] = Health
     targets: Callable[[], Sequence[Target]] = tuple
     bearer_token: str | None = None
+    posts: Mapping[str, Callable[[PostRequest], Response]] = field(default_factory=dict)
+    """The handlers of POST requests, by path."""
 
 
 def host_and_port(host: str, port: int) -> str:
     """Return `host:port`, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-class _Response(NamedTuple):
-    status: int
-    body: bytes
-    content_type: str = "text/plain; charset=utf-8"
-    headers: tuple[tuple[str, str], ...] = ()
 
 
 class MetricsServer:
@@ -200,6 +219,7 @@ class _Server(ThreadingHTTPServer):
         self.routes = routes
         self.connections = connections
         self.metrics: SharedRuns[bytes] = SharedRuns()
+        self.bodies = BodyBudget()
         self._tls = tls
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
@@ -259,6 +279,10 @@ class _Head:
         self._stream.close()
 
 
+_REFUSED: Final = 400
+_NOT_HERE: Final = Response(421, b"this endpoint is for this machine; request it as 127.0.0.1 or localhost\n")
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = "windowpane"
@@ -268,11 +292,53 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(self.request, ssl.SSLSocket):
             self.request.do_handshake()
         super().setup()
+        self._stream: ByteStream = self.rfile
         self.rfile = _Head(self.rfile)  # type: ignore[assignment]  # the base class only reads lines
 
     def do_GET(self) -> None:
         self.server.connections.respond(self.request)
-        response = self._response()
+        self._send(self._response())
+
+    do_HEAD = do_GET  # noqa: N815  # named by the base class
+
+    def do_POST(self) -> None:
+        if not self.server.routes.posts:
+            self.send_error(501, "Unsupported method ('POST')")
+            return
+        path = urlsplit(self.path).path
+        post = self.server.routes.posts.get(path)
+        refused = self._refused()
+        if refused is not None or post is None:
+            self._send(refused or Response(404, self._paths()))
+            self._read_rest()
+            return
+        reader = BodyReader(self._stream, self.server.bodies)
+        try:
+            body = reader.read(self.headers)
+            self.server.connections.respond(self.request)
+            response = post(PostRequest(path, self.headers, body))
+        except BodyError as error:
+            response = Response(error.status, f"{error}\n".encode(), headers=error.headers)
+        except Exception:  # one request must not end the others
+            logger.exception("cannot respond to %s", path)
+            response = Response(500, b"internal error, see the log\n")
+        finally:
+            reader.close()
+        self._send(response)
+        if response.status >= _REFUSED:
+            self._read_rest()
+
+    def _read_rest(self) -> None:
+        """Read what a refused client still sends: closing before would reset the connection of the response."""
+        with suppress(OSError):
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(REFUSED_SECONDS)
+            until = time.monotonic() + REFUSED_SECONDS
+            while time.monotonic() < until and self._stream.read(1 << 16):
+                pass
+
+    def _send(self, response: Response) -> None:
         self.server.connections.send(self.request)
         self.send_response(response.status)
         self.send_header("Content-Type", response.content_type)
@@ -283,54 +349,70 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(response.body)
 
-    do_HEAD = do_GET  # noqa: N815  # named by the base class
-
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # named by the base class
         logger.debug("%s %s", self.address_string(), format % args)
 
-    def _response(self) -> _Response:
+    def _response(self) -> Response:
         try:
             return self._respond(urlsplit(self.path).path)
         except Exception:  # a failing collector is an error of one request, seen by Prometheus as down
             logger.exception("cannot respond to %s", self.path)
-            return _Response(500, b"internal error, see the log\n")
+            return Response(500, b"internal error, see the log\n")
 
-    def _respond(self, path: str) -> _Response:
-        token = self.server.routes.bearer_token
-        is_local = token is None and is_loopback(self.server.server_name)
-        if is_local and not is_local_host_header(self.headers.get("Host")):
-            return _Response(421, b"this endpoint is for this machine; request it as 127.0.0.1 or localhost\n")
-        authenticated = has_bearer_token(self.headers.get("Authorization", ""), token)
+    def _respond(self, path: str) -> Response:
+        routes = self.server.routes
+        if not self._is_for_this_machine():
+            return _NOT_HERE
         if path == "/healthz":
-            return self._health(with_details=authenticated)
-        if path not in ("/metrics", "/sd"):
-            return _Response(404, b"not found; try /metrics, /healthz or /sd\n")
-        if not authenticated:
-            return _Response(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
-        return self._metrics() if path == "/metrics" else self._targets()
+            return self._health(with_details=self._is_authenticated())
+        if path in routes.posts:
+            return Response(405, b"send a POST\n", headers=(("Allow", "POST"),))
+        if path not in ("/metrics", "/sd") or routes.registry is None:
+            return Response(404, self._paths())
+        return self._refused() or (self._metrics(routes.registry) if path == "/metrics" else self._targets())
 
-    def _metrics(self) -> _Response:
+    def _refused(self) -> Response | None:
+        """Return the response to a client that may not make the request; None if it may."""
+        if not self._is_for_this_machine():
+            return _NOT_HERE
+        if not self._is_authenticated():
+            return Response(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
+        return None
+
+    def _is_for_this_machine(self) -> bool:
+        is_open = self.server.routes.bearer_token is None and is_loopback(self.server.server_name)
+        return not is_open or is_local_host_header(self.headers.get("Host"))
+
+    def _is_authenticated(self) -> bool:
+        return has_bearer_token(self.headers.get("Authorization", ""), self.server.routes.bearer_token)
+
+    def _paths(self) -> bytes:
+        routes = self.server.routes
+        paths = [*routes.posts, "/healthz"] if routes.registry is None else ["/metrics", "/healthz", "/sd"]
+        return f"not found; try {', '.join(paths[:-1])} or {paths[-1]}\n".encode()
+
+    def _metrics(self, registry: CollectorRegistry) -> Response:
         exposition = exposition_for(self._header("Accept"))
         compressed = accepts_gzip(self._header("Accept-Encoding"))
-        encode = partial(_encoded, self.server.routes.registry, exposition, compressed=compressed)
+        encode = partial(_encoded, registry, exposition, compressed=compressed)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         if compressed:
             headers += (("Content-Encoding", "gzip"),)
         body = self.server.metrics.run((exposition, compressed), encode)
-        return _Response(200, body, exposition.content_type, headers)
+        return Response(200, body, exposition.content_type, headers)
 
     def _header(self, name: str) -> str:
         """Return all headers of a name as one comma-separated list."""
         return ", ".join(self.headers.get_all(name, ()))
 
-    def _health(self, *, with_details: bool) -> _Response:
+    def _health(self, *, with_details: bool) -> Response:
         health = self.server.routes.health()
         document: dict[str, object] = {"status": health.status}
         if with_details:
             document |= health.details
         return _json(200 if health.ok else 503, document)
 
-    def _targets(self) -> _Response:
+    def _targets(self) -> Response:
         return _json(
             200,
             [
@@ -345,6 +427,6 @@ def _encoded(registry: CollectorRegistry, exposition: Exposition, *, compressed:
     return gzip.compress(body, compresslevel=GZIP_LEVEL, mtime=0) if compressed else body
 
 
-def _json(status: int, document: object) -> _Response:
+def _json(status: int, document: object) -> Response:
     body = json.dumps(document, separators=(",", ":"), default=str).encode()
-    return _Response(status, body, "application/json")
+    return Response(status, body, "application/json")

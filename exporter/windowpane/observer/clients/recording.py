@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from windowpane.core.limits import WindowLimits
@@ -19,6 +19,7 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.replies import Reply
+from windowpane.observer.clients.model_profiles import packaged_profile
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.diff import ModelProfile
 from windowpane.observer.messages import ApiCall, CapturedCall, Shape
@@ -26,12 +27,10 @@ from windowpane.observer.observer import WindowObserver
 from windowpane.observer.streams import FailedReplyError
 
 if TYPE_CHECKING:
-    from windowpane.core.events import Usage
     from windowpane.runtime.current import RunningOutputs
 
 R = TypeVar("R")
 
-CACHED_MODELS: Final = 64
 _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 
 
@@ -143,7 +142,7 @@ def open_conversation(
         session_id, parent_id = f"{parent.session_id}/{secrets.token_hex(4)}", parent.session_id
 
     def profile(model: str) -> ModelProfile:
-        packaged = _packaged_profile(model)
+        packaged = packaged_profile(model)
         limit = scope.limit_tokens or outputs.config.max_context_tokens
         if limit is None:
             return packaged
@@ -167,28 +166,6 @@ def open_conversation(
 
 def _never(*_: object) -> Conversation:
     raise RuntimeError("no outputs run")
-
-
-@lru_cache(maxsize=CACHED_MODELS)
-def _packaged_profile(model: str) -> ModelProfile:
-    """Return a model's profile by the packaged vocabularies and catalog."""
-    from windowpane.models.tokens import counter_for, image_tokens
-
-    entry = packaged_catalog().lookup(model)
-
-    limits = None
-    if entry is not None and entry.limit_tokens is not None:
-        limits = WindowLimits.of(entry.limit_tokens, entry.limit_source)
-
-    def cost_of(usage: Usage) -> float | None:
-        return packaged_catalog().cost_dollars(model, usage, time.time())
-
-    return ModelProfile(
-        counter_for(model),
-        limits,
-        image_tokens(model),
-        cost_of,
-    )
 
 
 live_conversations: Final = LiveConversations()

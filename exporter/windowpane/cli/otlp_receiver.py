@@ -1,0 +1,153 @@
+"""The parts of `windowpane serve --otlp`: from requests to events in the store, and their alerts."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.core.version import install_command
+from windowpane.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
+from windowpane.receiver.endpoint import OtlpEndpoint
+from windowpane.receiver.forwarding import Forwarder
+from windowpane.receiver.intake import Intake
+from windowpane.runtime.pipeline import CAPACITY_EVENTS, Pipeline
+from windowpane.runtime.sinks import StoreSink
+from windowpane.runtime.start import store_access
+from windowpane.serve.http_server import MetricsServer, Routes
+
+if TYPE_CHECKING:
+    from windowpane.alerts.delivery.notifier import Notifier
+    from windowpane.config.schema import Config
+    from windowpane.metrics.internal import InternalMetrics
+    from windowpane.serve.store_exporter import StoreExporter
+    from windowpane.store.interface import EventReader
+
+FULL_SHARE: Final = 0.5
+"""Part of the pipeline's capacity that the calls of requests may fill."""
+CHECK_SECONDS: Final = 30.0
+"""Time after which a session is looked up again in the store."""
+CHECKED_SESSIONS: Final = 10_000
+
+
+@contextmanager
+def receiving(
+    config: Config,
+    store: EventReader,
+    serving: StoreExporter,
+    *,
+    token: str | None,
+    listen: Callable[[Routes], MetricsServer],
+) -> Iterator[str]:
+    """Receive until the block ends; yields the address, for `OTEL_EXPORTER_OTLP_ENDPOINT`."""
+    assert serving.notifier is not None, "the exporter has its notifier before it receives"
+    receiver = OtlpReceiver(config, store, serving.notifier, serving.internal, has_token=token is not None)
+    receiver.start()
+    try:
+        with listen(Routes(bearer_token=token, posts=receiver.endpoint.posts)) as server:
+            yield f"{server.scheme}://{server.address}"
+    finally:
+        receiver.close()
+
+
+class OtlpReceiver:
+    """Everything behind the endpoint. `close` records what has arrived."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: EventReader,
+        notifier: Notifier,
+        internal: InternalMetrics,
+        *,
+        has_token: bool,
+    ) -> None:
+        require_otel()
+        self._store_sink = StoreSink(*store_access(config), internal)
+        self._pipeline = Pipeline(
+            {"alerts": notifier, "store": self._store_sink},
+            engine=AlertEngine(config.alert_rules()),
+            count_drops=internal.record_drop,
+        )
+        pipeline = self._pipeline
+        recorder = CallRecorder(
+            RecorderSettings(
+                emit=pipeline.put,
+                digest=self._store_sink.digest,
+                config=config,
+                stream=secrets.token_hex(6),
+                clock=time.time,
+                recorded_elsewhere=RecordedElsewhere(store),
+            )
+        )
+        self._intake = Intake(recorder, is_full=lambda: pipeline.queued_events > FULL_SHARE * CAPACITY_EVENTS)
+        self._forwarder = _forwarder(config, internal, has_token=has_token)
+        self.endpoint = OtlpEndpoint(self._intake, forwarder=self._forwarder)
+
+    def start(self) -> None:
+        """Start the threads."""
+        self._intake.start()
+        if self._forwarder is not None:
+            self._forwarder.start()
+
+    def close(self) -> None:
+        """Record what has arrived, and pass on what waits."""
+        if not self._intake.close():
+            click.echo("not everything that was received could be recorded in time", err=True)
+        if self._forwarder is not None:
+            self._forwarder.close()
+        self._pipeline.close()
+        self._store_sink.close()
+
+
+class RecordedElsewhere:
+    """Looks up whether a session is in the store from another source, such as its transcript.
+
+    The answer is remembered for a while, since each call of a session asks for it.
+    """
+
+    def __init__(self, store: EventReader, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._monotonic = monotonic
+        self._answers: dict[str, tuple[float, bool]] = {}
+
+    def __call__(self, session_id: str) -> bool:
+        """Return whether the session is recorded from another source."""
+        now = self._monotonic()
+        answered_at, answer = self._answers.get(session_id, (-CHECK_SECONDS, False))
+        if now - answered_at >= CHECK_SECONDS:
+            row = self._store.session(session_id)
+            answer = False
+            if row is not None and row.source != SOURCE:
+                answer = True
+                click.echo(f"session {session_id} is recorded from {row.source}; its telemetry is not", err=True)
+            if len(self._answers) >= CHECKED_SESSIONS:
+                self._answers.clear()
+            self._answers[session_id] = (now, answer)
+        return answer
+
+
+def require_otel() -> None:
+    """Raise `click.ClickException` with the command to run where the extra is not installed."""
+    try:
+        import google.rpc.status_pb2  # noqa: F401
+        import opentelemetry.proto.collector.trace.v1.trace_service_pb2  # noqa: F401
+    except ImportError as error:
+        raise click.ClickException(f"--otlp needs the extra: {install_command('otel')}") from error
+
+
+def _forwarder(config: Config, internal: InternalMetrics, *, has_token: bool) -> Forwarder | None:
+    otlp = config.otlp
+    if otlp.forward is None:
+        return None
+    return Forwarder(
+        otlp.forward,
+        headers={name: value.get_secret_value() for name, value in otlp.forward_headers.items()},
+        own_token=has_token,
+        count_drops=internal.record_drop,
+    )

@@ -1,0 +1,123 @@
+"""Requests of OTLP/HTTP: their bodies decompressed and decoded, and the responses in the same encoding."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, Literal, NamedTuple
+
+from windowpane.serve.http_server import PostRequest, Response
+from windowpane.serve.request_bodies import BodyError
+from windowpane.telemetry import json_bodies, protobuf_bodies
+from windowpane.telemetry.records import Telemetry, UnreadableBodyError
+
+Signal = Literal["traces", "logs", "metrics"]
+SIGNALS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs", "/v1/metrics": "metrics"}
+"""The signal of each path."""
+MAXIMUM_DECODED_BYTES: Final = 64 * 2**20
+"""Longest body after decompression."""
+PROTOBUF: Final = "application/x-protobuf"
+JSON: Final = "application/json"
+
+_READERS: Final[dict[tuple[str, Signal], Callable[[bytes], Telemetry]]] = {
+    (PROTOBUF, "traces"): protobuf_bodies.read_traces,
+    (PROTOBUF, "logs"): protobuf_bodies.read_logs,
+    (PROTOBUF, "metrics"): protobuf_bodies.read_metrics,
+    (JSON, "traces"): json_bodies.read_traces,
+    (JSON, "logs"): json_bodies.read_logs,
+    (JSON, "metrics"): json_bodies.read_metrics,
+}
+_ITEMS: Final[dict[Signal, str]] = {"traces": "spans", "logs": "log_records", "metrics": "data_points"}
+
+
+class DecodedRequest(NamedTuple):
+    """The content of a request and the size of its decompressed body."""
+
+    telemetry: Telemetry
+    size: int
+
+
+def encoding_of(request: PostRequest) -> str:
+    """Return the media type of a request. Raises `BodyError` with 415 for one that OTLP does not have."""
+    given = (request.headers.get("Content-Type") or "").split(";")[0].strip().lower()
+    if given not in (PROTOBUF, JSON):
+        raise BodyError(415, f"the Content-Type is {given or 'missing'!r}; expected {PROTOBUF} or {JSON}")
+    return given
+
+
+def decode(request: PostRequest, encoding: str) -> DecodedRequest:
+    """Return the content of a request. Raises `BodyError`."""
+    body = _decompressed(request.body, (request.headers.get("Content-Encoding") or "").strip().lower())
+    try:
+        telemetry = _READERS[encoding, SIGNALS[request.path]](body)
+    except UnreadableBodyError as error:
+        raise BodyError(400, str(error)) from error
+    return DecodedRequest(telemetry, len(body))
+
+
+def accepted(signal: Signal, encoding: str, telemetry: Telemetry) -> Response:
+    """Return the response to a request that was taken, with what of it could not be read."""
+    rejected, problem = telemetry.rejected, telemetry.problem
+    if encoding == JSON:
+        name = _camel(f"rejected_{_ITEMS[signal]}")
+        document = {"partialSuccess": {name: str(rejected), "errorMessage": problem}} if rejected else {}
+        return Response(200, json.dumps(document).encode(), JSON)
+    response = _response_type(signal)()
+    if rejected:
+        setattr(response.partial_success, f"rejected_{_ITEMS[signal]}", rejected)
+        response.partial_success.error_message = problem
+    return Response(200, response.SerializeToString(), PROTOBUF)
+
+
+def refused(error: BodyError, encoding: str) -> Response:
+    """Return the response to a request that was not taken: a `Status` with the reason."""
+    if encoding == JSON:
+        return Response(error.status, json.dumps({"message": str(error)}).encode(), JSON, error.headers)
+    if encoding == PROTOBUF:
+        from google.rpc.status_pb2 import Status
+
+        return Response(error.status, Status(message=str(error)).SerializeToString(), PROTOBUF, error.headers)
+    return Response(error.status, f"{error}\n".encode(), headers=error.headers)
+
+
+def _decompressed(body: bytes, encoding: str) -> bytes:
+    if encoding in ("", "identity"):
+        return body
+    if encoding != "gzip":
+        raise BodyError(
+            415, f"the Content-Encoding is {encoding!r}; expected gzip or none", ("Accept-Encoding", "gzip")
+        )
+    pieces: list[bytes] = []
+    remaining = MAXIMUM_DECODED_BYTES
+    try:
+        while body:  # gzip allows several members
+            member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            piece = member.decompress(body, remaining + 1)
+            remaining -= len(piece)
+            if remaining < 0:
+                raise BodyError(413, f"the decompressed body is larger than {MAXIMUM_DECODED_BYTES:,} bytes")
+            if not member.eof:
+                raise BodyError(400, "the gzip body is cut short")
+            pieces.append(piece)
+            body = member.unused_data
+    except zlib.error as error:
+        raise BodyError(400, f"the body is not gzip: {error}") from error
+    return b"".join(pieces)
+
+
+def _response_type(signal: Signal) -> Any:
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    return {
+        "traces": ExportTraceServiceResponse,
+        "logs": ExportLogsServiceResponse,
+        "metrics": ExportMetricsServiceResponse,
+    }[signal]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

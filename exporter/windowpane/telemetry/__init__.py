@@ -1,0 +1,1 @@
+"""OpenTelemetry's traces and logs read as model calls: request bodies to spans, spans to calls. Pure."""

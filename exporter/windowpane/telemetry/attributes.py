@@ -1,0 +1,76 @@
+"""Attributes of any type, read as what is expected: instrumentations write numbers as text and the reverse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from windowpane.core.events import Usage
+from windowpane.core.limits import MAXIMUM_TOKENS
+
+MAXIMUM_NAME_CHARACTERS: Final = 200
+
+
+def text_of(attributes: Mapping[str, Any], *names: str) -> str:
+    """Return the first of *names* that holds text, cut to the length of a name."""
+    for name in names:
+        value = attributes.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()[:MAXIMUM_NAME_CHARACTERS]
+    return ""
+
+
+def count_of(attributes: Mapping[str, Any], *names: str) -> int | None:
+    """Return the first of *names* that holds a number of tokens."""
+    for name in names:
+        value = attributes.get(name)
+        if isinstance(value, str) and value.isdecimal() and len(value) <= 15:
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAXIMUM_TOKENS:
+            return value
+    return None
+
+
+def amount_of(attributes: Mapping[str, Any], *names: str) -> float | None:
+    """Return the first of *names* that holds a finite number from 0, such as dollars."""
+    for name in names:
+        value = attributes.get(name)
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                continue
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
+            return float(value)
+    return None
+
+
+def first_of(value: Any) -> str | None:
+    """Return the first text of a list, or a text itself, cut to the length of a name."""
+    if isinstance(value, list | tuple):
+        value = next((item for item in value if isinstance(item, str)), None)
+    return value[:MAXIMUM_NAME_CHARACTERS] if isinstance(value, str) and value else None
+
+
+def usage_of(
+    prompt: int | None,
+    output: int | None,
+    *,
+    cached: int | None = None,
+    written: int | None = None,
+    reasoning: int | None = None,
+    exclusive: bool = False,
+) -> Usage | None:
+    """Return the usage of a call; None where neither input nor output is stated.
+
+    *prompt* includes what was read from and written to the cache, unless *exclusive*.
+    """
+    if prompt is None and output is None:
+        return None
+    return Usage.of_prompt(
+        prompt or 0, output or 0, cached=cached or 0, written=written or 0, reasoning=reasoning or 0,
+        exclusive=exclusive,
+    )  # fmt: skip

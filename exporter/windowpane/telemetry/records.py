@@ -1,0 +1,76 @@
+"""Spans and log records in plain form, whatever encoding they came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Attributes = Mapping[str, Any]
+"""Attributes by name: texts, numbers, booleans, lists and dictionaries."""
+
+
+class SpanEvent(NamedTuple):
+    """An event on a span."""
+
+    name: str
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One ended span. Ids are hexadecimal; times are seconds since 1970."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str
+    """Empty for the root of a trace."""
+    name: str
+    scope: str
+    """The instrumentation that made it."""
+    started_at: float
+    ended_at: float
+    attributes: Attributes
+    resource: Attributes
+    """Attributes of the process that sent it."""
+    events: tuple[SpanEvent, ...] = ()
+    error: str = ""
+    """The message of a failed span, or `error`; empty for one that did not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One log record, with the span it belongs to, if any."""
+
+    name: str
+    """The name of the event; empty for a plain log line."""
+    at: float
+    scope: str
+    attributes: Attributes
+    resource: Attributes
+    body: Any = None
+    trace_id: str = ""
+    span_id: str = ""
+
+
+@dataclass(slots=True)
+class Telemetry:
+    """The content of one request."""
+
+    spans: list[Span] = field(default_factory=list)
+    logs: list[LogRecord] = field(default_factory=list)
+    items: int = 0
+    """Spans, log records or metric points in it."""
+    rejected: int = 0
+    """Of them, those that could not be read."""
+    problem: str = ""
+    """The reason for the first of those."""
+
+    def reject(self, problem: str) -> None:
+        """Count an item that cannot be read."""
+        self.rejected += 1
+        self.problem = self.problem or problem
+
+
+class UnreadableBodyError(ValueError):
+    """A request body is not of its content type; the message names the position and what was expected."""

@@ -1,0 +1,8 @@
+"""Makes the modules of this folder importable for its tests and those of the receiver."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,260 @@
+"""Reports of calls that come several times, late, in pieces or without a call around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from windowpane.telemetry.assembly import (
+    WAIT_SECONDS,
+    Assembled,
+    AssembledCall,
+    AssembledCompaction,
+    CallAssembly,
+)
+from windowpane.telemetry.records import LogRecord, Span
+
+TRACE = "a" * 32
+START = 1_700_000_000.0
+
+
+def span(
+    span_id: str,
+    attributes: dict[str, Any] | None = None,
+    *,
+    parent: str = "",
+    start: float = 0.0,
+    seconds: float = 1.0,
+    scope: str = "one",
+    trace: str = TRACE,
+    service: str = "app",
+) -> Span:
+    return Span(
+        trace, span_id, parent, span_id, scope, START + start, START + start + seconds, attributes or {},
+        {"service.name": service},
+    )  # fmt: skip
+
+
+def call(tokens: int = 100, **more: Any) -> dict[str, Any]:
+    return {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": tokens,
+        "gen_ai.usage.output_tokens": 5, **{name.replace("__", "."): value for name, value in more.items()},
+    }  # fmt: skip
+
+
+def inference(tokens: int = 100) -> dict[str, Any]:
+    return {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o", "llm.token_count.prompt": tokens,
+            "llm.token_count.completion": 5, "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": "Hello"}  # fmt: skip
+
+
+def event(name: str, attributes: dict[str, Any], *, at: float = 1.0, service: str = "") -> LogRecord:
+    return LogRecord(name, START + at, "events", attributes, {"service.name": service} if service else {})
+
+
+def assemble(*items: Span | LogRecord) -> list[Assembled]:
+    assembly = CallAssembly()
+    for item in items:
+        assembly.add(item, 0.0)
+    return assembly.due(0.0, everything=True)
+
+
+def tokens(calls: list[Assembled]) -> list[int]:
+    return [one.call.usage.input_total for one in calls if isinstance(one, AssembledCall) and one.call.usage]
+
+
+def test_of_nested_spans_the_innermost_is_the_call() -> None:
+    """A framework's span, the client's in it and the provider's in that: one call, with the statements of all."""
+    outer = span("o", call(gen_ai__conversation__id="c"), seconds=3)
+    middle = span("m", inference(), parent="h", start=0.5, scope="two")
+    http = span("h", parent="o", start=0.2, seconds=2.5, scope="http")
+    (one,) = assemble(middle, outer, http, span("i", call(gen_ai__response__id="r"), parent="m", start=0.6))
+
+    assert isinstance(one, AssembledCall)
+    assert (one.span_id, one.call.response_id, one.call.conversation) == ("i", "r", "c")
+    assert one.call.messages is not None
+
+
+def test_an_outer_span_of_several_calls_is_their_sum() -> None:
+    """It is not a call, and none of them takes its prompt."""
+    outer = span("o", call(300, gen_ai__input__messages='[{"role": "user", "content": "Both"}]'), seconds=9)
+    calls = assemble(outer, span("x", call(100), parent="o"), span("y", call(200), parent="o", start=2))
+
+    assert tokens(calls) == [100, 200]
+    assert [one.call.messages for one in calls if isinstance(one, AssembledCall)] == [None, None]
+
+
+def test_instrumentations_that_are_not_nested_report_one_call() -> None:
+    """In one trace, or by the id of the response in two, where one took place within the other."""
+    beside = [span("x", inference(), seconds=2), span("y", call(), start=0.2, scope="two")]
+    apart = [
+        span("x", call(gen_ai__response__id="resp_1"), seconds=2),
+        span("y", call(gen_ai__response__id="resp_1"), start=0.2, scope="two", trace="b" * 32),
+    ]
+
+    assert tokens(assemble(*beside)) == tokens(assemble(*apart)) == [100]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        span("y", call(), start=0.2),  # the same instrumentation
+        span("y", call(101), start=0.2, scope="two"),  # another usage
+        span("y", call(), start=1.5, scope="two"),  # not within the first
+        span("y", call(), start=0.2, scope="two", trace="b" * 32),  # nothing in common
+    ],
+)
+def test_parallel_calls_stay_apart(other: Span) -> None:
+    """Two calls at once are merged only if nothing speaks against it."""
+    assert len(assemble(span("x", call(), seconds=2), other)) == 2
+
+
+def test_a_report_is_awaited_and_the_order_is_that_of_the_starts() -> None:
+    """Nothing is released before its time; then also what started earlier in the trace and came later."""
+    assembly = CallAssembly()
+    assembly.add(span("b", call(200), start=5), 0.0)
+    assert assembly.due(WAIT_SECONDS - 0.1) == []
+    assembly.add(span("a", call(100)), WAIT_SECONDS - 0.05)
+
+    assert tokens(assembly.due(WAIT_SECONDS)) == [100, 200]
+    assert len(assembly) == 0
+
+
+def test_an_outer_span_that_comes_after_its_call_was_released_does_not_count_it_again() -> None:
+    """Also when a span between the two comes later than either."""
+    assembly = CallAssembly()
+    assembly.add(span("i", call(), parent="h"), 0.0)
+    assert len(assembly.due(WAIT_SECONDS)) == 1
+    assembly.add(span("h", parent="o", seconds=2), 11.0)
+    assembly.add(span("o", call(), seconds=3, scope="two"), 12.0)
+
+    assert assembly.due(99.0) == []
+
+
+def test_a_report_beside_a_released_call_does_not_count_it_again() -> None:
+    """A second exporter that was down for a while."""
+    assembly = CallAssembly()
+    assembly.add(span("x", call(), seconds=2), 0.0)
+    assert len(assembly.due(WAIT_SECONDS)) == 1
+    assembly.add(span("y", inference(), start=0.2, scope="two"), 60.0)
+
+    assert assembly.due(99.0) == []
+
+
+def test_a_span_that_is_sent_again_counts_once() -> None:
+    """An exporter whose response was lost repeats its request."""
+    assert tokens(assemble(span("x", call()), span("x", call()))) == [100]
+
+
+def test_agents_around_a_call() -> None:
+    """The nearest agent made it; one above that makes it a sub-agent."""
+    root = span("r", {"gen_ai.agent.name": "planner", "gen_ai.operation.name": "invoke_agent"}, seconds=9)
+    tool = span("t", {"gen_ai.operation.name": "execute_tool"}, parent="r", seconds=5)
+    inner = span("s", {"gen_ai.agent.name": "searcher"}, parent="t", seconds=4)
+    first, second = assemble(
+        root, tool, inner, span("x", call(), parent="r"), span("y", call(), parent="s", start=1)
+    )
+
+    assert isinstance(first, AssembledCall)
+    assert isinstance(second, AssembledCall)
+    assert (first.agent, first.enclosing_agent, first.outer_agent) == ("planner", "r", "")
+    assert (second.agent, second.enclosing_agent, second.outer_agent) == ("searcher", "s", "r")
+
+
+def test_an_event_without_a_span_is_a_call() -> None:
+    """OpenTelemetry's event of details is read where no span is sampled."""
+    details = event("gen_ai.client.inference.operation.details", call(), service="app")
+    (one,) = assemble(details)
+
+    assert tokens([one]) == [100]
+    assert isinstance(one, AssembledCall)
+    assert one.agent == "app"
+
+
+CLAUDE = {"session.id": "s-1", "model": "claude-sonnet-4-5", "input_tokens": "12", "output_tokens": "340",
+        "cache_read_tokens": "50000", "cache_creation_tokens": "900", "cost_usd": "0.031", "duration_ms": "4000",
+          "request_id": "req_1", "query_source": "repl_main_thread"}  # fmt: skip
+CODEX = {"conversation.id": "s-1", "model": "gpt-5.1-codex", "event.kind": "response.completed",
+         "input_token_count": "50912", "output_token_count": "340", "cached_token_count": "50000",
+         "reasoning_token_count": "100", "tool_token_count": "51252"}  # fmt: skip
+GEMINI = {"session.id": "s-1", "model": "gemini-2.5-pro", "input_token_count": 50_912, "output_token_count": 240,
+          "cached_content_token_count": 50_000, "thoughts_token_count": 100, "tool_token_count": 0,
+          "total_token_count": 51_252, "duration_ms": 4_000}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "agent"),
+    [
+        ("claude_code.api_request", CLAUDE, "claude-code"),
+        ("codex.sse_event", CODEX, "codex"),
+        ("gemini_cli.api_response", GEMINI, "gemini-cli"),
+        ("qwen-code.api_response", GEMINI, "qwen-code"),
+    ],
+)
+def test_events_of_coding_agents(name: str, attributes: dict[str, Any], agent: str) -> None:
+    """Each names its session and states the usage of one call, in its own terms."""
+    (one,) = assemble(event(name, attributes, at=4.0))
+
+    assert isinstance(one, AssembledCall)
+    usage = one.call.usage
+    assert usage is not None
+    assert (usage.input_total, usage.output_tokens, usage.cache_read_tokens) == (50_912, 340, 50_000)
+    assert (one.call.conversation, one.agent) == ("s-1", agent)
+
+
+def test_a_bare_event_name_belongs_to_the_program_of_its_resource() -> None:
+    """Claude Code's event name is `api_request`; its prefix is in the body."""
+    (one,) = assemble(event("api_request", CLAUDE, service="claude-code"))
+
+    assert tokens([one]) == [50_912]
+
+
+@pytest.mark.parametrize("kind", ["response.created", "response.output_item.done"])
+def test_the_other_events_of_a_call_do_not_count(kind: str) -> None:
+    """One call of Codex is a request, a stream of events and the one that completes it."""
+    assert assemble(
+        event("codex.api_request", {"conversation.id": "s-1", "duration_ms": 300}),
+        event("codex.sse_event", {**CODEX, "event.kind": kind, "input_token_count": None}),
+    ) == []  # fmt: skip
+
+
+def test_an_event_and_a_span_of_claude_code_are_one_call() -> None:
+    """With its traces on, every request is reported twice."""
+    reported = {name: CLAUDE[name] for name in CLAUDE if name not in ("session.id", "cost_usd", "query_source")}
+    traced = Span(TRACE, "x", "", "claude_code.llm_request", "tracing", START, START + 4.02, reported, {})
+    (one,) = assemble(event("claude_code.api_request", CLAUDE, at=4.01), traced)
+
+    assert isinstance(one, AssembledCall)
+    assert (one.call.conversation, one.call.cost_dollars) == ("s-1", 0.031)
+
+
+def test_a_sub_agent_of_claude_code_is_a_part_of_its_session() -> None:
+    """It has a separate window, and so has the request that writes a compaction."""
+    main, sub = assemble(
+        event("claude_code.api_request", CLAUDE, at=4.0),
+        event("claude_code.api_request", {**CLAUDE, "query_source": "Explore", "request_id": "req_2"}, at=9.0),
+    )
+
+    assert isinstance(main, AssembledCall)
+    assert isinstance(sub, AssembledCall)
+    assert (main.call.part, sub.call.part) == ("", "Explore")
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "succeeded"),
+    [
+        ("claude_code.compaction", {"trigger": "auto", "pre_tokens": 150_000, "post_tokens": 30_000}, True),
+        ("claude_code.compaction", {"pre_tokens": 150_000, "post_tokens": 30_000, "success": "false"}, False),
+        ("gemini_cli.chat_compression", {"tokens_before": 150_000, "tokens_after": 30_000}, True),
+        ("qwen-code.chat_compression", {"tokens_before": 150_000, "tokens_after": 30_000}, True),
+    ],
+)
+def test_compactions_of_coding_agents(name: str, attributes: dict[str, Any], *, succeeded: bool) -> None:
+    """Tokens before and after, and whether it succeeded."""
+    (one,) = assemble(event(name, {**attributes, "session.id": "s-1"}))
+
+    assert isinstance(one, AssembledCompaction)
+    stated = one.compaction
+    assert (stated.tokens_before, stated.tokens_after, stated.succeeded) == (150_000, 30_000, succeeded)
+    assert one.conversation == "s-1"
