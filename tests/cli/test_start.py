@@ -121,7 +121,7 @@ def test_commands_are_completed_without_importing_them(monkeypatch: pytest.Monke
     monkeypatch.setattr(cli, "import_module", lambda name: pytest.fail(f"{name} is imported"))
     context = click.Context(main)
 
-    assert {item.value for item in main.shell_complete(context, "se")} == {"serve", "sessions"}
+    assert {item.value for item in main.shell_complete(context, "se")} == {"search", "serve", "sessions"}
     assert "--version" in {item.value for item in main.shell_complete(context, "--")}
 
 

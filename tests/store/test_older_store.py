@@ -22,7 +22,7 @@ PEAKS = {
 """Peaks by the provider's totals, which the older code took from estimates where these were higher."""
 NOT_DESCRIBED = dict.fromkeys(
     ("title", "title_source", "folder", "repository", "branch", "agent_version", "label"), ""
-)
+) | {"subagent_cost_dollars": None}
 """Names of a session that the older code did not record."""
 KEY = b"a key for the store of a test"
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
 import click
 
@@ -16,6 +16,7 @@ from windowpane.core.redaction import redact
 from windowpane.core.store_names import store_file
 from windowpane.effects.private_files import create_folder
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
+from windowpane.store.interface import SessionFilter
 from windowpane.store.keys import key_in, keys_in
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+MAXIMUM_CHOICES = 20
+"""Sessions that an error lists where a name is ambiguous."""
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_PARTIAL = 3
@@ -70,6 +73,34 @@ capture_option = click.option(
 limit_option = click.option(
     "--limit", "limit_tokens", type=click.IntRange(1), help="Size of the context window, in tokens."
 )
+
+
+class SessionNames(TypedDict):
+    """The options of `session_filters`."""
+
+    text: str | None
+    folder: str | None
+    repository: str | None
+    branch: str | None
+    label: str | None
+
+
+_SESSION_FILTERS = {
+    "text": "Part of the id, agent, title, folder, repository, branch or label.",
+    "folder": "Part of the folder it works in.",
+    "repository": "Part of its repository.",
+    "branch": "Part of its git branch.",
+    "label": "Part of its label.",
+}
+
+
+def session_filters(function: Callable[P, R]) -> Callable[P, R]:
+    """Add the options that select sessions by their names, as fields of `SessionFilter`."""
+    for name, text in reversed(_SESSION_FILTERS.items()):
+        function = click.option(f"--{name}", help=text)(function)
+    return function
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -178,17 +209,24 @@ def _without_secrets(text: str) -> str:
 
 
 def pick_session(store: EventReader, prefix: str) -> SessionRow:
-    """Return the one session whose id starts with *prefix*. Raises `click.ClickException` with the choices."""
+    """Return the one session whose id starts with *prefix*, else the one that it is a name or part of a name of.
+
+    Raises `click.ClickException` with the choices.
+    """
     rows = store.find_sessions(prefix)
     if not rows:
         sources = store.facets().get("sources", ())
         rows = [row for source in sources for row in store.find_sessions(f"{source}:{prefix}")]
-    exact = [row for row in rows if row.session_id == prefix]
-    if exact:
+    if not rows:
+        rows = store.sessions(SessionFilter(text=prefix, order="recent", limit=MAXIMUM_CHOICES))
+    exact = [row for row in rows if prefix in (row.session_id, row.title, row.label)]
+    if len(exact) == 1:
         return exact[0]
     if len(rows) == 1:
         return rows[0]
     if not rows:
-        raise click.ClickException(f"no session starts with {prefix!r}; `windowpane sessions` lists them")
-    names = "\n".join(f"  {plain(row.session_id)}" for row in rows)
+        raise click.ClickException(
+            f"no session starts with {prefix!r} or has a name with it; `windowpane sessions` lists them"
+        )
+    names = "\n".join(f"  {plain(row.session_id)}  {plain(row.title)}".rstrip() for row in rows)
     raise click.ClickException(f"{prefix!r} is ambiguous; it could be any of:\n{names}")

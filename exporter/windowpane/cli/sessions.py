@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Unpack, get_args
 
 import click
 from rich.text import Text
 
-from windowpane.cli.options import json_option, open_to_read, report_errors, store_option
+from windowpane.cli.options import (
+    SessionNames,
+    json_option,
+    open_to_read,
+    report_errors,
+    session_filters,
+    store_option,
+)
 from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.store.interface import FleetOrder, SessionFilter
@@ -23,44 +31,58 @@ if TYPE_CHECKING:
 
     from windowpane.store.records import SessionRow
 
-ID_CHARACTERS = 13
+ID_CHARACTERS = 8
+NAME_CHARACTERS = 17
+TABLE_COLUMNS = 80
 
 
 @click.command("sessions")
 @click.option("--order", type=click.Choice(get_args(FleetOrder)), default="pressure")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@session_filters
 @json_option
 @store_option
 @report_errors
-def command(order: str, limit: int, *, as_json: bool, store_path: Path | None) -> None:
+def command(
+    order: str, limit: int, *, as_json: bool, store_path: Path | None, **names: Unpack[SessionNames]
+) -> None:
     """List the sessions in the store, by default those under the highest pressure first.
+
+    A session is shown by its title, else by its label or agent; its cost includes that of its sub-agents.
 
     \b
     Example:
-      windowpane sessions --order cost --limit 10
+      windowpane sessions --order cost --limit 10 --folder shop
     """
+    query = SessionFilter(order=order, limit=limit, **names)  # type: ignore[arg-type]  # click checked it
     with open_to_read(store_path) as store:
-        rows = store.sessions(SessionFilter(order=order, limit=limit))  # type: ignore[arg-type]  # click checked it
+        rows = store.sessions(query)
     if as_json:
-        print_json([asdict(row) for row in rows])
+        print_json([{**asdict(row), "total_cost_dollars": row.total_cost_dollars} for row in rows])
         return
     if not rows:
-        click.echo("The store is empty. Fill it with `windowpane import PATH`.")
+        selected = any(names.values())
+        empty = "The store is empty. Fill it with `windowpane import PATH`."
+        click.echo("No session matches; `windowpane sessions` lists all." if selected else empty)
         return
     print_table(session_table(rows))
 
 
 def session_table(rows: Sequence[SessionRow]) -> Table:
-    """Return the sessions as a table of at most 80 columns, one row each; ids are long enough to select by."""
-    texts = {"zone": (10, None), "session": (ID_CHARACTERS, None), "agent": (None, 12)}
+    """Return the sessions as a table of at most 80 columns, one row each; ids are long enough to select by.
+
+    A wider terminal shows more of the titles.
+    """
+    name_columns = NAME_CHARACTERS + max(0, get_terminal_size().columns - TABLE_COLUMNS)
+    texts = {"zone": (10, None), "session": (ID_CHARACTERS, None), "title": (None, name_columns)}
     numbers = {"turns": 5, "now": 4, "peak": 4, "evt": 4, "cmp": 3, "regr": 4, "cost": 7}
     table = frameless_table(texts, numbers)
     for row in rows:
         share = formats.percent(row.utilization, estimated=row.is_estimated)
         table.add_row(
-            zone_label(row.zone), short_id(row), Text(plain(row.agent)), f"{row.turns:,}",
+            zone_label(row.zone), short_id(row), Text(plain(row.name)), f"{row.turns:,}",
             share, formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
-            f"{row.compressions:,}", f"{row.regrets:,}", formats.dollars(row.cost_dollars),
+            f"{row.compressions:,}", f"{row.regrets:,}", formats.dollars(row.total_cost_dollars),
         )  # fmt: skip
     return table
 

@@ -9,16 +9,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from windowpane.cli.options import open_to_read, report_errors, store_option
+from windowpane.cli.options import SessionNames, open_to_read, report_errors, session_filters, store_option
 from windowpane.cli.output import frameless_table, print_table, supports_unicode
-from windowpane.cli.sessions import short_id
+from windowpane.cli.sessions import TABLE_COLUMNS, short_id
 from windowpane.core.characters import plain
 from windowpane.core.liveness import live_since
 from windowpane.store.interface import SessionFilter
@@ -29,6 +30,7 @@ from windowpane.text.zones import gauge, zone_mark
 if TYPE_CHECKING:
     from windowpane.store.records import SessionRow
 
+NAME_CHARACTERS: Final = 11
 REFRESH_SECONDS: Final = 1.0
 MAXIMUM_KEYS: Final = 1_024
 """Key presses that are read at once."""
@@ -38,9 +40,12 @@ MAXIMUM_KEYS: Final = 1_024
 @click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True)
 @click.option("--all", "everything", is_flag=True, help="Include sessions that are no longer live.")
 @click.option("--once", is_flag=True, help="Print the table once and exit, for scripts.")
+@session_filters
 @store_option
 @report_errors
-def command(limit: int, *, everything: bool, once: bool, store_path: Path | None) -> None:
+def command(
+    limit: int, *, everything: bool, once: bool, store_path: Path | None, **names: Unpack[SessionNames]
+) -> None:
     """Show live sessions by pressure, refreshed every second; q or Ctrl-C stops.
 
     \b
@@ -53,7 +58,7 @@ def command(limit: int, *, everything: bool, once: bool, store_path: Path | None
 
         def table() -> Group:
             since = None if everything else live_since(time.time())
-            rows = store.sessions(SessionFilter(order="pressure", limit=limit, live_since=since))
+            rows = store.sessions(SessionFilter(order="pressure", limit=limit, live_since=since, **names))
             return top_table(rows, now=time.time(), unicode=unicode)
 
         if once or not sys.stdout.isatty():
@@ -72,7 +77,8 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
     if not rows:
         hint = "No session is live. `windowpane watch` follows transcripts; --all lists all stored sessions."
         return Group(head, Text(hint))
-    texts = {"window": (27, None), "session": (8, None), "agent": (None, 11)}
+    name_columns = NAME_CHARACTERS + max(0, get_terminal_size().columns - TABLE_COLUMNS)
+    texts = {"window": (27, None), "session": (8, None), "title": (None, name_columns)}
     numbers = {"next": 10, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}
     table = frameless_table(texts, numbers)
     for row in rows:
@@ -80,12 +86,12 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
         level = f"{gauge(row.utilization)} {share} {zone_mark(row.zone, unicode=unicode)}"
         cells = [
             next_event(row).text_short, formats.tokens_short(row.velocity, signed=True),
-            formats.dollars(row.cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
+            formats.dollars(row.total_cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
         table.add_row(
             Text(level if unicode else formats.in_ascii(level)),
-            short_id(row)[:8],
-            Text(plain(row.agent)),
+            short_id(row),
+            Text(plain(row.name)),
             *cells,
         )
     return Group(head, table)

@@ -14,8 +14,9 @@ from windowpane.core.events import (
     ContentCompressed,
     ContentRegretted,
     FidelityEvaluated,
+    HistoryRewound,
 )
-from windowpane.core.vocabulary import ZONES, Component, Zone
+from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader
@@ -79,6 +80,17 @@ class ReportedCompression:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedRewind:
+    """One return of the conversation to an earlier point, with the branch that it abandoned."""
+
+    turn: int
+    turns: int
+    """Model calls of the branch."""
+    blocks: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedRegret:
     """Content that was fetched again after it was removed."""
 
@@ -106,6 +118,7 @@ class SessionReport:
     """First turn in the session's worst zone."""
     forecast_record: ForecastRecord = NO_FORECASTS
     """Forecasts at the distance of the last one."""
+    rewinds: Sequence[ReportedRewind] = ()
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
 
@@ -147,18 +160,28 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
         turns=turns,
         zone_turns={zone: zones[zone] for zone in ZONES if zones[zone]},
         composition=next((dict(turn.components) for turn in reversed(turns) if turn.components), {}),
-        evictions=[_eviction(one, data) for one in events if isinstance(data := one.event.data, BlocksEvicted)],
+        evictions=[
+            _eviction(one, data)
+            for one in events
+            if isinstance(data := one.event.data, BlocksEvicted) and data.policy != REWOUND
+        ],
         compressions=_compressions(events),
         regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
         alerts=store.alerts(session_id=session.session_id),
         worst_turn=next((turn.turn for turn in turns if turn.zone == session.worst_zone), None),
         forecast_record=forecast_record(turns, compaction_turns(one.event for one in events)),
+        rewinds=[
+            ReportedRewind(one.event.context.turn, data.turns, data.blocks, data.tokens)
+            for one in events
+            if isinstance(data := one.event.data, HistoryRewound)
+        ],
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
     )
 
 
 _READ: Final = (
     ("blocks.evicted",),
+    ("history.rewound",),
     ("content.compressed", "compaction.measured", "fidelity.evaluated"),
     ("content.regretted",),
 )

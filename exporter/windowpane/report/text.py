@@ -30,6 +30,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _composition(report),
         _zones(report, unicode=unicode),
         _evictions(report),
+        _rewinds(report),
         _compressions(report),
         _regrets(report),
         _alerts(report),
@@ -61,7 +62,9 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
     level = f"{gauge(session.utilization)} {share}"
     zone = zone_mark(session.zone, unicode=unicode)
     lines = [
+        *([session.title] if session.title else []),
         session.session_id,
+        *_location(session),
         identity + ("   incomplete" if session.incomplete else ""),
         f"{size}   {formats.local(session.started_at)} to {formats.local(session.last_at)}",
         "",
@@ -74,6 +77,13 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
     level = compaction_level_text(session.compaction_tokens, session.compaction_evidence)
     lines += [text for text in (level, report.forecast_record.text) if text]
     return lines
+
+
+def _location(session: SessionRow) -> list[str]:
+    """Return a line with where the session worked, as far as it is recorded."""
+    names = (("folder", session.folder), ("repository", session.repository), ("branch", session.branch))
+    recorded = [f"{name} {value}" for name, value in (*names, ("label", session.label)) if value]
+    return ["   ".join(recorded)] if recorded else []
 
 
 def _composition(report: SessionReport) -> list[str]:
@@ -108,6 +118,20 @@ def _evictions(report: SessionReport) -> list[str]:
         f"  turn {eviction.turn:>4}  {eviction.policy:<12} {formats.count(eviction.blocks, 'block'):>11}  "
         f"{formats.tokens_short(eviction.tokens_freed):>6} freed  {eviction.reason}"
         for eviction in report.evictions
+    ]
+    return [title, *_bounded(rows)]
+
+
+def _rewinds(report: SessionReport) -> list[str]:
+    if not report.rewinds:
+        return []
+    total = sum(rewind.tokens for rewind in report.rewinds)
+    branches = formats.count(len(report.rewinds), "branch", "branches")
+    title = f"Rewinds   {branches} abandoned, {formats.tokens(total)} tokens"
+    rows = [
+        f"  turn {rewind.turn:>4}  {formats.count(rewind.turns, 'turn'):>9}  "
+        f"{formats.tokens_short(rewind.tokens):>6} in {formats.count(rewind.blocks, 'block')}"
+        for rewind in report.rewinds
     ]
     return [title, *_bounded(rows)]
 
@@ -168,6 +192,9 @@ def _cost(report: SessionReport) -> list[str]:
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     written = f"written {formats.tokens(session.output_tokens)}"
     lines = [f"Cost   {formats.dollars(session.cost_dollars)}   {sent}; {written}"]
+    if session.subagent_cost_dollars is not None:
+        total, below = formats.dollars(session.total_cost_dollars), formats.dollars(session.subagent_cost_dollars)
+        lines.append(f"  {total} with its sub-agents, which cost {below}")
     return [*lines, *(f"  {note}" for note in report.missing_costs)]
 
 

@@ -222,8 +222,21 @@ def _values(session: SessionDraft) -> list[object]:
 # -- reading --------------------------------------------------------------------------------------------------
 
 _ROW_FIELDS: Final = tuple(item.name for item in fields(SessionRow))
+_SUBAGENTS: Final = """(
+    WITH RECURSIVE below(id) AS (
+        SELECT child.session_id FROM sessions AS child
+        WHERE child.parent_session_id = sessions.session_id AND child.current = 1
+        UNION SELECT child.session_id FROM below
+        JOIN sessions AS child ON child.parent_session_id = below.id AND child.current = 1
+    )
+    SELECT sum(child.cost_dollars) FROM below JOIN sessions AS child ON child.session_id = below.id
+    WHERE child.current = 1 AND child.session_id != sessions.session_id
+)"""
+"""Cost of the sub-agents at any depth; a recording may name a session its own descendant."""
+_COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
+"""Fields of a row that are not columns."""
 _ROWS: Final = (
-    f"SELECT {', '.join('memory' if name == 'sparkline' else name for name in _ROW_FIELDS)} "  # noqa: S608
+    f"SELECT {', '.join(_COMPUTED.get(name, name) for name in _ROW_FIELDS)} "  # noqa: S608
     "FROM sessions WHERE current = 1 AND "
 )
 _FIND: Final = f"session_id >= ? AND session_id < ? ORDER BY session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"

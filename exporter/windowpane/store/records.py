@@ -109,6 +109,20 @@ class SessionRow:
     branch: str = ""
     agent_version: str = ""
     label: str = ""
+    subagent_cost_dollars: float | None = None
+    """Cost of its sub-agents and theirs; None where none is known."""
+
+    @property
+    def total_cost_dollars(self) -> float | None:
+        """The cost with that of the sub-agents; None where neither is known."""
+        if self.subagent_cost_dollars is None:
+            return self.cost_dollars
+        return (self.cost_dollars or 0.0) + self.subagent_cost_dollars
+
+    @property
+    def name(self) -> str:
+        """The name that people recognize the session by: its title, its label, or its agent."""
+        return self.title or self.label or self.agent
 
     @property
     def is_estimated(self) -> bool:

@@ -208,10 +208,19 @@ class _ClaudeTranscript(Transcript):
             description = SessionDescribed(
                 title=title, title_source="user" if kind == "custom-title" else "agent"
             )
-        if self._current is not None:
-            self.out.append(description)
-        else:
+        session = self._conversation(text(row.get("sessionId")))
+        if session is None:
             self._unread = description
+            return
+        if session is not self._current:
+            self._current = session
+            session.enter()
+        self.out.append(description)
+
+    def _conversation(self, session_id: str) -> ClaudeSession | None:
+        """Return the session of that id, without one that of the latest row; never a sub-agent's."""
+        key = self._key(session_id) if session_id else self._current.root_key if self._current else ""
+        return self._sessions.get(key)
 
     # -- statistics -------------------------------------------------------------------------------------------
 
@@ -250,12 +259,10 @@ class _ClaudeTranscript(Transcript):
 
     def _session(self, row: dict[str, Any]) -> ClaudeSession:
         session_id = text(row.get("sessionId"))
-        if not session_id:
-            parent = self._current.root_key if self._current else self.path.stem
-        elif session_id == self._own_session(session_id):
-            parent = session_id
+        if session_id:
+            parent = self._key(session_id)
         else:
-            parent = f"{session_id}{FRAGMENT}{self._own}"
+            parent = self._current.root_key if self._current else self.path.stem
         key = parent
         if row.get("isSidechain") is True:
             key = f"{parent}/{self._side_chain(row)}"
@@ -277,6 +284,10 @@ class _ClaudeTranscript(Transcript):
         branch = text(row.get("gitBranch"))
         session.describe(folder=text(row.get("cwd")), branch="" if branch == "HEAD" else branch, at=None)
         return session
+
+    def _key(self, session_id: str) -> str:
+        """Return the key of a session; that of another session than the file's is a fragment of it."""
+        return session_id if session_id == self._own_session(session_id) else f"{session_id}{FRAGMENT}{self._own}"
 
     def _own_session(self, session_id: str) -> str:
         """Return the session that the file belongs to: the one in its name, else the first in its rows."""
