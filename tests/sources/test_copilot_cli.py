@@ -161,3 +161,10 @@ def test_a_call_is_open_until_its_usage_can_no_longer_follow(tmp_path: Path) -> 
     assert (
         len(Events().user().reply().add("assistant.turn_end").read(tmp_path, complete=False).of(ModelCalled)) == 1
     )
+
+
+def test_an_empty_system_prompt_is_no_content(tmp_path: Path) -> None:
+    """It neither enters the window nor fails."""
+    read = Events().add("system.message", role="system").read(tmp_path)
+
+    assert read.of(ContentAdded) == []

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
+from windowpane.sources.databases import DatabaseReader
 from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
@@ -93,12 +94,26 @@ def import_paths(
 
 
 def import_file(
-    path: Path, store: SessionStore, *, playback: PlaybackSettings, readers: Sequence[Reader]
+    path: Path,
+    store: SessionStore,
+    *,
+    playback: PlaybackSettings,
+    readers: Sequence[Reader],
+    imported: dict[str, str] | None = None,
 ) -> FileReport:
-    """Import one recording; errors are in the report."""
+    """Import one recording; errors are in the report.
+
+    *imported* holds the state of each session of a database that was imported; others are read, and added to it.
+    """
     report = FileReport(path)
     try:
-        _import(path, store, playback, readers, report)
+        reader = reader_for(path, readers)
+        report.format = reader.format
+        if isinstance(reader, DatabaseReader):
+            _import_database(reader, store, playback, report, {} if imported is None else imported)
+        else:
+            recording = _Recording(path, reader, report)
+            _import_sessions(recording, store, playback, report)
     except UnknownFormatError as error:
         report.error, report.unknown = error.problem, True
     except SourceError as error:
@@ -112,17 +127,57 @@ def import_file(
     return report
 
 
-def _import(
-    path: Path, store: SessionStore, playback: PlaybackSettings, readers: Sequence[Reader], report: FileReport
+def _import_database(
+    reader: DatabaseReader,
+    store: SessionStore,
+    playback: PlaybackSettings,
+    report: FileReport,
+    imported: dict[str, str],
 ) -> None:
-    reader = reader_for(path, readers)
-    report.format = reader.format
-    recording = _Recording(path, reader, report)
+    """Import the sessions of a database, one after the other; one that cannot be read never stops the rest."""
+    for name, state in reader.sessions(report.path).items():
+        if imported.get(name) == state:
+            continue
+        try:
+            recording = _DatabaseSession(name, reader, report)
+        except SourceError as error:
+            report.error = f"session {name}: {error.problem}"
+            continue
+        _import_sessions(recording, store, playback, report)
+        imported[name] = state
+
+
+def _import_sessions(
+    recording: _Sessions, store: SessionStore, playback: PlaybackSettings, report: FileReport
+) -> None:
     for key in recording.keys:
         try:
             report.outcomes.append(store.import_session(recording.factory(key, playback)))
         except StoreError as error:
             report.error = f"session {key}: {error}"
+
+
+class _Sessions(Protocol):
+    """Records with one or more sessions."""
+
+    keys: tuple[str, ...]
+
+    def factory(self, key: str, playback: PlaybackSettings) -> Callable[[], Iterable[Event]]:
+        """Return a function that yields all events of one session, as often as it is called."""
+        ...
+
+
+class _DatabaseSession:
+    """The records of one session of a database, and of the sub-agents in it."""
+
+    def __init__(self, name: str, reader: DatabaseReader, report: FileReport) -> None:
+        self._format = reader.format
+        self._records = list(reader.read_session(report.path, name, stats=report.stats, problems=report.problems))
+        self.keys = session_keys(self._records)
+
+    def factory(self, key: str, playback: PlaybackSettings) -> Callable[[], Iterable[Event]]:
+        """Return a function that yields all events of one session, as often as it is called."""
+        return lambda: session_events(self._records, key=key, source=self._format, playback=playback)
 
 
 class _Recording:

@@ -69,6 +69,10 @@ class _WatchedFile:
     """Time of the next attempt after a failure; 0 without one."""
     engine: AlertEngine = field(default_factory=AlertEngine)
     """Replaced by one with the watcher's rules where the file is read from its start."""
+    imported: dict[str, str] = field(default_factory=dict)
+    """States of the imported sessions of a database."""
+    is_open: bool = False
+    """It was imported whole soon after a change, so its last reply may have been held back."""
     stored: dict[str, int] = field(default_factory=dict)
     """Number of stored events by session; sessions that cannot be appended to are absent."""
 
@@ -166,7 +170,8 @@ class Watcher:
                 return ()
             file.retry_at = 0.0
         elif latest == file.stamp:
-            return self._settle(path, file) if file.followed is not None and is_still else ()
+            is_due = is_still and (file.followed is not None or file.is_open)
+            return self._settle(path, file, is_still=True) if is_due else ()
         file.stamp = latest
         return self._changed(path, file, is_still=is_still) if changed_at >= self._since else ()
 
@@ -176,6 +181,7 @@ class Watcher:
         if file is not None:
             file.followed = None
             file.stored.clear()
+            file.imported.clear()
             file.retry_at = self._clock() + RETRY_SECONDS
 
     def _changed(self, path: Path, file: _WatchedFile, *, is_still: bool) -> Iterable[Event]:
@@ -185,7 +191,7 @@ class Watcher:
             return ()
         if isinstance(file.reader, LineReader) and not is_still:
             return self._tail(path, file, file.reader)
-        return self._settle(path, file)
+        return self._settle(path, file, is_still=is_still)
 
     def _reader(self, path: Path) -> Reader | None:
         try:
@@ -238,13 +244,13 @@ class Watcher:
         foreign = self._store.count_events(EventFilter(session_id=session_id, types=ADDED_BY_OTHERS))
         return _StoredEvents(total, total - foreign)
 
-    def _settle(self, path: Path, file: _WatchedFile) -> Iterable[Event]:
+    def _settle(self, path: Path, file: _WatchedFile, *, is_still: bool) -> Iterable[Event]:
         """Import the whole file; one that grows afterwards is read from its start."""
-        file.followed = None
+        file.followed, file.is_open = None, not is_still
         file.stored.clear()
         readers = self._final_readers
         judged = AlertingStore(self._store, rules=self._rules)
-        report = import_file(path, judged, playback=self._playback, readers=readers)
+        report = import_file(path, judged, playback=self._playback, readers=readers, imported=file.imported)
         if report.error:
             self._boundary.warn(str(path), "%s: %s", path, report.error)
             self._failed(path)

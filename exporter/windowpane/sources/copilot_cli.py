@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
@@ -66,13 +66,20 @@ class CopilotReader(TranscriptReader):
         return _CopilotTranscript(path, log, complete=complete)
 
 
+class _Prompt(NamedTuple):
+    """A system prompt in the window."""
+
+    text: str
+    key: str
+
+
 @dataclass(slots=True)
 class _Session:
     """The state of one session of a file: the main one, or a sub-agent's."""
 
     opened: SessionOpened
-    prompts: dict[str, ContentAdded] = field(default_factory=dict)
-    """The system prompt in the window, by role and name."""
+    prompts: dict[str, _Prompt] = field(default_factory=dict)
+    """The system prompts in the window, by role and name."""
     added: int = 0
     last_key: str | None = None
     """Key of the last content in the window."""
@@ -298,11 +305,11 @@ class _CopilotTranscript(Transcript):
         if before is not None and before.text == written:
             return
         if before is not None:
+            del session.prompts[name]
             self.out.append(ContentRemoved((before.key,), REPLACED, at=at))
-        self._add(session, "system_prompt", written, at)
-        prompt = self.out[-1]
-        if isinstance(prompt, ContentAdded):
-            session.prompts[name] = prompt
+        if written:
+            self._add(session, "system_prompt", written, at)
+            session.prompts[name] = _Prompt(written, f"c{session.added}")
 
     def _reply(self, session: _Session, data: dict[str, Any], at: float | None) -> None:
         self._end_call(session)

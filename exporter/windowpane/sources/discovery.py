@@ -23,7 +23,9 @@ from windowpane.sources.gemini.qwen import QwenReader
 from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
+from windowpane.sources.opencode.database import OpencodeDatabaseReader
 from windowpane.sources.opencode.export import OpencodeExportReader
+from windowpane.sources.opencode.storage import OpencodeStorageReader
 from windowpane.sources.openhands.reader import BESIDE_EVENTS, OpenHandsReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.reader import Reader
@@ -46,6 +48,8 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         GeminiLinesReader(complete=complete),
         GeminiDocumentReader(complete=complete),
         OpencodeExportReader(complete=complete),
+        OpencodeStorageReader(complete=complete),
+        OpencodeDatabaseReader(complete=complete),
         MiniSweAgentReader(),
         SweAgentReader(),
         Tau2Reader(),
@@ -59,11 +63,11 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
     )
 
 
-_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (LiteLLMReader(), OpenHandsReader())
+_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (LiteLLMReader(), OpenHandsReader(), OpencodeStorageReader())
 HEAD_BYTES: Final = 64 * 1024
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""
-SUFFIXES: Final = frozenset({".json", ".jsonl", ".traj"})
+SUFFIXES: Final = frozenset({".db", ".json", ".jsonl", ".traj"})
 """Suffixes of the files read from folders; a file given by its path may have any."""
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
@@ -84,8 +88,8 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def default_folders(readers: Sequence[Reader]) -> tuple[Path, ...]:
-    """Return the folders where the tools keep their recordings on this machine, as far as they exist."""
-    return tuple(folder for reader in readers for folder in reader.default_paths() if folder.is_dir())
+    """Return the folders and databases where the tools keep their recordings, as far as they exist."""
+    return tuple(folder for reader in readers for folder in reader.default_paths() if folder.exists())
 
 
 def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+from windowpane.sources.databases import SUFFIX, WAL
 
 SETTLED_SECONDS: Final = 600.0
 """A folder without a new file for so long is not searched for files that were written to since."""
@@ -46,12 +49,18 @@ def in_number_order(names: Sequence[str]) -> list[str]:
 
 
 def stamp_of(path: Path, parts: Sequence[str], *, now: float | None = None) -> Stamp:
-    """Return the stamp of a file, or of a folder with *parts*. Raises `OSError` where it does not exist.
+    """Return the stamp of a file, a database with its log, or a folder with *parts*.
+
+    Raises `OSError` where it does not exist.
 
     With *now* a folder without a recent change is not searched, which costs as much as one file.
     """
     status = path.stat()
     latest, size = status.st_mtime_ns, status.st_size
+    if path.suffix == SUFFIX:
+        with suppress(FileNotFoundError):
+            log = path.with_name(path.name + WAL).stat()
+            latest, size = max(latest, log.st_mtime_ns), size + log.st_size
     if parts and (now is None or now - status.st_mtime < SETTLED_SECONDS):
         for name in parts:
             part = (path / name).stat()

@@ -212,6 +212,20 @@ def parse_embedded(text: str) -> Any:
         return None
 
 
+def parse_object(text: object, path: str, log: DocumentLog) -> JsonObject:
+    """Return the object that *text* holds, such as a column of a database; an empty one, reported, for others."""
+    value: Any = {} if text is None else None
+    if isinstance(text, str):
+        try:
+            value = _repaired(_loads(text)) if "\\u" in text else _loads(text)
+        except (ValueError, RecursionError):
+            log.bad(path, "not a JSON text")
+            return JsonObject({}, path, log)
+    if not isinstance(value, dict):
+        log.bad(path, f"expected an object, got {kind_of(value)}")
+    return JsonObject(value if isinstance(value, dict) else {}, path, log)
+
+
 def load_list(path: Path, log: DocumentLog, *, of: str) -> JsonObject:
     """Return a document that holds a list named *of*; a document that is that list becomes such an object.
 

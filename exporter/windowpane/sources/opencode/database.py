@@ -1,0 +1,120 @@
+"""The database in which opencode keeps all sessions, `opencode.db`.
+
+Built from opencode's source; no recorded database was at hand. Messages and parts are the exported ones, each
+as a row with the JSON text of all but its ids.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from windowpane.sources.databases import MAGIC, columns_of, opened, tables_of
+from windowpane.sources.json_document import DocumentLog, JsonObject, parse_object
+from windowpane.sources.json_lines import milliseconds
+from windowpane.sources.opencode.session import Message, OpencodeSession
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import Record
+from windowpane.sources.transcript import IDLE_SECONDS
+
+_TABLES: Final = frozenset({"session", "message", "part"})
+_CHANGES: Final = """
+    SELECT session.id, max(session.time_updated, ifnull(max(message.time_updated), 0)), count(message.id)
+    FROM session LEFT JOIN message ON message.session_id = session.id
+    GROUP BY session.id ORDER BY session.time_created, session.id
+"""
+_FIELDS: Final = ("id", "parent_id", "directory", "title", "version", "time_created", "time_updated", "revert")
+_MESSAGES: Final = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+_PARTS: Final = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
+
+
+def data_folder() -> Path:
+    """Return the folder of opencode's data; `XDG_DATA_HOME` moves it."""
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "opencode"
+
+
+class OpencodeDatabaseReader:
+    """Reads all sessions of a database."""
+
+    format: ClassVar[str] = "opencode"
+    experimental: ClassVar[bool] = True
+
+    def __init__(self, *, complete: bool | None = None) -> None:
+        """*complete* is whether sessions are finished; None: those without a change for two minutes are."""
+        self._complete = complete
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return whether the file is a database with opencode's tables."""
+        return head.startswith(MAGIC) and tables_of(path) >= _TABLES
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Return the databases of all release channels."""
+        folder = data_folder()
+        others = sorted(folder.glob("opencode-*.db"))
+        return (folder / "opencode.db", *others)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Yield the records of all sessions, one after the other."""
+        for key in self.sessions(path):
+            yield from self.read_session(path, key, stats=stats, problems=problems)
+
+    def sessions(self, path: Path) -> dict[str, str]:
+        """Return the sessions with the time of their last change."""
+        with opened(path) as connection:
+            return {
+                str(key): f"{updated} {messages} {self._is_complete(updated)}"
+                for key, updated, messages in connection.execute(_CHANGES)
+            }
+
+    def read_session(
+        self, path: Path, key: str, *, stats: FileStats, problems: list[Problem]
+    ) -> Iterator[Record]:
+        """Yield the records of one session."""
+        log = DocumentLog(path, stats, problems)
+        with opened(path) as connection:
+            info = _info(connection, key, log)
+            changed = connection.execute("SELECT max(time_updated) FROM message WHERE session_id = ?", (key,))
+            (updated,) = changed.fetchone()
+            session = OpencodeSession(stats, complete=self._is_complete(updated))
+            yield from session.read(info, _messages(connection, key, log))
+        if session.deferred:
+            log.odd(None, f"session {key}", "the last reply is in progress, or none has come; held back")
+
+    def _is_complete(self, updated: object) -> bool:
+        if self._complete is not None:
+            return self._complete
+        at = milliseconds(updated)
+        return at is None or time.time() - at > IDLE_SECONDS
+
+
+def _info(connection: sqlite3.Connection, key: str, log: DocumentLog) -> JsonObject:
+    """Return a session's row in the form of its exported `info`."""
+    fields = [name for name in _FIELDS if name in columns_of(connection, "session")]
+    row = connection.execute(f"SELECT {', '.join(fields)} FROM session WHERE id = ?", (key,)).fetchone()  # noqa: S608
+    stated: dict[str, Any] = dict(zip(fields, row or (), strict=False))
+    path = f"session {key}"
+    info = {
+        "id": key,
+        "parentID": stated.get("parent_id"),
+        "directory": stated.get("directory"),
+        "title": stated.get("title"),
+        "version": stated.get("version"),
+        "time": {"created": stated.get("time_created"), "updated": stated.get("time_updated")},
+        "revert": parse_object(stated.get("revert"), f"{path}.revert", log).value,
+    }
+    return JsonObject(info, path, log)
+
+
+def _messages(connection: sqlite3.Connection, key: str, log: DocumentLog) -> Iterator[Message]:
+    for message_id, data in connection.execute(_MESSAGES, (key,)):
+        info = parse_object(data, f"message {message_id}", log)
+        info.value["id"] = message_id
+        parts = connection.execute(_PARTS, (message_id,))
+        yield Message(info, [parse_object(part, f"part {part_id}", log) for part_id, part in parts])
