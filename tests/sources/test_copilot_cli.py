@@ -64,7 +64,6 @@ def test_results_follow_the_call_and_what_was_sent_is_the_content(tmp_path: Path
     read = events.read(tmp_path)
 
     assert read.order == [
-        "SessionDescribed",
         "user_message",
         "assistant_response",
         "tool_call",

@@ -193,7 +193,6 @@ class TestQwen:
         )
 
         assert read.order == [
-            "SessionDescribed",
             "user_message",
             "thinking",
             "tool_call",

@@ -141,16 +141,17 @@ class TestDatabase:
         assert from_rows.stats == exported.stats
 
     def test_a_damaged_row_and_database_are_reported(self, database: Database) -> None:
-        """A row that is no JSON object is skipped; a file that is no longer a database is refused."""
+        """A row without a JSON object is skipped; a file that stopped being a database is refused."""
         database.add_session("ses_1", old())
         database.add_turn("ses_1", 1, old())
         database.connection.execute("UPDATE part SET data = '[1' WHERE id = 'prt_0003'")
         read = Read(OpencodeDatabaseReader(), database.path)
-        database.path.write_bytes(b"SQLite format 3\0" + b"x" * 4_000)
+        damaged = database.path.with_name("damaged.db")
+        damaged.write_bytes(b"SQLite format 3\0" + b"x" * 4_000)
 
         assert read.problems[0].field == "part prt_0003"
         with pytest.raises(SourceError):
-            OpencodeDatabaseReader().sessions(database.path)
+            OpencodeDatabaseReader().sessions(damaged)
 
     def test_the_data_folder_can_be_moved(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         """The database is found where opencode keeps it."""
@@ -260,6 +261,6 @@ def test_a_folder_of_messages_is_one_recording(tmp_path: Path, store: SqliteStor
         [storage / "message"], AlertingStore(store), playback=playback, readers=all_readers(complete=True)
     )
 
-    assert read.order == ["SessionDescribed", "user_message", "assistant_response", "ModelCalled"]
+    assert read.order == ["user_message", "assistant_response", "ModelCalled"]
     assert read.problems == []
     assert [[outcome.session_id for outcome in report.outcomes] for report in reports] == [["opencode:ses_1"]]
