@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.exceptions import EventFormatError, StoreError
-from windowpane.store import fleet, migrations, projection, session_import
+from windowpane.store import fleet, migrations, projection, session_import, trends
 from windowpane.store.connection import transaction
 
 _ORDER: Final = {
@@ -21,6 +21,7 @@ _ORDER: Final = {
     "blocks": "block_id",
     "alerts": "alert, crossing_turn",
     "late_events": "turn, seq",
+    "session_days": "day, agent, model, release",
 }
 """The projection's tables, each with the columns that identify a row of a session."""
 _STRAY: Final = {
@@ -66,7 +67,7 @@ class ProjectionAudit:
             row = self._connection.execute(statement).fetchone()
             if row is not None:
                 return f"{table} has a row of session number {row[0]}, which does not exist"
-        return None
+        return trends.problem(self._connection)
 
     def _session_problem(self, stored: fleet.SessionDraft, session: fleet.SessionDraft) -> str | None:
         expected = fleet.projected_values(session)

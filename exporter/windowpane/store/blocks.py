@@ -31,10 +31,12 @@ from windowpane.store.turns import FIRST_SEQ
 IN_WINDOW: Final = END
 """`left_seq` of a block that is in the window."""
 AT_THE_END: Final = -1
+TOOL_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_call", "tool_result", "placeholder"})
+"""Types of content that belong to a tool."""
 
 _INSERT: Final = (
-    "INSERT OR IGNORE INTO blocks (session, block_id, event_seq, entered_seq, left_seq, position) "
-    "VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT OR IGNORE INTO blocks (session, block_id, event_seq, entered_seq, left_seq, position, tool, target, "
+    "tokens, calls_in, price_in) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _POSITION: Final = "SELECT position FROM blocks WHERE session = ? AND block_id = ? AND left_seq = ?"
 _FIRST_POSITION: Final = (
@@ -42,12 +44,12 @@ _FIRST_POSITION: Final = (
     "AND block_id IN (SELECT value FROM json_each(?))"
 )
 _REMOVE: Final = (
-    "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = ?, reason = ?, score = ?, replaced_by = ? "
-    "WHERE session = ? AND block_id = ? AND left_seq = ?"
+    "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = ?, reason = ?, score = ?, replaced_by = ?, "
+    "calls_out = ?, price_out = ? WHERE session = ? AND block_id = ? AND left_seq = ?"
 )
 _REMOVE_ALL: Final = (
-    "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = 'roll', reason = ? "
-    "WHERE session = ? AND left_seq = ?"
+    "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = 'roll', reason = ?, calls_out = ?, "
+    "price_out = ? WHERE session = ? AND left_seq = ?"
 )
 _MOVE_BACK: Final = "UPDATE blocks SET position = position + ? WHERE session = ? AND position > ?"
 """Removed blocks move as well, so that the order at any earlier turn stays the same."""
@@ -75,8 +77,14 @@ def append(statements: StatementBatch, session: SessionDraft, block: Block, seq:
         return False
     position = memory.next_position
     memory.next_position = position + 1
-    statements.add(_INSERT, (session.key, block.id, seq, seq, IN_WINDOW, position))
+    statements.add(_INSERT, (session.key, block.id, seq, seq, IN_WINDOW, position, *_use(session, block)))
     return True
+
+
+def _use(session: SessionDraft, block: Block) -> tuple[str | None, str | None, int, int, int]:
+    """Return the tool and target of a block, its tokens, and the calls so far with their price per token."""
+    tool = block.tool_name if block.content_type in TOOL_TYPES else None
+    return tool, block.target if tool else None, block.tokens, session.turns, session.carried_price
 
 
 def replace_others(
@@ -97,7 +105,8 @@ def replace_others(
         return  # the provider's total no longer exceeds the visible content
     if position is None or position == AT_THE_END:
         position, memory.next_position = memory.next_position, memory.next_position + 1
-    statements.add(_INSERT, (session.key, block.id, seq, entered, IN_WINDOW, position))
+    row = (session.key, block.id, seq, entered, IN_WINDOW, position, *_use(session, block))
+    statements.add(_INSERT, row)
 
 
 def _remove_replaced(
@@ -109,7 +118,20 @@ def _remove_replaced(
         return None
     turn = event.context.turn
     statements.add(
-        _REMOVE, (moment, turn, "replaced", "", None, event.data.block.id, session.key, replaced, IN_WINDOW)
+        _REMOVE,
+        (
+            moment,
+            turn,
+            "replaced",
+            "",
+            None,
+            event.data.block.id,
+            session.turns,
+            session.carried_price,
+            session.key,
+            replaced,
+            IN_WINDOW,
+        ),
     )
     return int(row[0] or 0)
 
@@ -126,7 +148,19 @@ def evict(statements: StatementBatch, session: SessionDraft, event: Event, seq: 
     for block in event.data.blocks:
         statements.add(
             _REMOVE,
-            (seq, turn, "eviction", block.reason, block.score, block.replacement, key, block.block_id, IN_WINDOW),
+            (
+                seq,
+                turn,
+                "eviction",
+                block.reason,
+                block.score,
+                block.replacement,
+                session.turns,
+                session.carried_price,
+                key,
+                block.block_id,
+                IN_WINDOW,
+            ),
         )
 
 
@@ -135,7 +169,13 @@ def discard_reply(statements: StatementBatch, session: SessionDraft, event: Even
     assert isinstance(event.data, ReplyDiscarded)
     turn, reason = event.context.turn, "not sent back by the agent"
     for block_id in event.data.block_ids:
-        statements.add(_REMOVE, (seq, turn, "discarded", reason, None, None, session.key, block_id, IN_WINDOW))
+        statements.add(
+            _REMOVE,
+            (
+                seq, turn, "discarded", reason, None, None, session.turns, session.carried_price, session.key,
+                block_id, IN_WINDOW,
+            ),
+        )  # fmt: skip
 
 
 def compress(statements: StatementBatch, session: SessionDraft, event: Event, seq: int) -> None:
@@ -151,7 +191,20 @@ def compress(statements: StatementBatch, session: SessionDraft, event: Event, se
     replacement = data.results[0] if data.results else None
     for block_id in data.removed:
         statements.add(
-            _REMOVE, (seq, turn, "compression", data.strategy, None, replacement, key, block_id, IN_WINDOW)
+            _REMOVE,
+            (
+                seq,
+                turn,
+                "compression",
+                data.strategy,
+                None,
+                replacement,
+                session.turns,
+                session.carried_price,
+                key,
+                block_id,
+                IN_WINDOW,
+            ),
         )
 
 
@@ -171,7 +224,8 @@ def _make_room(
 def roll(statements: StatementBatch, session: SessionDraft, event: Event, seq: int, reason: str) -> None:
     """Remove every block: the session continued in a new window."""
     session.memory.pending = {}
-    statements.add(_REMOVE_ALL, (seq, event.context.turn, reason, session.key, IN_WINDOW))
+    calls = (session.turns, session.carried_price)
+    statements.add(_REMOVE_ALL, (seq, event.context.turn, reason, *calls, session.key, IN_WINDOW))
 
 
 def refer(statements: StatementBatch, session: SessionDraft, event: Event) -> None:
@@ -225,6 +279,7 @@ class _AddedBlock(msgspec.Struct):
     count_source: CountSource
     tool_call_id: str | None = None
     tool_name: str | None = None
+    target: str | None = None
     pinned: bool = False
     replaces: str | None = None
 
@@ -321,6 +376,7 @@ def _row(row: Sequence[Any], event: _BlockEvent, previews: dict[str, str]) -> Bl
         references=references,
         regretted_turn=regretted_turn,
         tool_name=block.tool_name,
+        target=block.target,
         tool_call_id=block.tool_call_id,
         pinned=block.pinned,
         digest=block.digest,

@@ -134,6 +134,11 @@ class SessionDraft:
     compaction_tokens: int | None = None
     compaction_evidence: str | None = None
     turns_until_compaction: float | None = None
+    cache_breaks: int = 0
+    cache_break_tokens: int = 0
+    cache_break_dollars: float | None = None
+    carried_price: int = 0
+    """Sum over all calls of the cost of one token that they sent, in trillionths of a dollar."""
     title: str = ""
     title_source: str = ""
     folder: str = ""

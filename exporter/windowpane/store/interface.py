@@ -22,6 +22,8 @@ from windowpane.store.records import (
     SessionRow,
     StoredEvent,
     StoreSize,
+    ToolUse,
+    TrendRow,
     TurnRow,
 )
 
@@ -140,6 +142,18 @@ class EventReader(Protocol):
 
     def facets(self) -> dict[str, tuple[str, ...]]:
         """Return the distinct agents, models, sources and event types, for filters."""
+        ...
+
+    def tool_use(self, session_id: str, *, limit: int = 200) -> Sequence[ToolUse]:
+        """Return the tools, files and commands of a session, those carried through most calls first."""
+        ...
+
+    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> Sequence[ToolUse]:
+        """Return the tools, or their files and commands, that cost most in the latest sessions."""
+        ...
+
+    def trends(self, *, days: int, until: int | None = None) -> Sequence[TrendRow]:
+        """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
         ...
 
     def size(self) -> StoreSize:

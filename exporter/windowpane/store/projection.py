@@ -6,6 +6,7 @@ the events, so all give the same rows. A change of the fold therefore needs a mi
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable
 from itertools import groupby
@@ -20,6 +21,7 @@ from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
     BlocksReferenced,
+    CacheBroken,
     CompactionMeasured,
     ContentCompressed,
     ContentRegretted,
@@ -41,11 +43,16 @@ from windowpane.core.events import (
     WindowRolled,
 )
 from windowpane.core.vocabulary import REWOUND, SEVERITIES, ZONES, Zone
+from windowpane.exceptions import EventFormatError, StoreError
 from windowpane.store import alerts, blocks, fleet
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.statements import StatementBatch
+from windowpane.store.tool_use import PRICE_SCALE
+from windowpane.store.trends import DayDrafts
 from windowpane.store.turns import TurnDrafts
+
+_log: Final = logging.getLogger(__name__)
 
 ROUTINE: Final = frozenset(
     {
@@ -59,8 +66,9 @@ BY_READER: Final = "reader"
 """Source of a title that a reader gave, which no recording replaces."""
 
 _LATE: Final = "INSERT OR IGNORE INTO late_events VALUES (?, ?, ?)"
-_TABLES: Final = ("turns", "blocks", "alerts", "late_events")
+_TABLES: Final = ("turns", "blocks", "alerts", "late_events", "session_days")
 _SESSIONS: Final = "SELECT key, current FROM sessions ORDER BY key"
+_STALE: Final = "SELECT key, current FROM sessions JOIN stale_sessions ON session = key ORDER BY key"
 _COUNT: Final = "UPDATE event_types SET events = (SELECT count(*) FROM events WHERE type = event_types.id)"
 _EVENTS: Final = "SELECT turn, seq, body FROM events WHERE session = ? ORDER BY seq"
 _TURN: Final = itemgetter(0)
@@ -72,6 +80,7 @@ class Projection:
     def __init__(self, statements: StatementBatch) -> None:
         self._statements = statements
         self._turns = TurnDrafts(statements)
+        self._days = DayDrafts(statements)
 
     def apply(self, session: SessionDraft, event: Event, seq: int) -> None:
         """Apply one event, in the order of `seq`."""
@@ -87,6 +96,7 @@ class Projection:
         elif turn > session.last_turn:
             session.last_turn = turn
             self._turns.start(session.key, event, seq)
+        self._days.apply(session, event)
         if isinstance(data, BlockAdded):
             if blocks.starts_reply(session, data.block, turn):
                 self._called(session, event, seq)
@@ -110,6 +120,7 @@ class Projection:
     def save(self) -> None:
         """Write everything except the session rows."""
         self._turns.save()
+        self._days.save()
         self._statements.finish()
 
     # -- by event ---------------------------------------------------------------------------------------------
@@ -152,6 +163,12 @@ class Projection:
         session.regrets += 1
         blocks.regret(self._statements, session, data.block_id, event.context.turn)
 
+    def _cache_broken(self, session: SessionDraft, _event: Event, _seq: int, data: CacheBroken) -> None:
+        session.cache_breaks += 1
+        session.cache_break_tokens += data.rewritten_tokens
+        if data.dollars is not None:
+            session.cache_break_dollars = (session.cache_break_dollars or 0.0) + data.dollars
+
     def _turn_started(self, session: SessionDraft, event: Event, seq: int, _data: TurnStarted) -> None:
         session.ended = 0
         self._turns.of(session.key, event, seq)
@@ -164,6 +181,8 @@ class Projection:
             session.input_tokens += data.usage.input_total
             session.output_tokens += data.usage.output_tokens
             session.cache_read_tokens += data.usage.cache_read_tokens
+            if data.cost_dollars and data.usage.input_total > 0:
+                session.carried_price += round(data.cost_dollars * PRICE_SCALE / data.usage.input_total)
         if session.memory.called_turn != event.context.turn:
             self._called(session, event, seq)
         self._turns.of(session.key, event, seq).end(event, data)
@@ -279,6 +298,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     WindowRolled: Projection._rolled,
     BlocksReferenced: Projection._referenced,
     ContentRegretted: Projection._regretted,
+    CacheBroken: Projection._cache_broken,
     TurnStarted: Projection._turn_started,
     TurnEnded: Projection._turn_ended,
     PressureMeasured: Projection._measured,
@@ -312,6 +332,32 @@ def rebuild(connection: sqlite3.Connection) -> int:
             remove_session(connection, key)
     connection.execute(_COUNT)
     return sum(current for _, current in sessions)
+
+
+def has_stale(connection: sqlite3.Connection) -> bool:
+    """Return whether a migration marked sessions whose events are to be folded again."""
+    return connection.execute("SELECT 1 FROM stale_sessions LIMIT 1").fetchone() is not None
+
+
+def rebuild_stale(connection: sqlite3.Connection) -> int:
+    """Fold the sessions again that a migration marked, inside the caller's transaction; return how many.
+
+    A session with an event that cannot be read stays as it is.
+    """
+    stale = connection.execute(_STALE).fetchall()
+    for key, current in stale:
+        connection.execute("SAVEPOINT stale_session")
+        try:
+            remove_session(connection, key)
+            _rebuild_session(connection, key)
+            if not current:
+                remove_session(connection, key)
+        except (EventFormatError, StoreError) as error:
+            connection.execute("ROLLBACK TO stale_session")
+            _log.warning("session number %d stays without trends and tool use: %s", key, error)
+        connection.execute("RELEASE stale_session")
+    connection.execute("DELETE FROM stale_sessions")
+    return len(stale)
 
 
 def _rebuild_session(connection: sqlite3.Connection, key: int) -> None:

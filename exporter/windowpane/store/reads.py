@@ -29,6 +29,8 @@ from windowpane.store import (
     replays,
     retention,
     search,
+    tool_use,
+    trends,
     turns,
 )
 from windowpane.store.connection import BUSY_SECONDS, ReaderPool, reporting
@@ -40,6 +42,8 @@ from windowpane.store.records import (
     SessionRow,
     StoredEvent,
     StoreSize,
+    ToolUse,
+    TrendRow,
     TurnRow,
     intact_events,
 )
@@ -221,6 +225,21 @@ class SqliteReader:
         """Return the distinct agents, models, sources and event types, for filters."""
         with self._pool.lend() as connection:
             return fleet.facets(connection)
+
+    def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
+        """Return the tools, files and commands of a session, those carried through most calls first."""
+        with self._pool.lend() as connection:
+            return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
+
+    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> list[ToolUse]:
+        """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+        with self._pool.lend() as connection:
+            return tool_use.of_sessions(connection, by_target=by_target, limit=limit)
+
+    def trends(self, *, days: int, until: int | None = None) -> list[TrendRow]:
+        """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
+        with self._pool.lend() as connection:
+            return trends.read(connection, days=days, until=until)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""

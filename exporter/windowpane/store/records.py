@@ -99,6 +99,11 @@ class SessionRow:
     """Used tokens at which the agent compacts by itself; None without evidence."""
     compaction_evidence: str | None = None
     turns_until_compaction: float | None = None
+    cache_breaks: int = 0
+    """Calls that sent more than half of a cached prefix as new input."""
+    cache_break_tokens: int = 0
+    cache_break_dollars: float | None = None
+    """Their price above that of reading the prefix; None if unknown."""
     title: str = ""
     """One redacted line; empty where none is known."""
     title_source: str = ""
@@ -206,6 +211,8 @@ class BlockRow:
     count_source: str
     preview: str | None
     """At most 80 characters, only where content was captured."""
+    target: str | None = None
+    """File or command of the tool call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +234,54 @@ class AlertRow:
     delivered: tuple[str, ...] = ()
     """Channels that delivered the message."""
     failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The content that one tool, with one file or command, put into windows."""
+
+    tool: str
+    target: str
+    """File or command; empty where the call names none, and where all of a tool are summed."""
+    blocks: int
+    tokens: int
+    """Tokens that entered the window."""
+    carried_tokens: int
+    """Tokens times the calls that sent them."""
+    dollars: float | None
+    """Their share of what those calls cost; None if no cost is known."""
+    sessions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrendRow:
+    """All sessions of one agent, model and release on one day (UTC); tokens, dollars, ratios 0 to 1."""
+
+    day: int
+    """Days since the epoch."""
+    agent: str
+    model: str
+    release: str
+    """The session's label, else the version of the agent's program; empty if neither is recorded."""
+    sessions: int
+    """Sessions with an event on the day; one that changes its model counts for each."""
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cost_dollars: float
+    compactions: int
+    fidelity_sum: float
+    fidelities: int
+    """Evaluated compressions, which `fidelity_sum` is the sum of."""
+    regrets: int
+    cache_breaks: int
+    cache_break_dollars: float
+    peak_sum: float
+    peaks: int
+    """Sessions of the day with a known utilization, whose highest ones `peak_sum` is the sum of."""
+    red_sessions: int
+    """Sessions whose utilization reached 0.90 on the day."""
 
 
 @dataclass(frozen=True, slots=True)

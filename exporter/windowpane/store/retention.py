@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from windowpane.exceptions import EventFormatError
-from windowpane.store import captured_content, chain, content_search, fleet, projection, search
+from windowpane.store import captured_content, chain, content_search, fleet, projection, search, trends
 from windowpane.store.events import EVENT_COLUMNS, stored_events
 from windowpane.store.records import StoredEvent, StoreSize
 from windowpane.store.writes import Writer
@@ -106,6 +106,7 @@ def _delete(writer: Writer, key: int) -> None:
     search.remove(connection, key)
     for kind, events in connection.execute(_COUNTS, (key,)).fetchall():
         connection.execute("UPDATE event_types SET events = events - ? WHERE id = ?", (events, kind))
+    trends.keep(connection, key)
     projection.remove_session(connection, key)
     connection.execute("DELETE FROM events WHERE session = ?", (key,))
     connection.execute("DELETE FROM sessions WHERE key = ?", (key,))

@@ -341,6 +341,9 @@ class SqliteStore(SqliteReader):
             self._file = identity_of(self.path)
             try:
                 migrations.migrate(connection, self.path)
+                if projection.has_stale(connection):
+                    with transaction(connection):
+                        projection.rebuild_stale(connection)
                 return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
             except BaseException:
                 connection.close()

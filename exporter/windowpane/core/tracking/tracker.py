@@ -25,6 +25,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
+from windowpane.core.targets import call_target
 from windowpane.core.tracking.emitter import BUFFERED_EVENTS, SessionInfo
 from windowpane.core.tracking.regret import Cause, RemovedBlock, RemovedBlocks
 from windowpane.core.tracking.turns import TurnTracker
@@ -112,13 +113,14 @@ class SessionTracker(TurnTracker):
             elif tool_call_id is not None and tool_call_id in self._call_blocks:
                 group = self._call_blocks[tool_call_id].group
         self._last_type = content_type
+        target = self._target_of(content_type, text, tool_call_id) if tool_call_id is not None else None
         chars = 0
         if text:
             chars = len(text)
             digest = digest or self._digest(text)
         block = Block(
             block_id, content_type, tokens, self.turn, group, self.exchange, digest, chars, count_source, text,
-            tool_call_id, tool_name, pinned, None, handle,
+            tool_call_id, tool_name, pinned, None, handle, target,
         )  # fmt: skip
         self._blocks += 1
         self.window.add(block)
@@ -143,6 +145,12 @@ class SessionTracker(TurnTracker):
         if digest in self._removed.by_digest:
             self._check_regret(block, at)
         return block
+
+    def _target_of(self, content_type: ContentType, text: str | None, tool_call_id: str) -> str | None:
+        if content_type == "tool_call":
+            return call_target(text) if text else None
+        call = self._call_blocks.get(tool_call_id)
+        return None if call is None else call.target
 
     def make_replacement(
         self,
@@ -178,6 +186,7 @@ class SessionTracker(TurnTracker):
             pinned=pinned,
             replaces=replaces,
             handle=handle,
+            target=old.target if placeholder and old else None,
         )
 
     def make_shortened(

@@ -38,6 +38,8 @@ class Block:
     """Id of the (first) block that this placeholder or summary replaces."""
     handle: str | None = None
     """Handle by which the original of a placeholder can be retrieved."""
+    target: str | None = None
+    """File or command of a tool call and of its result, redacted; None where the arguments name none."""
 
 
 def tokens_by_component(blocks: Iterable[Block]) -> dict[Component, int]:

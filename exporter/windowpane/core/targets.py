@@ -1,0 +1,67 @@
+"""The target of a tool call: the file it names, else the command it runs; redacted, without further arguments.
+
+Only the names are taken, never content: of a command its program and subcommand, as in `git commit`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from windowpane.core.redaction import redact
+
+MAXIMUM_TARGET_CHARACTERS: Final = 120
+READ_CHARACTERS: Final = 4_096
+"""Start of the arguments in which a target is looked for."""
+
+_STRING: Final = r'\s{0,4}:\s{0,4}\[?\s{0,4}"((?:[^"\\]|\\.){1,400})"'
+_FILE: Final = re.compile(
+    r'"(?:file_path|filePath|notebook_path|absolute_path|target_file|relative_path|filename|file|path)"' + _STRING
+)
+_COMMAND: Final = re.compile(r'"(?:command|cmd|script)"' + _STRING)
+_PATCHED: Final = re.compile(r"\*\*\* (?:Update|Add|Delete) File: ([^\n\\]{1,400})")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_PREFIX: Final = re.compile(
+    r"\s{0,4}(?:cd\s[^&;|\n]{0,300}(?:&&|;)|[A-Za-z_]\w{0,63}=\S{0,300}\s|sudo\s|env\s|time\s)"
+)
+_MAXIMUM_PREFIXES: Final = 8
+_WORD: Final = re.compile(r"[A-Za-z][\w.-]{0,39}")
+
+
+def call_target(arguments: str) -> str | None:
+    """Return the target that the *arguments* of a tool call name; None where they name none."""
+    start = arguments[:READ_CHARACTERS]
+    file = _FILE.search(start) or _PATCHED.search(start)
+    if file is not None:
+        return _redacted(_unescaped(file[1])[-MAXIMUM_TARGET_CHARACTERS:])
+    command = _COMMAND.search(start)
+    return None if command is None else _redacted(_program(_unescaped(command[1])))
+
+
+def _program(command: str) -> str:
+    """Return the program of a shell command, with its subcommand where it has one."""
+    for _ in range(_MAXIMUM_PREFIXES):
+        prefix = _PREFIX.match(command)
+        if prefix is None:
+            break
+        command = command[prefix.end() :]
+    parts = command.split(None, 2)[:2]
+    if not parts:
+        return ""
+    program = parts[0].replace("\\", "/").rsplit("/", 1)[-1].strip("\"'();|&")
+    if not _WORD.fullmatch(program):
+        return ""
+    return f"{program} {parts[1]}" if len(parts) > 1 and _WORD.fullmatch(parts[1]) else program
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return text
+
+
+def _redacted(text: str) -> str | None:
+    clean = redact(_CONTROL.sub(" ", text).strip()).text
+    return clean.encode("utf-8", "replace").decode()[:MAXIMUM_TARGET_CHARACTERS] or None

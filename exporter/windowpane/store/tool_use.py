@@ -1,0 +1,45 @@
+"""The content that tools put into windows: tokens, the calls that carried them, and its share of their cost.
+
+A block is carried by each call from its own turn to its removal. Its share of the cost of a call is its tokens
+over the input of the call; `price` columns are sums of the cost of one token over the calls so far, in
+trillionths of a dollar.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from windowpane.store.records import ToolUse
+
+PRICE_SCALE: Final = 1_000_000_000_000
+COMPARED_SESSIONS: Final = 200
+"""Sessions of a leaderboard, the latest; more would cost more with every session stored."""
+
+_SUMS: Final = """count(*), sum(b.tokens),
+    sum(b.tokens * max(0, coalesce(b.calls_out, s.turns) - b.calls_in)) AS carried,
+    sum(b.tokens * (1.0 * coalesce(b.price_out, s.carried_price) - b.price_in)) AS price,
+    count(DISTINCT b.session)"""
+_OF_SESSION: Final = f"""SELECT b.tool, coalesce(b.target, ''), {_SUMS}
+    FROM blocks AS b JOIN sessions AS s ON s.key = b.session WHERE b.session = ? AND b.tool IS NOT NULL
+    GROUP BY 1, 2 ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
+_OF_ALL: Final = f"""SELECT b.tool, {{target}}, {_SUMS}
+    FROM (SELECT key, turns, carried_price FROM sessions WHERE current = 1 ORDER BY last_at DESC LIMIT ?) AS s
+    JOIN blocks AS b ON b.session = s.key WHERE b.tool IS NOT NULL
+    GROUP BY 1, 2 ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
+
+
+def of_session(connection: sqlite3.Connection, session: int, *, limit: int) -> list[ToolUse]:
+    """Return the tools and targets of the session with this row number, those carried most first."""
+    return [_row(row) for row in connection.execute(_OF_SESSION, (session, limit))]
+
+
+def of_sessions(connection: sqlite3.Connection, *, by_target: bool, limit: int) -> list[ToolUse]:
+    """Return the tools (*by_target*: their files and commands) that cost most in the latest sessions."""
+    statement = _OF_ALL.format(target="coalesce(b.target, '')" if by_target else "''")
+    return [_row(row) for row in connection.execute(statement, (COMPARED_SESSIONS, limit))]
+
+
+def _row(row: tuple[str, str, int, int, int, float, int]) -> ToolUse:
+    tool, target, blocks, tokens, carried, price, sessions = row
+    return ToolUse(tool, target, blocks, tokens, carried, price / PRICE_SCALE if price > 0 else None, sessions)

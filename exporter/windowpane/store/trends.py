@@ -1,0 +1,183 @@
+"""Trends: what each session did on each day, and the sums of all sessions by day, agent, model and release.
+
+`session_days` is a fold of the events like every other projection. `daily` is its sum, which triggers of the
+database update with every change of a row, so reading a trend costs the same whatever the number of sessions. All
+values are integers: sums are exact in any order. The part of a session that retention deletes is kept in separate
+rows (`pruned = 1`), which no event explains any more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+from windowpane.core.events import (
+    CacheBroken,
+    ContentCompressed,
+    ContentRegretted,
+    Event,
+    FidelityEvaluated,
+    PressureMeasured,
+    TurnEnded,
+)
+from windowpane.store.fleet import SessionDraft
+from windowpane.store.records import TrendRow
+from windowpane.store.statements import StatementBatch
+
+DAY_SECONDS: Final = 86_400
+MICRO: Final = 1_000_000
+MILLI: Final = 1_000
+KEY: Final = ("session", "day", "agent", "model", "release")
+SUMS: Final = (
+    "calls", "input_tokens", "output_tokens", "cache_read_tokens", "cost_micros", "compactions",
+    "fidelity_millis", "fidelities", "regrets", "cache_breaks", "cache_break_micros",
+)  # fmt: skip
+PEAK: Final = "peak_millis"
+"""Highest utilization of the session on the day, in thousandths; -1 while it is unknown."""
+DAILY_SUMS: Final = (*SUMS, "sessions", "peaks", "peak_sum_millis", "red_sessions")
+RED_MILLIS: Final = 900
+
+_UPSERT: Final = (
+    f"INSERT INTO session_days ({', '.join((*KEY, *SUMS, PEAK))}) "  # noqa: S608  # our columns
+    f"VALUES ({', '.join('?' * (len(KEY) + len(SUMS) + 1))}) ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
+    f"{', '.join(f'{name} = {name} + excluded.{name}' for name in SUMS)}, {PEAK} = max({PEAK}, excluded.{PEAK})"
+)
+_READ: Final = (
+    f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in DAILY_SUMS)} FROM daily "  # noqa: S608
+    "WHERE day >= ? AND day <= ? GROUP BY day, agent, model, release HAVING sum(sessions) > 0 "
+    "ORDER BY day, agent, model, release"
+)
+_LAST_DAY: Final = "SELECT max(day) FROM daily"
+_KEEP: Final = (
+    f"INSERT INTO daily (day, agent, model, release, pruned, {', '.join(DAILY_SUMS)}) "  # noqa: S608
+    f"SELECT day, agent, model, release, 1, {', '.join(SUMS)}, 1, {PEAK} >= 0, max({PEAK}, 0), "
+    f"{PEAK} >= {RED_MILLIS} FROM session_days WHERE session = ? "
+    "ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET "
+    f"{', '.join(f'{name} = {name} + excluded.{name}' for name in DAILY_SUMS)}"
+)
+_STORED: Final = (
+    f"SELECT day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily WHERE pruned = 0 AND sessions > 0"  # noqa: S608
+)
+_SUMMED: Final = (
+    f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in SUMS)}, count(*), "  # noqa: S608
+    f"sum({PEAK} >= 0), sum(max({PEAK}, 0)), sum({PEAK} >= {RED_MILLIS}) FROM session_days "
+    "GROUP BY day, agent, model, release"
+)
+_UNLIKE: Final = (
+    f"SELECT day FROM ({_STORED} EXCEPT {_SUMMED}) UNION ALL "  # noqa: S608
+    f"SELECT day FROM ({_SUMMED} EXCEPT {_STORED}) LIMIT 1"
+)
+
+
+class DayDrafts:
+    """The days that a batch touches."""
+
+    def __init__(self, statements: StatementBatch) -> None:
+        self._statements = statements
+        self._days: dict[tuple[int, int, str, str, str], dict[str, int]] = {}
+
+    def apply(self, session: SessionDraft, event: Event) -> None:
+        """Count an event on its day; events without a time belong to no day."""
+        count = _COUNTS.get(type(event.data))
+        if count is None or event.at is None:
+            return
+        counted = count(event.data)
+        if not counted:
+            return
+        release = session.label or session.agent_version
+        key = (session.key, int(event.at // DAY_SECONDS), session.agent, session.model, release)
+        draft = self._days.get(key)
+        if draft is None:
+            draft = self._days[key] = {**dict.fromkeys(SUMS, 0), PEAK: -1}
+        for name, amount in counted.items():
+            draft[name] = max(draft[PEAK], amount) if name == PEAK else draft[name] + amount
+
+    def save(self) -> None:
+        """Add the counts to the rows."""
+        for key, draft in self._days.items():
+            self._statements.add(_UPSERT, (*key, *draft.values()))
+        self._days.clear()
+
+
+def _turn_ended(data: TurnEnded) -> dict[str, int]:
+    counted = {"calls": 1, "cost_micros": round((data.cost_dollars or 0.0) * MICRO)}
+    if data.usage is not None:
+        counted["input_tokens"] = data.usage.input_total
+        counted["output_tokens"] = data.usage.output_tokens
+        counted["cache_read_tokens"] = data.usage.cache_read_tokens
+    return counted
+
+
+def _measured(data: PressureMeasured) -> dict[str, int]:
+    if data.phase != "final" or data.utilization is None:
+        return {}
+    return {PEAK: round(data.utilization * MILLI)}
+
+
+def _compressed(data: ContentCompressed) -> dict[str, int]:
+    return {"compactions": 1} if data.outcome == "accepted" and data.strategy == "compaction" else {}
+
+
+def _evaluated(data: FidelityEvaluated) -> dict[str, int]:
+    return {} if data.score is None else {"fidelities": 1, "fidelity_millis": round(data.score * MILLI)}
+
+
+def _cache_broken(data: CacheBroken) -> dict[str, int]:
+    return {"cache_breaks": 1, "cache_break_micros": round((data.dollars or 0.0) * MICRO)}
+
+
+_COUNTS: Final[dict[type, Any]] = {
+    TurnEnded: _turn_ended,
+    PressureMeasured: _measured,
+    ContentCompressed: _compressed,
+    FidelityEvaluated: _evaluated,
+    ContentRegretted: lambda _data: {"regrets": 1},
+    CacheBroken: _cache_broken,
+}
+
+
+# -- reading and upkeep ---------------------------------------------------------------------------------------
+
+
+def read(connection: sqlite3.Connection, *, days: int, until: int | None = None) -> list[TrendRow]:
+    """Return the sums of the *days* up to the day *until*, by default the last one with an event."""
+    if until is None:
+        until = connection.execute(_LAST_DAY).fetchone()[0]
+        if until is None:
+            return []
+    return [_row(row) for row in connection.execute(_READ, (until - days + 1, until))]
+
+
+def _row(row: Sequence[Any]) -> TrendRow:
+    day, agent, model, release = row[:4]
+    sums = dict(zip(DAILY_SUMS, row[4:], strict=True))
+    return TrendRow(
+        day, agent, model, release,
+        sessions=sums["sessions"],
+        calls=sums["calls"],
+        input_tokens=sums["input_tokens"],
+        output_tokens=sums["output_tokens"],
+        cache_read_tokens=sums["cache_read_tokens"],
+        cost_dollars=sums["cost_micros"] / MICRO,
+        compactions=sums["compactions"],
+        fidelity_sum=sums["fidelity_millis"] / MILLI,
+        fidelities=sums["fidelities"],
+        regrets=sums["regrets"],
+        cache_breaks=sums["cache_breaks"],
+        cache_break_dollars=sums["cache_break_micros"] / MICRO,
+        peak_sum=sums["peak_sum_millis"] / MILLI,
+        peaks=sums["peaks"],
+        red_sessions=sums["red_sessions"],
+    )  # fmt: skip
+
+
+def keep(connection: sqlite3.Connection, session: int) -> None:
+    """Keep the part of a session in the sums although retention deletes it."""
+    connection.execute(_KEEP, (session,))
+
+
+def problem(connection: sqlite3.Connection) -> str | None:
+    """Return a day whose sums are not those of its sessions, or None."""
+    row = connection.execute(_UNLIKE).fetchone()
+    return None if row is None else f"daily: the sums of day {row[0]} are not those of its sessions"

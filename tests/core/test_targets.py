@@ -1,0 +1,41 @@
+"""The file or command that the arguments of a tool call name."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.core.targets import MAXIMUM_TARGET_CHARACTERS, call_target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target"),
+    [
+        ('{"file_path": "/work/app/main.py", "content": "x"}', "/work/app/main.py"),
+        ('{"path":"src\\\\app.ts"}', "src\\app.ts"),
+        ('{"command": "git commit -m \\"a message nobody needs\\""}', "git commit"),
+        ('{"cmd":["npm","run","build"]}', "npm"),
+        ('{"command": "cd /srv/site && FOO=bar go test ./..."}', "go test"),
+        ('{"command": "/usr/bin/python3 script.py"}', "python3 script.py"),
+        ('{"command": "ls"}', "ls"),
+        ("*** Begin Patch\n*** Update File: docs/plan.md\n+x", "docs/plan.md"),
+        ('{"query": "anything"}', None),
+        ('{"command": "$(curl evil)"}', None),
+        ("not json at all", None),
+        ("", None),
+    ],
+)
+def test_a_target_is_a_file_or_a_program_with_its_subcommand(arguments: str, target: str | None) -> None:
+    """Files first, then commands; further arguments and texts are not taken."""
+    assert call_target(arguments) == target
+
+
+def test_a_target_is_short_and_has_no_secret() -> None:
+    """Secrets are replaced, control characters removed, and a long path keeps its end."""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    found = call_target(f'{{"path": "/tmp/{secret}/x.txt"}}')
+
+    assert found is not None
+    assert secret not in found
+    assert (call_target('{"path": "' + "d/" * 500 + 'end.py"}') or "").endswith("end.py") is False
+    assert len(call_target('{"path": "' + "d/" * 150 + 'end.py"}') or "") == MAXIMUM_TARGET_CHARACTERS
+    assert call_target('{"path": "a\\u0000\\u001b[31mb"}') == "a  [31mb"

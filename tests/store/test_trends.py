@@ -1,0 +1,146 @@
+"""Sums by day, and the content that tools put into windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from windowpane.core.events import CacheBroken, TurnEnded, Usage
+from windowpane.store.sqlite import SqliteStore
+
+DAY = 86_400.0
+FIRST = 1_700_006_400.0
+"""A midnight (UTC)."""
+
+
+def daily(store: SqliteStore) -> list[tuple[Any, ...]]:
+    """Every stored sum."""
+    return store._read("SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, pruned")
+
+
+def test_a_trend_is_the_sum_of_the_sessions_of_each_day(store, make_session) -> None:
+    """Calls, tokens, dollars and reductions of a day are those of its sessions' events."""
+    for number in range(3):
+        store.append(make_session(f"s{number}", turns=8, start=FIRST + (number // 2) * DAY))
+
+    first, second = store.trends(days=10)
+    sessions = {row.session_id: row for row in store.sessions()}
+
+    assert (first.day + 1, first.sessions, second.sessions) == (second.day, 2, 1)
+    assert first.calls == sum(sessions[name].turns for name in ("s0", "s1"))
+    assert first.cost_dollars == pytest.approx(sum(sessions[name].cost_dollars for name in ("s0", "s1")))
+    assert first.input_tokens == sessions["s0"].input_tokens + sessions["s1"].input_tokens
+    assert second.compactions == sessions["s2"].compressions
+    assert second.peak_sum == pytest.approx(sessions["s2"].peak_utilization, abs=0.001)
+
+
+def test_a_session_over_midnight_belongs_to_both_days(store, make_session) -> None:
+    """Each day has the calls that were made on it."""
+    store.append(make_session("s", turns=10, start=FIRST + DAY - 4.5))
+
+    assert [row.calls for row in store.trends(days=2)] == [4, 6]
+    assert [row.sessions for row in store.trends(days=2)] == [1, 1]
+
+
+def test_sums_are_those_of_a_rebuild_in_any_batches(store, make_session) -> None:
+    """A fold in one batch, in many, and of the stored events give the same rows; the audit compares them."""
+    events = make_session("one", turns=12)
+    store.append(events)
+    for event in make_session("two", turns=12):
+        store.append([event])
+    before = daily(store)
+    store.rebuild_projections()
+
+    assert daily(store) == before
+    assert store.verify().intact
+    with store._writing() as writer:
+        writer.connection.execute("UPDATE daily SET cost_micros = cost_micros + 1")
+    (problem,) = store.verify().broken
+    assert "daily" in problem.problem
+
+
+def test_a_revision_replaces_the_part_of_the_session(store, make_session) -> None:
+    """A recording whose past changed counts once."""
+    store.import_session(lambda: make_session("s", turns=5))
+    store.import_session(lambda: make_session("s", turns=6, start=1_700_000_500.0))
+
+    (row,) = store.trends(days=5)
+    assert (row.sessions, row.calls) == (1, 6)
+    assert store.verify().intact
+
+
+def test_retention_keeps_the_trend(store, make_session) -> None:
+    """The part of a deleted session stays in the sums, and the audit does not expect its events."""
+    for number in range(2):
+        store.append(make_session(f"s{number}", turns=4, start=FIRST + number * DAY))
+    before = store.trends(days=5)
+
+    assert store.prune(before=FIRST + DAY) == 1
+    assert store.trends(days=5) == before
+    assert store.verify().intact
+    store.rebuild_projections()
+    assert store.trends(days=5) == before
+
+
+def test_the_cost_of_a_trend_does_not_grow_with_its_sessions(store, make_session) -> None:
+    """A hundred sessions of a day are one row."""
+    for number in range(100):
+        store.append(make_session(f"s{number}", turns=1, start=FIRST + number))
+
+    assert len(daily(store)) == 1
+    plan = store._read("EXPLAIN QUERY PLAN SELECT * FROM daily WHERE day >= 5 AND day <= 9")
+    assert "SEARCH daily" in plan[0][-1]
+
+
+def test_cache_breaks_are_counted_in_the_row_of_the_session(store, make_session) -> None:
+    """Number, tokens and dollars of the breaks, and those of the day."""
+    events = make_session("s", turns=2, end=False)
+    last = events[-1]
+    breaks = [
+        last._replace(n=last.n + 1 + number, data=CacheBroken(9_000, 10_000, "edited", dollars=dollars))
+        for number, dollars in enumerate((0.5, None, 0.25))
+    ]
+    store.append([*events, *breaks])
+
+    row = store.session("s")
+    assert (row.cache_breaks, row.cache_break_tokens, row.cache_break_dollars) == (3, 27_000, 0.75)
+    assert store.trends(days=1)[0].cache_break_dollars == pytest.approx(0.75)
+
+
+def test_carried_tokens_are_tokens_times_the_calls_that_sent_them(store, make_session) -> None:
+    """From the call that reads a result to its removal; dollars are its share of what these calls cost."""
+    events = make_session("s", turns=10)
+    store.append(events)
+    uses = {(use.tool, use.target): use for use in store.tool_use("s")}
+    ended = [event.data for event in events if isinstance(event.data, TurnEnded)]
+    rows = [row for row in (*store.blocks_at("s", 99), *store.removed_blocks("s", 99)) if row.tool_name]
+    calls = dict.fromkeys((row.block_id for row in rows), 0)
+    for turn in range(1, 11):
+        for row in store.blocks_at("s", turn):
+            if row.tool_name:
+                calls[row.block_id] += row.tokens
+
+    read = uses["read", ""]
+    assert read.blocks == len(rows)
+    assert read.tokens == sum(row.tokens for row in rows)
+    own_call = sum(row.tokens for row in rows if row.content_type == "tool_call")
+    assert read.carried_tokens == sum(calls.values()) + own_call  # written by a call, and billed by it
+    assert 0 < (read.dollars or 0) < sum(one.cost_dollars or 0 for one in ended)
+    assert store.tool_leaderboard(by_target=False)[0] == read
+    assert isinstance(ended[0].usage, Usage)
+
+
+def test_an_old_store_is_folded_once(store, make_session, tmp_path) -> None:
+    """Sessions that a migration marked get their trends when the store is opened."""
+    store.append(make_session("s", turns=5))
+    expected = daily(store)
+    with store._writing() as writer:
+        writer.connection.execute("DELETE FROM session_days")
+        writer.connection.execute("INSERT INTO stale_sessions SELECT key FROM sessions")
+    assert store.trends(days=5) == []
+
+    SqliteStore(store.path).close()
+
+    assert daily(store) == expected
+    assert store.verify().intact
