@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import streamlit as st
 
-from windowpane.config.paths import default_store
+from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
@@ -52,6 +53,11 @@ def open_snapshot() -> StoreSnapshot:
         store = open_store(str(path))
         return StoreSnapshot(store, str(path), store.version())
     raise AssertionError("contained() stops the page")
+
+
+def may_write(snapshot: StoreSnapshot) -> bool:
+    """Return whether readers may add notes: not where the dashboard was started to read only."""
+    return not os.environ.get(READ_ONLY_VARIABLE) and os.access(snapshot.path, os.W_OK)
 
 
 def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None:

@@ -17,6 +17,7 @@ from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals
 from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
 from windowpane.text.forecasts import with_band
 from windowpane.text.labels import MARK_OF
@@ -71,7 +72,7 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
     def record(*types: str, limit: int = TRACK_EVENTS) -> Sequence[StoredEvent | DamagedEvent]:
         return reader.events_or_damage(EventFilter(session_id=session_id, types=types, limit=limit))
 
-    marked = record(*TRACK_TYPES, limit=TRACK_EVENTS + 1)
+    marked = without_deleted(record(*TRACK_TYPES, *NOTE_EVENTS, limit=TRACK_EVENTS + 1))
     turns = reader.turns(session_id)
     compressed = intact_events(record("content.compressed"))
     return Timeline(

@@ -35,7 +35,7 @@ def main() -> None:
         if position.text:
             results(snapshot, position)
         else:
-            st.text("Any word in a captured session is found, whoever wrote it, and so is a part of a word.")
+            st.text("Any word of a captured session is found, and so is a part of one.")
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 

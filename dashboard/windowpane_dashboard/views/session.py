@@ -20,6 +20,7 @@ from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.lazy import draw_after_paint
+from windowpane_dashboard.sections.notes import notes_section
 from windowpane_dashboard.sections.reading import beside_block, find_section
 from windowpane_dashboard.sections.regrets import regrets_section
 from windowpane_dashboard.sections.session_header import identity_line, metrics_row
@@ -110,6 +111,7 @@ TABS: Final = (
         lambda view: regrets_section(view.snapshot.store, view.row, view.timeline),
         lambda view: view.row.regrets > 0,
     ),
+    SessionTab("notes", "Notes", notes_section),
     SessionTab("cost", "Cost and cache", lambda view: cost_section(view.snapshot, view.row, view.timeline)),
     SessionTab(
         "team",

@@ -9,6 +9,7 @@ import click
 
 from windowpane.cli.options import report_errors, store_option
 from windowpane.config.loading import load_config
+from windowpane.config.paths import READ_ONLY_VARIABLE
 from windowpane.core.version import install_command
 from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 
@@ -17,9 +18,10 @@ from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 @click.option("--port", type=click.IntRange(1, 65_535), default=8501, show_default=True)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--insecure", is_flag=True, help="Serve other machines, although the dashboard has no login.")
+@click.option("--read-only", is_flag=True, help="Show no form that adds notes or titles to sessions.")
 @store_option
 @report_errors
-def command(port: int, address: str, *, insecure: bool, store_path: Path | None) -> None:
+def command(port: int, address: str, *, insecure: bool, read_only: bool, store_path: Path | None) -> None:
     """Serve the dashboard for the store; Ctrl-C stops it.
 
     \b
@@ -38,6 +40,8 @@ def command(port: int, address: str, *, insecure: bool, store_path: Path | None)
         os.environ[KEY_FILE_VARIABLE] = str(configured.audit_key_file)
     if configured.audit_old_key_files:
         os.environ[OLD_KEY_FILES_VARIABLE] = os.pathsep.join(map(str, configured.audit_old_key_files))
+    if read_only:
+        os.environ[READ_ONLY_VARIABLE] = "1"
     run(
         store_path or configured.path,
         port=port,

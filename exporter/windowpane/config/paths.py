@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 import platformdirs
 
 from windowpane.core.store_names import store_file
+
+READ_ONLY_VARIABLE: Final = "WINDOWPANE_DASHBOARD_READ_ONLY"
+"""Set by `windowpane dashboard --read-only`, for the processes that serve its pages."""
 
 
 def data_folder() -> Path:

@@ -137,6 +137,7 @@ def _tables(report: SessionReport) -> str:
         ]
         for item in report.alerts
     ]  # fmt: skip
+    notes = [[str(note.turn), formats.local(note.at), note.text or note.kind] for note in report.notes]
     damaged = [[str(item.turn), str(item.seq), item.type, item.problem] for item in report.damaged]
     return "".join(
         [
@@ -161,6 +162,7 @@ def _tables(report: SessionReport) -> str:
                 compressions,
             ),
             _table("Regrets", ("turn", "removed at turn", "removed by", "tokens"), regrets),
+            _table("Notes of readers", ("turn", "written", "note"), notes),
             _table("Unreadable events", ("turn", "seq", "event", "problem"), damaged),
         ]
     )

@@ -20,6 +20,7 @@ from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
 from windowpane.text import formats
 
@@ -119,6 +120,8 @@ class SessionReport:
     forecast_record: ForecastRecord = NO_FORECASTS
     """Forecasts at the distance of the last one."""
     rewinds: Sequence[ReportedRewind] = ()
+    notes: Sequence[Note] = ()
+    """Notes and bookmarks of readers."""
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
 
@@ -175,6 +178,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
             for one in events
             if isinstance(data := one.event.data, HistoryRewound)
         ],
+        notes=notes_of(events),
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
     )
 
@@ -184,6 +188,7 @@ _READ: Final = (
     ("history.rewound",),
     ("content.compressed", "compaction.measured", "fidelity.evaluated"),
     ("content.regretted",),
+    NOTE_EVENTS,
 )
 """Event types of each bounded read."""
 

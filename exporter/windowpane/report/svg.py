@@ -22,7 +22,7 @@ RIGHT: Final = 16
 TOP: Final = 16
 TRACKS_HEIGHT: Final = 88
 """Height of the event tracks and the turn axis below the chart."""
-TRACKS: Final = "ECRA"
+TRACKS: Final = "ECRAN"
 """Letters of the event tracks, from the top."""
 TRACK_HEIGHT: Final = 16
 MAXIMUM_TURNS: Final = 1_000
@@ -142,6 +142,7 @@ def _tracks(report: SessionReport, scale: _Scale) -> list[str]:
         *(TrackMark(item.turn, "E", f"{item.blocks} blocks evicted: {item.reason}") for item in report.evictions),
         *(TrackMark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
         *(TrackMark(item.turn, "R", f"{item.tokens:,} tokens fetched again") for item in report.regrets),
+        *(TrackMark(item.turn, "N", item.text or item.kind) for item in report.notes),
         *(TrackMark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
     ]
     names = [

@@ -34,6 +34,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _compressions(report),
         _regrets(report),
         _alerts(report),
+        _notes(report),
         _damaged(report),
         _cost(report),
     ]
@@ -174,6 +175,13 @@ def _alerts(report: SessionReport) -> list[str]:
         until = "firing" if alert.resolved_turn is None else f"resolved at turn {alert.resolved_turn}"
         rows.append(f"  {alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}, {until}")
     return [f"Alerts   {len(report.alerts)}", *_bounded(rows)]
+
+
+def _notes(report: SessionReport) -> list[str]:
+    if not report.notes:
+        return []
+    rows = [f"  turn {note.turn}  {' '.join(note.text.split()) or note.kind}" for note in report.notes]
+    return [f"Notes   {formats.count(len(report.notes), 'note')} of readers", *_bounded(rows)]
 
 
 def _damaged(report: SessionReport) -> list[str]:

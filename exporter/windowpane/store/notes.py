@@ -19,7 +19,7 @@ from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store import chain
 from windowpane.store.fleet import SessionDraft
-from windowpane.store.records import StoredEvent
+from windowpane.store.records import DamagedEvent, StoredEvent, intact_events
 from windowpane.store.writes import Writer
 
 NOTE_CHARACTERS: Final = 2_000
@@ -58,6 +58,22 @@ def notes_of(events: Iterable[StoredEvent]) -> list[Note]:
         elif isinstance(data, NoteDeleted):
             notes.pop(data.note_id, None)
     return sorted(notes.values(), key=lambda note: (note.turn, note.at or 0.0))
+
+
+def without_deleted(
+    events: Iterable[StoredEvent | DamagedEvent],
+) -> list[StoredEvent | DamagedEvent]:
+    """Return the events without the notes that were deleted and without the deletions."""
+    events = list(events)
+    payloads = [one.event.data for one in intact_events(events)]
+    deleted = {data.note_id for data in payloads if isinstance(data, NoteDeleted)}
+    return [
+        one
+        for one in events
+        if isinstance(one, DamagedEvent)
+        or not isinstance(data := one.event.data, NoteAdded | NoteDeleted)
+        or data.note_id not in deleted
+    ]
 
 
 def add_note(writer: Writer, session_id: str, turn: int, text: str, kind: NoteKind) -> str:

@@ -80,6 +80,7 @@ MARKS: Final[dict[str, EventMark]] = {
         EventMark("R", "↩", "regret"),
         EventMark("A", "★", "alert"),
         EventMark("P", "✂", "cache break"),
+        EventMark("N", "✎", "note"),
     )
 }
 """Marks by letter, in display order."""
@@ -96,6 +97,7 @@ MARK_OF: Final[dict[str, EventMark]] = {
     "content.regretted": MARKS["R"],
     "alert.fired": MARKS["A"],
     "alert.resolved": MARKS["A"],
+    "note.added": MARKS["N"],
     "cache.broken": MARKS["P"],
 }
 """Marks by event name; other events have none."""

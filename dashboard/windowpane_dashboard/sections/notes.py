@@ -1,0 +1,105 @@
+"""Notes and bookmarks of readers on the turns of a session, and a title that a reader gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import streamlit as st
+
+from windowpane.core.characters import harmless
+from windowpane.core.descriptions import TITLE_CHARACTERS
+from windowpane.exceptions import ConfigurationError
+from windowpane.store.notes import NOTE_CHARACTERS, Note
+from windowpane_dashboard.page import store_access
+from windowpane_dashboard.page.messages import READ_ERRORS
+from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.sections.session_tabs import SessionView
+
+TEXT, TITLE, FAILED = "note_text", "reader_title", "note_failed"
+LISTED: Final = 100
+"""Notes listed; all are events of the audit page."""
+
+
+def notes_section(view: SessionView) -> None:
+    """Draw the notes with their turns, and the forms where the store may be written to."""
+    session_id = view.row.session_id
+    notes = view.snapshot.store.notes(session_id)
+    may_write = store_access.may_write(view.snapshot)
+    failure = st.session_state.pop(FAILED, None)
+    if failure:
+        st.error("Nothing was added to the session.", icon=":material/error:")
+        st.text(failure)
+    if may_write:
+        _form(view)
+    elif not notes:
+        st.text("No notes. This dashboard only reads the store, so none can be added here.")
+    for note in notes[:LISTED]:
+        _note(view, note, may_write=may_write)
+    if len(notes) > LISTED:
+        st.caption(f"The first {LISTED} of {len(notes):,} notes; the audit page lists all.")
+
+
+def _form(view: SessionView) -> None:
+    st.text_area(
+        f"Note on turn {view.turn}",
+        key=TEXT,
+        max_chars=NOTE_CHARACTERS,
+        height=90,
+        help="Stored redacted, as an event of the session in its audit chain.",
+    )
+    add, bookmark, _ = st.columns([1, 1.4, 2])
+    add.button("Add note", width="stretch", on_click=lambda: _add(view, "note"))
+    bookmark.button(f"Bookmark turn {view.turn}", width="stretch", on_click=lambda: _add(view, "bookmark"))
+    with st.expander("Title of this session", icon=":material/edit:"):
+        st.text_input(
+            "Title", key=TITLE, max_chars=TITLE_CHARACTERS, placeholder=harmless(view.row.title) or None
+        )
+        st.button("Give this title", on_click=lambda: _give_title(view))
+
+
+def _note(view: SessionView, note: Note, *, may_write: bool) -> None:
+    left, middle, right = st.columns([0.7, 4, 0.8], vertical_alignment="top")
+    position = SessionAddress(note.session_id, turn=note.turn, tab="notes")
+    left.page_link("views/session.py", label=f"Turn {note.turn}", query_params=position.to_query())
+    mark = ":material/bookmark:" if note.kind == "bookmark" else ":material/sticky_note_2:"
+    with middle:
+        if note.text:
+            st.text(harmless(note.text))
+        else:
+            st.markdown(f"{mark} bookmark")
+    if may_write:
+        right.button("Delete", key=f"delete_{note.note_id}", on_click=lambda: _delete(view, note))
+
+
+def _add(view: SessionView, kind: str) -> None:
+    text = st.session_state.get(TEXT, "")
+    store, session_id, turn = view.snapshot.store, view.row.session_id, view.turn
+
+    def write() -> None:
+        store.add_note(session_id, turn, text, kind="bookmark" if kind == "bookmark" else "note")
+        st.session_state[TEXT] = ""
+
+    _write(write)
+
+
+def _give_title(view: SessionView) -> None:
+    def write() -> None:
+        view.snapshot.store.give_title(view.row.session_id, st.session_state.get(TITLE, ""))
+        st.session_state[TITLE] = ""
+
+    _write(write)
+
+
+def _delete(view: SessionView, note: Note) -> None:
+    _write(lambda: view.snapshot.store.delete_note(note.session_id, note.note_id))
+
+
+def _write(write: Callable[[], None]) -> None:
+    """Write to the store; a failure is shown at the next draw."""
+    try:
+        write()
+    except ConfigurationError as error:
+        st.session_state[FAILED] = f"The {error.path} {error.problem}."
+    except READ_ERRORS as error:
+        st.session_state[FAILED] = str(error)

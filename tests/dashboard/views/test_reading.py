@@ -1,0 +1,137 @@
+"""Reading blocks, finding text, and notes of readers, without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from windowpane.config.paths import READ_ONLY_VARIABLE
+from windowpane.report.session_report import gather
+from windowpane.report.text import to_text
+from windowpane.store.sqlite import SqliteStore
+
+OpenPage = Callable[..., AppTest]
+SESSION = "refactor-api"
+
+
+@pytest.fixture
+def captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builders) -> Iterator[SqliteStore]:
+    """The rich session with its texts, and the dashboard pointed at it."""
+    path = tmp_path / "windowpane.db"
+    monkeypatch.setenv("WINDOWPANE_STORE", str(path))
+    store = SqliteStore(path, capture=True, redact=lambda text: text)
+    store.append(builders.rich(start=1_790_000_000.0))
+    while store.index_text():
+        pass
+    yield store
+    store.close()
+
+
+def removed_block(store: SqliteStore, *, regretted: bool = False) -> str:
+    rows = store.removed_blocks(SESSION, 99, regretted=regretted)
+    return next(row.block_id for row in rows if row.removed_by == "eviction")
+
+
+def test_a_block_is_read_beside_the_page(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
+    """Its text, the call, the eviction with score and candidates, the placeholder and the regret."""
+    block = removed_block(captured, regretted=True)
+
+    app = open_page("session", session=SESSION, block=block)
+
+    assert not app.exception
+    assert any("contents of file_16.py" in code.value for code in app.code)
+    text = page_text(app)
+    assert "the result of a tool call of read" in text
+    assert "older than 8 turns" in text
+    assert "Score 0" in text
+    assert "Replaced by a placeholder" in text
+    assert "Fetched again" in text.replace("fetched", "Fetched")
+
+
+def test_without_a_captured_text_the_panel_explains_capture(
+    small_store: SqliteStore, open_page: OpenPage, page_text
+) -> None:
+    """The command is shown, and the block's life as well."""
+    app = open_page("session", session=SESSION, block=removed_block(small_store))
+
+    assert "not captured" in page_text(app)
+    assert "windowpane import --capture" in page_text(app)
+    assert "older than 8 turns" in page_text(app)
+
+
+def test_an_unknown_block_is_no_error(small_store: SqliteStore, open_page: OpenPage, page_text) -> None:
+    """An address with a block that does not exist draws the page."""
+    app = open_page("session", session=SESSION, block="<b>nothing</b>")
+
+    assert not app.exception
+    assert "not recorded" in page_text(app)
+
+
+def test_a_word_is_found_on_the_search_page(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
+    """Each block that held it is a row; the chosen one is read with its life."""
+    app = open_page("search", text="axio")
+    assert "axios" in app.dataframe[0].value["text"].iloc[0]
+
+    block = removed_block(captured)
+    app = open_page("search", text="file_16", pick=f"{block}:{SESSION}")
+    assert not app.exception
+    assert "Its life in this session" in page_text(app)
+
+
+def test_text_is_found_within_the_session(captured: SqliteStore, open_page: OpenPage) -> None:
+    """Removed blocks are found as well as those in the window."""
+    app = open_page("session", session=SESSION, text="file_3.py")
+
+    assert not app.exception
+    assert any("file_3.py" in line for line in app.dataframe[0].value["text"])
+
+
+def test_a_note_is_added_shown_and_deleted(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
+    """On the selected turn, in the session's chain, in the report, until it is deleted."""
+    app = open_page("session", session=SESSION, turn="5", tab="notes")
+    app.text_area[0].set_value("the schema was lost here")
+    next(button for button in app.button if button.label == "Add note").click()
+    app.run()
+
+    assert not app.exception
+    (note,) = captured.notes(SESSION)
+    assert (note.turn, note.text) == (5, "the schema was lost here")
+    assert "the schema was lost here" in page_text(app)
+    row = captured.session(SESSION)
+    assert row is not None
+    assert "the schema was lost here" in to_text(gather(captured, row))
+    assert captured.verify().intact
+
+    next(button for button in app.button if button.label == "Delete").click()
+    app.run()
+    assert captured.notes(SESSION) == []
+    assert "the schema was lost here" not in page_text(app)
+
+
+def test_a_title_is_given(captured: SqliteStore, open_page: OpenPage) -> None:
+    """It is stored as an event and becomes the session's title."""
+    app = open_page("session", session=SESSION, tab="notes")
+    next(field for field in app.text_input if field.label == "Title").set_value("The one with axios")
+    next(button for button in app.button if button.label == "Give this title").click()
+    app.run()
+
+    row = captured.session(SESSION)
+    assert row is not None
+    assert row.title == "The one with axios"
+
+
+def test_read_only_shows_no_form(
+    captured: SqliteStore, open_page: OpenPage, page_text, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Notes are shown, and nothing to add or delete one."""
+    captured.add_note(SESSION, 5, "a note from elsewhere")
+    monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
+
+    app = open_page("session", session=SESSION, tab="notes")
+
+    assert "a note from elsewhere" in page_text(app)
+    assert not app.text_area
+    assert not {"Add note", "Delete"} & {button.label for button in app.button}
