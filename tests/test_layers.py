@@ -53,6 +53,7 @@ LAYERS = {
         "core", "effects", "models", "metrics", "config", "sources", "serve", "observer", "observer.clients",
         "telemetry",
     },
+    "proxy": {"core", "effects", "models", "observer", "observer.clients", "sources"},
 }  # fmt: skip
 """Folder to the folders it may import; `demo`, `cli` and the package itself compose and may import all."""
 COMPOSING = ("demo", "cli")

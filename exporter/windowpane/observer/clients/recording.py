@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
@@ -22,7 +22,7 @@ from windowpane.models.replies import Reply
 from windowpane.observer.clients.model_profiles import packaged_profile
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.diff import ModelProfile
-from windowpane.observer.messages import ApiCall, CapturedCall, Shape
+from windowpane.observer.messages import ApiCall, Shape
 from windowpane.observer.observer import WindowObserver
 from windowpane.observer.streams import FailedReplyError
 
@@ -34,12 +34,33 @@ R = TypeVar("R")
 _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 
 
+class PassedCall(Protocol):
+    """A call to record: references to an agent's arguments, or the bytes of a request."""
+
+    @property
+    def shape(self) -> Shape:
+        """The form of its messages."""
+        ...
+
+    def before_return(self) -> None:
+        """Take what the agent could change before the call is read."""
+        ...
+
+    def read(self) -> ApiCall:
+        """Return the call."""
+        ...
+
+    def release(self) -> None:
+        """Drop the references."""
+        ...
+
+
 class CallRecord:
     """One captured call. Each method is one task of the queue; one that follows a failed `start` does nothing."""
 
     __slots__ = ("_call", "_conversation", "_outputs", "_scope", "call_seconds", "reply_seconds")
 
-    def __init__(self, call: CapturedCall, scope: Scope, outputs: RunningOutputs) -> None:
+    def __init__(self, call: PassedCall, scope: Scope, outputs: RunningOutputs) -> None:
         self._call = call
         self._scope = scope
         self._outputs = outputs

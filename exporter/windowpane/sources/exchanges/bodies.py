@@ -42,10 +42,9 @@ class UnreadableBodyError(Exception):
 
 def api_of(uri: str, request: Mapping[str, Any], response: object) -> Api | None:
     """Return the interface of a call, by its address or the fields of its bodies; None for any other request."""
-    path = uri.partition("?")[0].rstrip("/").lower()
-    for end, api in _PATHS:
-        if path.endswith(end) and isinstance(request.get(_LIST_FIELDS[api]), list | str):
-            return api
+    api = api_of_path(uri)
+    if api is not None and isinstance(request.get(_LIST_FIELDS[api]), list | str):
+        return api
     if uri.startswith(("http://", "https://", "/")):
         return None
     if isinstance(request.get("contents"), list):
@@ -53,6 +52,12 @@ def api_of(uri: str, request: Mapping[str, Any], response: object) -> Api | None
     if isinstance(request.get("messages"), list):
         return "anthropic" if _is_anthropic(request, response) else "chat"
     return "responses" if isinstance(request.get("input"), list) else None
+
+
+def api_of_path(uri: str) -> Api | None:
+    """Return the interface at an address; None for any other."""
+    path = uri.partition("?")[0].rstrip("/").lower()
+    return next((api for end, api in _PATHS if path.endswith(end)), None)
 
 
 def read_call(api: Api, request: Mapping[str, Any], *, uri: str = "") -> ApiCall:

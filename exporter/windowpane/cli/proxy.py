@@ -1,0 +1,101 @@
+"""`windowpane proxy`: a reverse proxy for model providers that observes the calls."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windowpane.cli.options import report_errors, store_option
+from windowpane.core.limits import MAXIMUM_TOKENS
+from windowpane.core.names import check_name
+from windowpane.core.version import install_command
+from windowpane.serve.authentication import require_protection
+from windowpane.serve.http_server import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from windowpane.proxy.server import ProxyServer
+    from windowpane.proxy.upstreams import Upstream
+
+DEFAULT_PORT = 4_180
+
+
+def call_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options by which passing calls are observed."""
+    for option in (
+        click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL",
+                     help="Also forward /NAME to this base URL; openai, anthropic and gemini are known."),
+        click.option("--agent", default="agent", show_default=True,
+                     help="Name of the caller where its program is not a known agent."),
+        click.option("--limit", "limit_tokens", type=click.IntRange(1, MAXIMUM_TOKENS),
+                     help="Size of the window in tokens, for models that the catalog does not have."),
+        click.option("--capture", is_flag=True, default=None, help="Store the content of the calls, redacted."),
+        click.option("--metrics-port", type=click.IntRange(0, 65_535), default=0,
+                     help="Port of /metrics.  [default: a free one]"),
+        store_option,
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.command("proxy")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True, help="Port to listen on."
+)
+@click.option("--address", default=LOOPBACK, show_default=True, help="Address to listen on.")
+@click.option("--insecure", is_flag=True, help="Forward calls of other machines, over plain HTTP.")
+@call_options
+@report_errors
+def command(*, port: int, address: str, insecure: bool, upstreams: Sequence[str], **options: Any) -> None:
+    """Forward model calls to their providers, unchanged, and observe them. Ctrl-C stops.
+
+    A client sends its calls to http://127.0.0.1:4180/openai, /anthropic or /gemini instead of the provider.
+
+    \b
+    Example:
+      windowpane proxy --upstream vllm=http://gpu.internal:8000/v1
+    """
+    require_protection(address, has_token=False, has_tls=False, insecure=insecure)
+    with running_proxy(address, port, upstreams, options) as (server, chosen, metrics_url):
+        for upstream in chosen.values():
+            click.echo(f"{server.url}/{upstream.name}  ->  {upstream.url}")
+        click.echo(f"metrics: {metrics_url or 'none, no port is free'}; Ctrl-C stops")
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+        stopped.wait()
+
+
+@contextmanager
+def running_proxy(
+    address: str, port: int, upstreams: Sequence[str], options: Mapping[str, Any]
+) -> Iterator[tuple[ProxyServer, dict[str, Upstream], str | None]]:
+    """Run the outputs and a proxy until the block ends; yields proxy, upstreams and the URL of metrics."""
+    from windowpane.observer.conversations import Scope
+    from windowpane.proxy.upstreams import upstreams_of
+    from windowpane.runtime.start import start, stop
+
+    try:
+        from windowpane.proxy.server import ProxyServer
+    except ImportError as error:
+        raise click.ClickException(
+            f"the proxy requires uvicorn and httpx2 ({error.name} is missing); run: {install_command('proxy')}"
+        ) from error
+    check_name("agent", options["agent"])
+    chosen = upstreams_of(upstreams, os.environ)
+    store: Path | None = options["store_path"]
+    outputs = start(port=options["metrics_port"], store=store, capture=options["capture"])
+    try:
+        with ProxyServer(
+            address, port, chosen, Scope(options["agent"], limit_tokens=options["limit_tokens"])
+        ) as server:
+            yield server, chosen, outputs.url
+    finally:
+        stop()

@@ -1,0 +1,49 @@
+"""An upstream that answers as scripted, the outputs, and a proxy between a client and the upstream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windowpane
+from windowpane.observer.conversations import Scope
+from windowpane.proxy.server import ProxyServer
+from windowpane.proxy.upstreams import upstreams_of
+from windowpane.runtime.start import Runtime
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "observer"))
+
+from scripted_upstream import UpstreamServer  # type: ignore[import-not-found]
+
+
+@pytest.fixture
+def upstream() -> Iterator[UpstreamServer]:
+    server = UpstreamServer()
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Iterator[Runtime]:
+    """The running outputs, with captured content."""
+    yield windowpane.start(port=0, store=tmp_path / "windowpane.db", capture=True, notify=[])
+    windowpane.stop()
+
+
+@pytest.fixture
+def proxy_to(outputs: Runtime) -> Iterator[Callable[..., ProxyServer]]:  # they must run
+    """Start a proxy whose upstreams all have one URL."""
+    with ExitStack() as running:
+
+        def start(url: str, **options: Any) -> ProxyServer:
+            chosen = upstreams_of([f"{name}={url}" for name in ("openai", "anthropic", "gemini")], {})
+            return running.enter_context(ProxyServer("127.0.0.1", 0, chosen, Scope("agent", **options)))
+
+        yield start

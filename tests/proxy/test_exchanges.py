@@ -1,0 +1,231 @@
+"""The calls of real clients, observed as they pass through the proxy."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from loopback_provider import loopback_provider  # type: ignore[import-not-found]
+from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
+
+import windowpane
+from windowpane.core.events import BlockAdded, OverflowDetected, TurnEnded
+from windowpane.models.tokens import counter_for
+from windowpane.proxy.server import ProxyServer
+from windowpane.runtime.start import Runtime
+from windowpane.store.interface import EventFilter
+from windowpane.store.sqlite import SqliteStore
+
+TOOLS = [{"type": "function", "function": {"name": "read", "description": "Read.", "parameters": {}}}]
+QUESTION: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}]
+
+
+def recorded(outputs: Runtime) -> list[list[Any]]:
+    """Return what every session's events say, in the order of the sessions' starts."""
+    assert outputs.flush()
+    assert outputs.store is not None
+    sessions = sorted(outputs.store.sessions(), key=lambda row: row.started_at or 0)
+    payloads = []
+    for session in sessions:
+        stored = outputs.store.events(EventFilter(session_id=session.session_id, limit=1_000))
+        payloads.append([one.event.data for one in stored])
+    return payloads
+
+
+def content(payloads: list[Any]) -> list[tuple[str, str | None, int]]:
+    return [
+        (data.block.content_type, data.block.tool_name, data.block.tokens)
+        for data in payloads
+        if isinstance(data, BlockAdded)
+    ]
+
+
+def client_of(base_url: str, shape: str) -> Any:
+    kind: Any = anthropic.Anthropic if shape == "anthropic" else openai.OpenAI
+    return kind(base_url=base_url, api_key="sk-secret-of-tests", max_retries=0)
+
+
+def converse(client: Any, shape: str, *, stream: bool) -> None:
+    """Make two calls of one conversation with the provider's own client."""
+    if shape == "anthropic":
+        messages: list[Any] = [{"role": "user", "content": "Hello."}]
+        for _ in range(2):
+            if stream:
+                with client.messages.stream(
+                    model="claude-of-tests", max_tokens=9, system="Be brief.", messages=messages
+                ) as events:
+                    reply = events.get_final_message()
+            else:
+                reply = client.messages.create(
+                    model="claude-of-tests", max_tokens=9, system="Be brief.", messages=messages
+                )
+            messages += [
+                {"role": "assistant", "content": [part.to_dict() for part in reply.content]},
+                {"role": "user", "content": "Go on."},
+            ]
+        return
+    history = list(QUESTION)
+    for _ in range(2):
+        if shape == "responses":
+            items: Any = client.responses.create(model="gpt-4o", input=history, stream=stream)
+            _ = [*items] if stream else items
+        else:
+            chunks: Any = client.chat.completions.create(
+                model="gpt-4o", messages=history, stream=stream, tools=TOOLS
+            )
+            _ = [*chunks] if stream else chunks
+        history += [{"role": "assistant", "content": "On it."}, {"role": "user", "content": "Go on."}]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("shape", ["chat", "responses", "anthropic"])
+def test_windows_equal_those_of_a_watched_client(
+    shape: str, *, stream: bool, outputs: Runtime, proxy_to: Callable[..., ProxyServer]
+) -> None:
+    """The same conversation through the proxy and with `observe`: block for block, token for token."""
+    counter_for("gpt-4o", wait=True)
+    with loopback_provider() as provider:
+        path = "" if shape == "anthropic" else "/v1"
+        upstream = "anthropic" if shape == "anthropic" else "openai"
+        converse(client_of(f"{proxy_to(provider.url).url}/{upstream}{path}", shape), shape, stream=stream)
+        assert outputs.flush()
+        converse(
+            windowpane.observe(client_of(f"{provider.url}{path}", shape), agent="other"), shape, stream=stream
+        )
+    through, watched = recorded(outputs)
+
+    assert content(through) == content(watched)
+    assert [data.usage for data in through if isinstance(data, TurnEnded)] == [
+        data.usage for data in watched if isinstance(data, TurnEnded)
+    ]
+    assert len([data for data in through if isinstance(data, TurnEnded)]) == 2
+
+
+def test_a_gemini_call_is_observed(
+    upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime
+) -> None:
+    """The model is in the path; the reply is compressed."""
+    reply = {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "Hi."}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 2, "totalTokenCount": 42},
+    }
+    upstream.answer = Answer(200, [("content-encoding", "gzip")], [gzip.compress(json.dumps(reply).encode())])
+    post(
+        f"{proxy_to(upstream.url).url}/gemini/v1beta/models/gemini-2.5-pro:generateContent?key=k",
+        {"contents": [{"role": "user", "parts": [{"text": "Hello."}]}]},
+        **{"user-agent": "GeminiCLI/1.0"},
+    )
+    (events,) = recorded(outputs)
+    assert outputs.store is not None
+    (session,) = outputs.store.sessions()
+
+    assert (session.agent, session.model) == ("gemini-cli", "gemini-2.5-pro")
+    assert [data.usage.input_total for data in events if isinstance(data, TurnEnded) and data.usage] == [40]
+
+
+def test_an_overflow_is_seen(
+    upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime
+) -> None:
+    """The provider's error text states the sizes."""
+    text = "prompt is too long: 210000 tokens > 200000 maximum"
+    upstream.answer = Answer(400, [], [json.dumps({"type": "error", "error": {"message": text}}).encode()])
+    post(
+        f"{proxy_to(upstream.url).url}/anthropic/v1/messages",
+        {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Hello."}]},
+    )
+    (events,) = recorded(outputs)
+
+    assert [data.used_tokens for data in events if isinstance(data, OverflowDetected)] == [210_000]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": [{"role": 3}], "model": []}']
+)
+def test_a_body_that_cannot_be_read_passes(
+    body: bytes, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime
+) -> None:
+    """Whatever Windowpane makes of it, the call goes through, and the next one is observed."""
+    upstream.answer = Answer(200, [], [b'{"object": "unheard of"}'])
+    url = f"{proxy_to(upstream.url).url}/openai/v1/chat/completions"
+
+    assert post(url, body) == b'{"object": "unheard of"}'
+    post(url, {"model": "gpt-4o", "messages": QUESTION})
+    assert content(recorded(outputs)[-1])
+
+
+def test_keys_are_not_stored(proxy_to: Callable[..., ProxyServer], outputs: Runtime, tmp_path: Path) -> None:
+    """No header and no query is in the store, though content is captured."""
+    with loopback_provider() as provider:
+        converse(client_of(f"{proxy_to(provider.url).url}/openai/v1", "chat"), "chat", stream=False)
+        post(
+            f"{proxy_to(provider.url).url}/openai/v1/chat/completions?key=query-key-of-tests",
+            {"model": "gpt-4o", "messages": QUESTION},
+        )
+    recorded(outputs)
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+
+    assert b"Be brief" in stored or b"Hello." in stored
+    assert b"sk-secret-of-tests" not in stored
+    assert b"query-key-of-tests" not in stored
+
+
+def test_run_observes_the_calls_of_one_program(tmp_path: Path) -> None:
+    """A program that knows nothing of the proxy; its exit code is passed on, its environment ends with it."""
+    program = (
+        "import openai\n"
+        "client = openai.OpenAI(api_key='k')\n"
+        "client.chat.completions.create(model='gpt-4o', messages=[{'role': 'user', 'content': 'Hello.'}])\n"
+        "print('done')\n"
+        "raise SystemExit(7)\n"
+    )
+    store = tmp_path / "windowpane.db"
+    with loopback_provider() as provider:
+        command = [
+            sys.executable, "-m", "windowpane", "run", "--store", str(store), "--agent", "reviewer", "--",
+            sys.executable, "-c", program,
+        ]  # fmt: skip
+        environment = {**os.environ, "OPENAI_BASE_URL": f"{provider.url}/v1"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (7, "done\n", "")
+    with closing(SqliteStore(store)) as stored:
+        (session,) = stored.sessions()
+    assert (session.agent, session.model, session.turns) == ("reviewer", "gpt-4o", 1)
+
+
+def test_run_names_a_program_that_is_not_there(tmp_path: Path) -> None:
+    """An error before anything starts."""
+    command = [
+        sys.executable,
+        "-m",
+        "windowpane",
+        "run",
+        "--store",
+        str(tmp_path / "w.db"),
+        "--",
+        "no-such-program",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 2
+    assert "no program 'no-such-program'" in done.stderr
+    with pytest.raises(sqlite3.OperationalError):
+        sqlite3.connect(f"file:{tmp_path / 'w.db'}?mode=ro", uri=True)
+
+
+def post(url: str, body: Any, **headers: str) -> bytes:
+    import httpx2
+
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return httpx2.post(url, content=data, headers=headers, timeout=20).content

@@ -1,0 +1,189 @@
+"""Bytes that pass through the proxy, and the connections on both sides."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
+
+from windowpane.exceptions import ConfigurationError
+from windowpane.proxy.server import ProxyServer
+from windowpane.proxy.upstreams import client_environment, upstreams_of
+
+REQUEST = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "héllo"}]}).encode()
+Whole = tuple[int, list[tuple[str, str]], bytes]
+
+
+def send(url: str, path: str, *, method: str = "POST", body: Any = REQUEST, headers: Any = ()) -> Whole:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    connection.request(method, path, body=body, headers=dict(headers), encode_chunked=body is not REQUEST)
+    response = connection.getresponse()
+    try:
+        return response.status, response.getheaders(), response.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, [("content-type", "application/json"), ("x-request-id", "r1")], [b'{"a": 1}']),
+        Answer(200, [("content-encoding", "gzip"), ("x-a", "1"), ("x-a", "2")], [gzip.compress(b"{}" * 900)]),
+        Answer(
+            200, [("content-type", "text/event-stream")], [b"data: 1\n\n", b"data: \xff\n\n"], has_length=False
+        ),
+        Answer(429, [("retry-after", "3")], [b'{"error": {"message": "slow down"}}']),
+        Answer(302, [("location", "https://elsewhere.example/")], [b""]),
+        Answer(200, [], [bytes(range(256)) * 4_000]),
+    ],
+    ids=["json", "gzip", "stream", "refused", "redirect", "binary"],
+)
+def test_a_response_passes_unchanged(
+    answer: Answer, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
+) -> None:
+    """The same status, headers and bytes as without the proxy."""
+    upstream.answer = answer
+    direct = send(upstream.url, "/v1/chat/completions")
+    through = send(proxy_to(upstream.url).url, "/openai/v1/chat/completions")
+
+    assert through[0] == direct[0]
+    assert [pair for pair in through[1] if pair[0].lower() not in ("transfer-encoding", "connection")] == [
+        pair for pair in direct[1] if pair[0].lower() not in ("transfer-encoding", "connection")
+    ]
+    assert through[2] == direct[2]
+
+
+def test_a_request_passes_unchanged(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
+    """Path with escapes, query, headers and body; only the headers of the connection are the proxy's own."""
+    headers = {"Authorization": "Bearer k", "X-Api-Key": "k2", "User-Agent": "mine/1", "Accept-Encoding": "br"}
+    url = proxy_to(upstream.url).url
+    send(upstream.url, "/v1/a%2Fb%20c:generate?key=k3&x=%41", headers=headers)
+    send(url, "/gemini/v1/a%2Fb%20c:generate?key=k3&x=%41", headers=headers)
+    direct, through = upstream.received
+
+    assert (through.method, through.path, through.body) == (direct.method, direct.path, direct.body)
+    ignored = ("host", "connection")
+    assert sorted(
+        (name.lower(), value) for name, value in through.headers if name.lower() not in ignored
+    ) == sorted((name.lower(), value) for name, value in direct.headers if name.lower() not in ignored)
+
+
+def test_an_upload_in_chunks_passes(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
+    """A body without a length, and a request without a body."""
+    url = proxy_to(upstream.url).url
+    send(url, "/openai/v1/files", body=iter([b"one ", b"two"]), headers={"Transfer-Encoding": "chunked"})
+    send(url, "/openai/v1/models", method="GET", body=None)
+
+    assert [(one.method, one.body) for one in upstream.received] == [("POST", b"one two"), ("GET", b"")]
+
+
+def test_a_stream_is_not_held_back(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
+    """The first event reaches the client while the upstream has not sent the second."""
+    released = threading.Event()
+    upstream.answer = Answer(
+        200, [], [b"data: 1\n\n", b"data: 2\n\n"], has_length=False, wait_after_first=released
+    )
+    parts = urlsplit(proxy_to(upstream.url).url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    connection.request("POST", "/openai/v1/chat/completions", REQUEST)
+    response = connection.getresponse()
+
+    assert response.read1() == b"data: 1\n\n"
+    released.set()
+    assert response.read() == b"data: 2\n\n"
+    connection.close()
+
+
+def test_a_stream_that_breaks_off_breaks_off(
+    upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
+) -> None:
+    """An incomplete response is not completed: a client must not take a half reply for a whole one."""
+    upstream.answer = Answer(200, [], [b"data: 1\n\n"], has_length=False, breaks_off=True)
+
+    with pytest.raises(http.client.IncompleteRead):
+        send(proxy_to(upstream.url).url, "/openai/v1/chat/completions")
+
+
+def test_a_client_that_leaves_ends_the_call_upstream(
+    upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], wait_until: Callable[..., None]
+) -> None:
+    """Nobody pays for tokens that nobody reads; the next call works."""
+    url = urlsplit(proxy_to(upstream.url).url)
+    released = threading.Event()
+    upstream.answer = Answer(
+        200, [], [b"data: 1\n\n", *[b":" * 65_536] * 200], has_length=False, wait_after_first=released
+    )
+    with socket.create_connection((url.hostname or "", url.port or 0)) as connection:
+        connection.sendall(b"POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}")
+        assert b"data: 1" in connection.recv(65_536) + connection.recv(65_536)
+    released.set()
+    wait_until(upstream.broken.is_set, what="the upstream's connection to be closed")
+
+    upstream.answer = Answer(200, [], [b"{}"])
+    assert send(f"http://{url.netloc}", "/openai/v1/chat/completions")[0] == 200
+
+
+def test_an_upstream_that_is_not_there_is_a_502(
+    free_port: Callable[[], int], proxy_to: Callable[..., ProxyServer]
+) -> None:
+    """A clear error in JSON, which the clients of the providers show."""
+    status, _, body = send(proxy_to(f"http://127.0.0.1:{free_port()}").url, "/openai/v1/chat/completions")
+
+    assert status == 502
+    assert "127.0.0.1 did not answer: ConnectError" in json.loads(body)["error"]["message"]
+
+
+def test_an_unknown_path_names_the_upstreams(
+    upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
+) -> None:
+    """A base URL without the name of an upstream is the usual mistake."""
+    status, _, body = send(proxy_to(upstream.url).url, "/v1/chat/completions")
+
+    assert status == 404
+    assert "paths start with /openai, /anthropic, /gemini" in json.loads(body)["error"]["message"]
+    assert not upstream.received
+
+
+def test_many_streams_at_once(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
+    """200 clients wait for their second event at the same time; each gets its whole stream."""
+    released = threading.Event()
+    upstream.answer = Answer(
+        200, [], [b"data: 1\n\n", b"data: 2\n\n"], has_length=False, wait_after_first=released
+    )
+    url = proxy_to(upstream.url).url
+    with ThreadPoolExecutor(200) as clients:
+        threading.Timer(1, released.set).start()
+        replies = list(clients.map(lambda _: send(url, "/openai/v1/chat/completions")[2], range(200)))
+
+    assert replies == [b"data: 1\n\ndata: 2\n\n"] * 200
+
+
+def test_a_base_url_of_the_environment_stays_the_destination() -> None:
+    """A client that was sent to another server goes there through the proxy."""
+    chosen = upstreams_of(["vllm=http://gpu:8000/v1/"], {"OPENAI_BASE_URL": "http://lan:1/v1"})
+
+    assert chosen["openai"].url == "http://lan:1/v1"
+    assert chosen["vllm"].url == "http://gpu:8000/v1"
+    assert client_environment(chosen, "http://127.0.0.1:9") == {
+        "OPENAI_BASE_URL": "http://127.0.0.1:9/openai",
+        "OPENAI_API_BASE": "http://127.0.0.1:9/openai",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/anthropic",
+        "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9/gemini",
+    }
+
+
+@pytest.mark.parametrize("given", ["gpu:8000", "vllm=gpu:8000", "V/LLM=http://x", "vllm=ftp://x", "vllm="])
+def test_an_upstream_that_cannot_be_used_is_an_error(given: str) -> None:
+    """The error says what was expected."""
+    with pytest.raises(ConfigurationError, match="expected"):
+        upstreams_of([given], {})
