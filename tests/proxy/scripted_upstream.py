@@ -62,7 +62,6 @@ class UpstreamServer:
             request_queue_size = 512
 
         self.server = Server(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
         self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # broken on purpose
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +21,7 @@ from loopback_provider import loopback_provider  # type: ignore[import-not-found
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
 
 import windowpane
-from windowpane.core.events import BlockAdded, OverflowDetected, TurnEnded
+from windowpane.core.events import BlockAdded, OverflowDetected, TurnEnded, TurnStarted
 from windowpane.models.tokens import counter_for
 from windowpane.proxy.server import ProxyServer
 from windowpane.runtime.start import Runtime
@@ -32,15 +33,20 @@ QUESTION: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "use
 
 
 def recorded(outputs: Runtime) -> list[list[Any]]:
-    """Return what every session's events say, in the order of the sessions' starts."""
-    assert outputs.flush()
+    """Return the payloads of each session, by their start, once every call has ended."""
     assert outputs.store is not None
-    sessions = sorted(outputs.store.sessions(), key=lambda row: row.started_at or 0)
-    payloads = []
-    for session in sessions:
-        stored = outputs.store.events(EventFilter(session_id=session.session_id, limit=1_000))
-        payloads.append([one.event.data for one in stored])
-    return payloads
+    for _ in range(200):
+        assert outputs.flush()
+        sessions = sorted(outputs.store.sessions(), key=lambda row: row.started_at or 0)
+        payloads = [
+            [one.event.data for one in outputs.store.events(EventFilter(session_id=row.session_id, limit=1_000))]
+            for row in sessions
+        ]
+        ends = [data for one in payloads for data in one if isinstance(data, TurnEnded | OverflowDetected)]
+        if ends and len(ends) >= sum(isinstance(data, TurnStarted) for one in payloads for data in one):
+            return payloads
+        time.sleep(0.05)
+    raise AssertionError("no call has ended")
 
 
 def content(payloads: list[Any]) -> list[tuple[str, str | None, int]]:
@@ -155,7 +161,7 @@ def test_an_overflow_is_seen(
 def test_a_body_that_cannot_be_read_passes(
     body: bytes, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime
 ) -> None:
-    """Whatever Windowpane makes of it, the call goes through, and the next one is observed."""
+    """Whatever Windowpane makes of it, the call passes, and the next one is observed."""
     upstream.answer = Answer(200, [], [b'{"object": "unheard of"}'])
     url = f"{proxy_to(upstream.url).url}/openai/v1/chat/completions"
 

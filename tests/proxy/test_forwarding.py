@@ -114,10 +114,10 @@ def test_a_stream_that_breaks_off_breaks_off(
         send(proxy_to(upstream.url).url, "/openai/v1/chat/completions")
 
 
-def test_a_client_that_leaves_ends_the_call_upstream(
+def test_a_closed_client_ends_the_call_upstream(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], wait_until: Callable[..., None]
 ) -> None:
-    """Nobody pays for tokens that nobody reads; the next call works."""
+    """Tokens that are not read are not paid for; the next call works."""
     url = urlsplit(proxy_to(upstream.url).url)
     released = threading.Event()
     upstream.answer = Answer(
@@ -169,7 +169,7 @@ def test_many_streams_at_once(upstream: UpstreamServer, proxy_to: Callable[..., 
 
 
 def test_a_base_url_of_the_environment_stays_the_destination() -> None:
-    """A client that was sent to another server goes there through the proxy."""
+    """A client with another base URL is forwarded to that server."""
     chosen = upstreams_of(["vllm=http://gpu:8000/v1/"], {"OPENAI_BASE_URL": "http://lan:1/v1"})
 
     assert chosen["openai"].url == "http://lan:1/v1"
@@ -184,6 +184,6 @@ def test_a_base_url_of_the_environment_stays_the_destination() -> None:
 
 @pytest.mark.parametrize("given", ["gpu:8000", "vllm=gpu:8000", "V/LLM=http://x", "vllm=ftp://x", "vllm="])
 def test_an_upstream_that_cannot_be_used_is_an_error(given: str) -> None:
-    """The error says what was expected."""
+    """The error states what was expected."""
     with pytest.raises(ConfigurationError, match="expected"):
         upstreams_of([given], {})

@@ -124,6 +124,7 @@ class _Passage:
                 async for piece in response.aiter_raw():
                     self._exchange.add_received(piece)
                     await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                self._exchange.ended()
                 await self._send({"type": "http.response.body", "body": b""})
             finally:
                 self._exchange.ended()
