@@ -260,7 +260,7 @@ def test_top_lists_live_sessions(scene: Scene, tmp_path: Path) -> None:
     arguments = ["top", "--once", "--store", str(tmp_path / "windowpane.db")]
 
     assert "No session is live" in CliRunner().invoke(main, arguments).output
-    assert "claude-code" in CliRunner().invoke(main, [*arguments, "--all"]).output
+    assert "R 0" in CliRunner().invoke(main, [*arguments, "--all"]).output
 
 
 @pytest.mark.parametrize("still", [False, True], ids=["growing", "finished"])

@@ -25,6 +25,7 @@ from windowpane.config.loading import load_config
 from windowpane.core.characters import plain
 from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
+from windowpane.ingest.remembered_files import RememberedFiles
 from windowpane.sources.discovery import SUFFIXES, all_readers
 from windowpane.text import formats
 
@@ -60,7 +61,8 @@ def command(
     """Read recorded sessions from PATHS (files or folders) into the store.
 
     Without PATHS the default folders of the supported tools are read. The format is detected from the content.
-    Importing again adds only new events. Exits with 3 when some files could not be read, with 1 when none could.
+    Importing again reads only the files that changed, and adds only new
+    events. Exits with 3 when some files could not be read, with 1 when none could.
 
     \b
     Example:
@@ -83,8 +85,15 @@ def command(
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
 
-        alerting_store = AlertingStore(store, rules=config.alert_rules())
-        reports = import_paths(chosen, alerting_store, playback=playback, readers=readers, progress=show)
+        rules = config.alert_rules()
+        reports = import_paths(
+            chosen,
+            AlertingStore(store, rules=rules),
+            playback=playback,
+            readers=readers,
+            progress=show,
+            memory=RememberedFiles(store, playback, rules=rules),
+        )
         progress.update(task, completed=len(reports))
         progress.update(task, description="indexing for search")
         while store.index_text():

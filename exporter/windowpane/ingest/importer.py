@@ -16,6 +16,7 @@ from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem, Reader
 from windowpane.sources.records import Record
+from windowpane.store.read_files import FileState
 from windowpane.store.records import ImportOutcome
 
 _log: Final = logging.getLogger(__name__)
@@ -29,6 +30,22 @@ class SessionStore(Protocol):
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         """Store a recorded session; *events* returns all its events, as often as it is called."""
+        ...
+
+
+class ImportMemory(Protocol):
+    """The memory of files that were imported; see `ingest.remembered_files`."""
+
+    def state(self, path: Path) -> FileState | None:
+        """Return the state of a finished file."""
+        ...
+
+    def report(self, path: Path, state: FileState) -> FileReport | None:
+        """Return the report on a file in a state that was read before."""
+        ...
+
+    def remember(self, path: Path, state: FileState, report: FileReport) -> None:
+        """Remember the report on a file."""
         ...
 
 
@@ -70,6 +87,7 @@ def import_paths(
     playback: PlaybackSettings,
     readers: Sequence[Reader],
     progress: Progress | None = None,
+    memory: ImportMemory | None = None,
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
@@ -86,7 +104,7 @@ def import_paths(
         if path not in given and (reason := unreadable(path)):
             reports.append(FileReport(path, skipped=reason, unknown=True))
             continue
-        report = import_file(path, store, playback=playback, readers=readers)
+        report = import_file(path, store, playback=playback, readers=readers, memory=memory)
         if report.unknown and path not in given:
             report.skipped, report.error = report.error, ""
         reports.append(report)
@@ -99,12 +117,30 @@ def import_file(
     *,
     playback: PlaybackSettings,
     readers: Sequence[Reader],
+    memory: ImportMemory | None = None,
     imported: dict[str, str] | None = None,
 ) -> FileReport:
-    """Import one recording; errors are in the report.
+    """Import one recording, unless *memory* has a report on it as it is; errors are in the report.
 
     *imported* holds the state of each session of a database that was imported; others are read, and added to it.
     """
+    state = None if memory is None else memory.state(path)
+    if memory is None or state is None:
+        return _read_file(path, store, playback, readers, imported)
+    report = memory.report(path, state)
+    if report is None:
+        report = _read_file(path, store, playback, readers, imported)
+        memory.remember(path, state, report)
+    return report
+
+
+def _read_file(
+    path: Path,
+    store: SessionStore,
+    playback: PlaybackSettings,
+    readers: Sequence[Reader],
+    imported: dict[str, str] | None,
+) -> FileReport:
     report = FileReport(path)
     try:
         reader = reader_for(path, readers)

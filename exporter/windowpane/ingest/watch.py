@@ -26,6 +26,7 @@ from windowpane.exceptions import SourceError
 from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.importer import import_file
 from windowpane.ingest.pipeline import AlertingStore
+from windowpane.ingest.remembered_files import RememberedFiles
 from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import Reader
@@ -105,6 +106,7 @@ class Watcher:
         self._rules = rules
         self._since = clock() - since_seconds
         self._clock = clock
+        self._memory = RememberedFiles(store, playback, rules=rules, clock=clock)
         self._boundary = ErrorBoundary(_log, clock=clock)
         self._files: dict[Path, _WatchedFile] = {}
         self._candidate_files: list[Path] = []
@@ -250,7 +252,14 @@ class Watcher:
         file.stored.clear()
         readers = self._final_readers
         judged = AlertingStore(self._store, rules=self._rules)
-        report = import_file(path, judged, playback=self._playback, readers=readers, imported=file.imported)
+        report = import_file(
+            path,
+            judged,
+            playback=self._playback,
+            readers=readers,
+            memory=self._memory,
+            imported=file.imported,
+        )
         if report.error:
             self._boundary.warn(str(path), "%s: %s", path, report.error)
             self._failed(path)

@@ -29,6 +29,7 @@ from windowpane.store import (
     migrations,
     notes,
     projection,
+    read_files,
     registry,
     replays,
     retention,
@@ -46,6 +47,7 @@ from windowpane.store.connection import (
     transaction,
 )
 from windowpane.store.keys import AuditKeys, checked_key, load_key, load_old_keys
+from windowpane.store.read_files import ReadFile
 from windowpane.store.reads import SqliteReader
 from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.spool import SpooledEvents
@@ -190,6 +192,21 @@ class SqliteStore(SqliteReader):
         if refused is not None:
             raise refused
         return stored
+
+    @property
+    def captures(self) -> bool:
+        """Texts are stored."""
+        return self._capture is not None
+
+    def read_file(self, path: str) -> ReadFile | None:
+        """Return a file that was imported, as it is remembered."""
+        with self._pool.lend() as connection:
+            return read_files.load(connection, path)
+
+    def remember_file(self, path: str, read: ReadFile) -> None:
+        """Remember a file that was imported."""
+        with self._writing() as writer:
+            read_files.save(writer.connection, path, read)
 
     # -- audit and retention ----------------------------------------------------------------------------------
 
