@@ -85,7 +85,11 @@ class OtlpReceiver:
                 recorded_elsewhere=RecordedElsewhere(store),
             )
         )
-        self._intake = Intake(recorder, is_full=lambda: pipeline.queued_events > FULL_SHARE * CAPACITY_EVENTS)
+        self._intake = Intake(
+            recorder,
+            is_full=lambda: pipeline.queued_events > FULL_SHARE * CAPACITY_EVENTS,
+            wait_seconds=config.otlp.receive_wait_seconds,
+        )
         self._forwarder = _forwarder(config, internal, has_token=has_token)
         self.endpoint = OtlpEndpoint(self._intake, forwarder=self._forwarder)
 

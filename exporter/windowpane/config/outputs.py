@@ -99,6 +99,8 @@ class OtlpConfig(Section):
     """Interval between two pushes of metrics."""
     receive_port: Annotated[int, NUMBER, Field(ge=0, le=65535)] = 4318
     """Port on which `windowpane serve --otlp` takes traces and logs."""
+    receive_wait_seconds: Annotated[float, NUMBER, Field(ge=0, le=300)] = 10
+    """Time for which a call is held until everything that reports it has come."""
     forward: str | None = None
     """Base URL of another collector, to which every request that is received is passed on unchanged."""
     forward_headers: dict[str, SecretStr] = Field(default_factory=dict)

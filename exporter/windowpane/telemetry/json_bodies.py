@@ -50,9 +50,9 @@ def traces_of(document: dict[str, Any]) -> Telemetry:
         resource = attributes_of(_field(_mapping(resource_spans, "resource"), "attributes"))
         for scope_spans in _objects(resource_spans, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
             scope = _scope(scope_spans)
-            for item in _objects(scope_spans, "spans"):
+            for item in _items(scope_spans, "spans"):
                 telemetry.items += 1
-                span = _span(item, scope, resource)
+                span = _span(item, scope, resource) if isinstance(item, dict) else None
                 if span is None:
                     telemetry.reject("a span needs traceId, spanId, startTimeUnixNano and endTimeUnixNano")
                 else:
@@ -67,9 +67,12 @@ def logs_of(document: dict[str, Any]) -> Telemetry:
         resource = attributes_of(_field(_mapping(resource_logs, "resource"), "attributes"))
         for scope_logs in _objects(resource_logs, "scopeLogs", "scope_logs", "instrumentationLibraryLogs"):
             scope = _scope(scope_logs)
-            for item in _objects(scope_logs, "logRecords", "log_records"):
+            for item in _items(scope_logs, "logRecords", "log_records"):
                 telemetry.items += 1
-                telemetry.logs.append(_log_record(item, scope, resource))
+                if isinstance(item, dict):
+                    telemetry.logs.append(_log_record(item, scope, resource))
+                else:
+                    telemetry.reject(f"a log record must be an object, got {type(item).__name__}")
     return telemetry
 
 
@@ -93,9 +96,6 @@ def _document(body: bytes) -> dict[str, Any]:
         raise UnreadableBodyError(f"the body is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise UnreadableBodyError(f"expected a JSON object, got {type(document).__name__}")
-    for name, value in document.items():
-        if name.startswith(("resourceSpans", "resourceLogs", "resourceMetrics")) and not isinstance(value, list):
-            raise UnreadableBodyError(f"{name}: expected a list, got {type(value).__name__}")
     return document
 
 
@@ -119,7 +119,7 @@ def _span(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> Span | 
         resource,
         tuple(
             SpanEvent(str(event.get("name") or ""), attributes_of(event.get("attributes")))
-            for event in _objects(item, "events")
+            for event in _events(item)
         ),
         (str(_field(status, "message") or "") or "error") if failed else "",
     )
@@ -139,6 +139,11 @@ def _log_record(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> L
         _identifier(item, "traceId", 32),
         _identifier(item, "spanId", 16),
     )
+
+
+def _events(item: dict[str, Any]) -> list[dict[str, Any]]:
+    events = item.get("events")
+    return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
 
 
 def _value(value: Any, depth: int) -> Any:
@@ -193,9 +198,18 @@ def _scope(holder: dict[str, Any]) -> str:
 
 
 def _objects(holder: dict[str, Any], *names: str) -> Iterator[dict[str, Any]]:
+    for number, item in enumerate(_items(holder, *names)):
+        if not isinstance(item, dict):
+            raise UnreadableBodyError(f"{names[0]}[{number}]: expected an object, got {type(item).__name__}")
+        yield item
+
+
+def _items(holder: dict[str, Any], *names: str) -> list[Any]:
+    """Return a list field, empty where it is absent. Raises `UnreadableBodyError` for anything else."""
     items = _field(holder, *names)
-    if isinstance(items, list):
-        yield from (item for item in items if isinstance(item, dict))
+    if items is not None and not isinstance(items, list):
+        raise UnreadableBodyError(f"{names[0]}: expected a list, got {type(items).__name__}")
+    return items or []
 
 
 def _mapping(holder: dict[str, Any], name: str) -> dict[str, Any]:
