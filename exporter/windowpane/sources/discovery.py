@@ -12,6 +12,7 @@ from typing import Final
 from windowpane.core.file_kinds import irregular_kind
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.cline.reader import ClineReader
 from windowpane.sources.codex import CodexReader
 from windowpane.sources.copilot_cli import CopilotReader
 from windowpane.sources.exchanges.langfuse import LangfuseReader
@@ -21,6 +22,7 @@ from windowpane.sources.exchanges.raw import ApiExchangesReader
 from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
 from windowpane.sources.gemini.qwen import QwenReader
 from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesReader
+from windowpane.sources.goose.reader import GooseDatabaseReader, GooseLinesReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.opencode.database import OpencodeDatabaseReader
@@ -47,6 +49,9 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         CopilotReader(complete=complete),
         GeminiLinesReader(complete=complete),
         GeminiDocumentReader(complete=complete),
+        ClineReader(),
+        GooseLinesReader(),
+        GooseDatabaseReader(),
         OpencodeExportReader(complete=complete),
         OpencodeStorageReader(complete=complete),
         OpencodeDatabaseReader(complete=complete),
@@ -63,7 +68,12 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
     )
 
 
-_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (LiteLLMReader(), OpenHandsReader(), OpencodeStorageReader())
+_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (
+    ClineReader(),
+    LiteLLMReader(),
+    OpenHandsReader(),
+    OpencodeStorageReader(),
+)
 HEAD_BYTES: Final = 64 * 1024
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""

@@ -214,16 +214,29 @@ def parse_embedded(text: str) -> Any:
 
 def parse_object(text: object, path: str, log: DocumentLog) -> JsonObject:
     """Return the object that *text* holds, such as a column of a database; an empty one, reported, for others."""
-    value: Any = {} if text is None else None
-    if isinstance(text, str):
-        try:
-            value = _repaired(_loads(text)) if "\\u" in text else _loads(text)
-        except (ValueError, RecursionError):
-            log.bad(path, "not a JSON text")
-            return JsonObject({}, path, log)
-    if not isinstance(value, dict):
+    value = {} if text is None else _parsed(text, path, log)
+    if value is not None and not isinstance(value, dict):
         log.bad(path, f"expected an object, got {kind_of(value)}")
     return JsonObject(value if isinstance(value, dict) else {}, path, log)
+
+
+def parse_list(text: object, path: str, log: DocumentLog) -> list[Any]:
+    """Return the list that *text* holds; an empty one, reported, for others."""
+    value = _parsed(text, path, log)
+    if value is not None and not isinstance(value, list):
+        log.bad(path, f"expected a list, got {kind_of(value)}")
+    return value if isinstance(value, list) else []
+
+
+def _parsed(text: object, path: str, log: DocumentLog) -> Any:
+    """Return the value of a JSON text; None, reported, where it is not one."""
+    if isinstance(text, str):
+        try:
+            return _repaired(_loads(text)) if "\\u" in text else _loads(text)
+        except (ValueError, RecursionError):
+            pass
+    log.bad(path, "expected a JSON text")
+    return None
 
 
 def load_list(path: Path, log: DocumentLog, *, of: str) -> JsonObject:

@@ -1,0 +1,1 @@
+"""Tasks of Cline, and of Roo Code, which was forked from it."""

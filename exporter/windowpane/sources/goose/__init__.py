@@ -1,0 +1,1 @@
+"""Sessions of Goose: its database, and the JSON Lines of earlier releases."""

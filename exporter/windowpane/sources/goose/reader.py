@@ -1,0 +1,181 @@
+"""The readers of Goose: its database, and the JSON Lines file per session of earlier releases.
+
+Built from Goose's source; no recording was at hand.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from windowpane.exceptions import SourceError
+from windowpane.sources.databases import MAGIC, columns_of, opened, tables_of
+from windowpane.sources.goose.session import (
+    AGENT,
+    SUBAGENT,
+    SUBAGENT_TYPE,
+    GooseMessage,
+    GooseMessages,
+    seconds_of,
+)
+from windowpane.sources.json_document import DocumentLog, parse_list, parse_object
+from windowpane.sources.json_lines import count, head_rows, instant, mapping, read_rows, sequence, text
+from windowpane.sources.reader import FileStats, Problem, ProblemLog
+from windowpane.sources.records import Record, SessionDescribed, SessionOpened
+from windowpane.sources.transcript import unnamed_key
+
+_TABLES: Final = frozenset({"sessions", "messages", "schema_version"})
+_MESSAGE_COLUMNS: Final = frozenset({"session_id", "role", "content_json", "created_timestamp"})
+_CHANGES: Final = """
+    SELECT sessions.id, sessions.updated_at, count(messages.id), max(messages.id)
+    FROM sessions LEFT JOIN messages ON messages.session_id = sessions.id
+    GROUP BY sessions.id ORDER BY sessions.created_at, sessions.id
+"""
+TOTALS: Final = ("accumulated_input_tokens", "accumulated_output_tokens", "accumulated_total_tokens")
+
+
+def data_folder() -> Path:
+    """Return the folder of Goose's sessions; `GOOSE_PATH_ROOT` and `XDG_DATA_HOME` move it."""
+    root = os.environ.get("GOOSE_PATH_ROOT")
+    if root:
+        return Path(root) / "data" / "sessions"
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home()) / "Block" / "goose" / "data" / "sessions"
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "goose" / "sessions"
+
+
+class GooseDatabaseReader:
+    """Reads all sessions of a database."""
+
+    format: ClassVar[str] = "goose"
+    experimental: ClassVar[bool] = True
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return whether the file is a database with Goose's tables."""
+        if not head.startswith(MAGIC) or not tables_of(path) >= _TABLES:
+            return False
+        try:
+            with opened(path) as connection:
+                return columns_of(connection, "messages") >= _MESSAGE_COLUMNS
+        except SourceError:
+            return False
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Return the database."""
+        return (data_folder() / "sessions.db",)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Yield the records of all sessions, one after the other."""
+        for key in self.sessions(path):
+            yield from self.read_session(path, key, stats=stats, problems=problems)
+
+    def sessions(self, path: Path) -> dict[str, str]:
+        """Return the sessions with the time and number of their last change."""
+        with opened(path) as connection:
+            return {str(key): " ".join(map(str, change)) for key, *change in connection.execute(_CHANGES)}
+
+    def read_session(
+        self, path: Path, key: str, *, stats: FileStats, problems: list[Problem]
+    ) -> Iterator[Record]:
+        """Yield the records of one session."""
+        log = DocumentLog(path, stats, problems)
+        with opened(path) as connection:
+            connection.row_factory = sqlite3.Row
+            row = connection.execute("SELECT * FROM sessions WHERE id = ?", (key,)).fetchone()
+            session = dict(row) if row is not None else {}
+            rows = connection.execute("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (key,))
+            messages = [_of_row(dict(row), log) for row in rows]
+        stats.sessions += 1
+        stats.add_usage(**{name: count(session.get(name)) for name in TOTALS})
+        model = parse_object(session.get("model_config_json"), f"session {key}.model_config_json", log)
+        name = model.name("model_name") or ""
+        yield _opened(key, session, name)
+        yield _described(session)
+        yield from _records(messages, log, stats, name)
+
+
+class GooseLinesReader:
+    """Reads a file of earlier releases: a line of metadata, and a line per message."""
+
+    format: ClassVar[str] = "goose"
+    experimental: ClassVar[bool] = True
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return whether the first row is a session's metadata, or a row is a message of the agent's shape."""
+        del path
+        rows = head_rows(head)
+        if rows and "working_dir" in rows[0] and "role" not in rows[0]:
+            return True
+        return any(
+            row.get("role") in ("user", "assistant") and "created" in row and isinstance(row.get("content"), list)
+            for row in rows
+        )
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Return the folder of the sessions."""
+        return (data_folder(),)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Yield the records of the session, which is named by its file."""
+        log = ProblemLog(path, stats, problems)
+        session: dict[str, Any] = {}
+        messages = []
+        for row in read_rows(path, log):
+            value = row.value
+            if value is None:
+                continue
+            if "role" in value:
+                messages.append(
+                    GooseMessage(
+                        text(value.get("role")),
+                        sequence(value.get("content")),
+                        mapping(value.get("metadata")),
+                        seconds_of(value.get("created")),
+                    )
+                )
+            elif not session:
+                session = value
+            else:
+                log.odd_line(row.line, "role", "expected a message")
+        stats.sessions += 1
+        key = path.stem if path.suffix == ".jsonl" else unnamed_key(session)
+        yield SessionOpened(key, AGENT, at=next((message.at for message in messages), None))
+        yield _described(session)
+        yield from _records(messages, log, stats, "")
+
+
+def _of_row(row: Mapping[str, Any], log: DocumentLog) -> GooseMessage:
+    where = f"message {row.get('id')}"
+    content = parse_list(row.get("content_json"), f"{where}.content_json", log)
+    metadata = parse_object(row.get("metadata_json"), f"{where}.metadata_json", log)
+    return GooseMessage(text(row.get("role")), content, metadata.value, seconds_of(row.get("created_timestamp")))
+
+
+def _opened(key: str, session: Mapping[str, Any], model: str) -> SessionOpened:
+    agent = SUBAGENT if session.get("session_type") == SUBAGENT_TYPE else AGENT
+    parent = text(session.get("parent_session_id")) or None
+    return SessionOpened(key, agent, model, parent, at=instant(session.get("created_at")))
+
+
+def _described(session: Mapping[str, Any]) -> SessionDescribed:
+    title = text(session.get("name")) or text(session.get("description"))
+    is_own = not session.get("user_set_name")
+    return SessionDescribed(title, "agent" if is_own else "user", folder=text(session.get("working_dir")))
+
+
+def _records(messages: list[GooseMessage], log: ProblemLog, stats: FileStats, model: str) -> Iterator[Record]:
+    reader = GooseMessages(stats, model=model)
+    yield from reader.read(messages)
+    for kind in sorted(reader.unknown):
+        log.odd(None, "content", f"items of the unknown type {kind!r} are skipped")
+    if stats.api_calls:
+        log.odd(None, "usage", "Goose records sums of the session only; the window is estimated")
