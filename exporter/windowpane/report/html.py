@@ -42,6 +42,7 @@ def to_html(report: SessionReport) -> str:
             f"<h1>{escape(report.headline)}</h1>",
             _identity(report),
             _tiles(report),
+            _findings(report),
             "<h2>The window, turn by turn</h2>",
             window_svg(report) or "<p>No turn was measured.</p>",
             _legend(report),
@@ -99,6 +100,17 @@ def _tiles(report: SessionReport) -> str:
     )
     missing = "".join(f"<p class=quiet>Cost: {escape(sentence)}</p>" for sentence in report.missing_costs)
     return f"<section class=tiles>{tiles}</section>{missing}"
+
+
+def _findings(report: SessionReport) -> str:
+    rows = [
+        [
+            formats.dollars(finding.dollars), f"{finding.text}. {finding.advice}",
+            "; ".join(f"turn {one.turn}: {one.text}" for one in finding.evidence),
+        ]
+        for finding in report.findings
+    ]  # fmt: skip
+    return _table("Findings", ("cost", "what and what to do", "evidence"), rows)
 
 
 def _legend(report: SessionReport) -> str:
@@ -160,6 +172,36 @@ def _tables(report: SessionReport) -> str:
                     "note",
                 ),
                 compressions,
+            ),
+            _table(
+                "Cache breaks",
+                ("turn", "cause", "tokens sent again", "cached", "cost", "first changed block"),
+                [
+                    [
+                        str(item.turn),
+                        item.cause,
+                        formats.tokens(item.rewritten_tokens),
+                        formats.tokens(item.cached_tokens),
+                        formats.dollars(item.dollars),
+                        item.block_id or "",
+                    ]
+                    for item in report.cache_breaks
+                ],
+            ),
+            _table(
+                "Tools, files and commands",
+                ("tool", "file or command", "blocks", "tokens", "tokens in all calls", "share of the cost"),
+                [
+                    [
+                        use.tool,
+                        use.target,
+                        str(use.blocks),
+                        formats.tokens(use.tokens),
+                        formats.tokens(use.carried_tokens),
+                        formats.dollars(use.dollars),
+                    ]
+                    for use in report.uses
+                ],
             ),
             _table("Regrets", ("turn", "removed at turn", "removed by", "tokens"), regrets),
             _table("Notes of readers", ("turn", "written", "note"), notes),

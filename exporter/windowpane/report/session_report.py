@@ -17,11 +17,21 @@ from windowpane.core.events import (
     HistoryRewound,
 )
 from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
+from windowpane.report.evidence import read_evidence
+from windowpane.report.findings import Finding, findings
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.notes import NOTE_EVENTS, Note, notes_of
-from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
+from windowpane.store.records import (
+    AlertRow,
+    DamagedEvent,
+    SessionRow,
+    StoredEvent,
+    ToolUse,
+    TurnRow,
+    intact_events,
+)
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -102,6 +112,18 @@ class ReportedRegret:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedCacheBreak:
+    """A call that sent more than half of a cached prefix as new input."""
+
+    turn: int
+    cause: str
+    rewritten_tokens: int
+    cached_tokens: int
+    dollars: float | None
+    block_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionReport:
     """The content of a report on one session; tokens, ratios 0 to 1, dollars."""
 
@@ -122,6 +144,11 @@ class SessionReport:
     rewinds: Sequence[ReportedRewind] = ()
     notes: Sequence[Note] = ()
     """Notes and bookmarks of readers."""
+    findings: tuple[Finding, ...] = ()
+    """The most expensive first."""
+    cache_breaks: Sequence[ReportedCacheBreak] = ()
+    uses: Sequence[ToolUse] = ()
+    """Tools with their files and commands, those carried through most calls first."""
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
 
@@ -158,6 +185,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
     zones = Counter(turn.zone for turn in turns if turn.zone is not None)
     record = [one for types in _READ for one in _record(store, session, types)]
     events = intact_events(record)
+    evidence = read_evidence(store, session, turns)
     return SessionReport(
         session=session,
         turns=turns,
@@ -179,6 +207,14 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
             if isinstance(data := one.event.data, HistoryRewound)
         ],
         notes=notes_of(events),
+        findings=findings(evidence),
+        cache_breaks=[
+            ReportedCacheBreak(
+                turn, data.cause, data.rewritten_tokens, data.cached_tokens, data.dollars, data.block_id
+            )
+            for turn, data in evidence.breaks
+        ],
+        uses=evidence.uses,
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
     )
 

@@ -27,11 +27,14 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
     """Return the whole report in lines of at most 80 columns."""
     sections = [
         _head(report, unicode=unicode),
+        _findings(report),
         _composition(report),
+        _uses(report),
         _zones(report, unicode=unicode),
         _evictions(report),
         _rewinds(report),
         _compressions(report),
+        _cache_breaks(report),
         _regrets(report),
         _alerts(report),
         _notes(report),
@@ -99,6 +102,45 @@ def _composition(report: SessionReport) -> list[str]:
             share = tokens / total
             lines.append(f"  {component:<17} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
     return lines
+
+
+def _findings(report: SessionReport) -> list[str]:
+    if not report.findings:
+        return []
+    lines = ["Findings"]
+    for finding in report.findings:
+        money = "" if finding.dollars is None else f"{formats.dollars(finding.dollars)}  "
+        evidence = "; ".join(f"turn {one.turn}: {one.text}" for one in finding.evidence)
+        lines += [f"  {money}{finding.text}. {finding.advice}", f"    {evidence}"]
+    return lines
+
+
+def _uses(report: SessionReport) -> list[str]:
+    if not report.uses:
+        return []
+    rows = [
+        f"  {formats.tokens_short(use.carried_tokens):>6} in all calls  {formats.dollars(use.dollars):>8}  "
+        f"{formats.tokens_short(use.tokens):>6} entered  {f'{use.tool} {use.target}'.strip()}"
+        for use in report.uses
+    ]
+    return ["Tools, files and commands by what all calls sent of them", *_bounded(rows)]
+
+
+def _cache_breaks(report: SessionReport) -> list[str]:
+    if not report.cache_breaks:
+        return []
+    session = report.session
+    title = (
+        f"Cache breaks   {session.cache_breaks}, {formats.tokens_short(session.cache_break_tokens)} tokens "
+        f"again, {formats.dollars(session.cache_break_dollars)} more than reading them"
+    )
+    rows = [
+        f"  turn {one.turn:>4}  {formats.tokens_short(one.rewritten_tokens):>6} of "
+        f"{formats.tokens_short(one.cached_tokens)} cached  {formats.dollars(one.dollars)}  {one.cause}"
+        + (f" {one.block_id}" if one.block_id else "")
+        for one in report.cache_breaks
+    ]
+    return [title, *_bounded(rows)]
 
 
 def _zones(report: SessionReport, *, unicode: bool) -> list[str]:

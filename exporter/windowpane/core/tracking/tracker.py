@@ -80,7 +80,7 @@ class SessionTracker(TurnTracker):
         """Tool calls in the window by id."""
         self._last_type: ContentType | None = None
 
-    def add(  # noqa: C901, PLR0912  # the agent's hot path, written out
+    def add(  # noqa: C901, PLR0912, PLR0915  # the agent's hot path, written out
         self,
         content_type: ContentType,
         text: str | None,
@@ -113,7 +113,12 @@ class SessionTracker(TurnTracker):
             elif tool_call_id is not None and tool_call_id in self._call_blocks:
                 group = self._call_blocks[tool_call_id].group
         self._last_type = content_type
-        target = self._target_of(content_type, text, tool_call_id) if tool_call_id is not None else None
+        target = None
+        if tool_call_id is not None:
+            if content_type == "tool_call":
+                target = call_target(text) if text else None
+            elif (call := self._call_blocks.get(tool_call_id)) is not None:
+                tool_name, target = tool_name or call.tool_name, call.target
         chars = 0
         if text:
             chars = len(text)
@@ -145,12 +150,6 @@ class SessionTracker(TurnTracker):
         if digest in self._removed.by_digest:
             self._check_regret(block, at)
         return block
-
-    def _target_of(self, content_type: ContentType, text: str | None, tool_call_id: str) -> str | None:
-        if content_type == "tool_call":
-            return call_target(text) if text else None
-        call = self._call_blocks.get(tool_call_id)
-        return None if call is None else call.target
 
     def make_replacement(
         self,

@@ -1,0 +1,136 @@
+"""Findings: each rule at its threshold, with dollars, evidence and a replay to try."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from windowpane.core.events import CacheBroken, ContentRegretted
+from windowpane.report.findings import DUPLICATE_SHARE, STALE_SHARE, Finding, SessionEvidence, findings
+from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow
+
+
+def row(kind: type[Any], **values: Any) -> Any:
+    """Return a row of the store with *values*, and nothing else known."""
+    empty = {"sparkline": (), "components": {}, "agent": "a", "session_id": "s"}
+    counts = ("turns", "exchanges", "events", "windows", "regrets", "cache_breaks", "cache_break_tokens",
+              "used_tokens", "stale_tokens", "duplicate_tokens", "turn", "window_id", "added_tokens")  # fmt: skip
+    names = [field.name for field in fields(kind)]
+    known = {name: 0 if name in counts else empty.get(name) for name in names}
+    return kind(**{**known, **values})
+
+
+def turn(number: int, **values: Any) -> TurnRow:
+    return row(TurnRow, turn=number, **{"used_final": 10_000, "cost_dollars": 0.10, **values})
+
+
+def session(**values: Any) -> SessionRow:
+    return row(SessionRow, **{"limit_tokens": 100_000, "ended": True, **values})
+
+
+def only(evidence: SessionEvidence) -> Finding:
+    (finding,) = findings(evidence)
+    return finding
+
+
+def test_a_session_without_waste_has_no_findings() -> None:
+    """Nothing is reported below the thresholds, and nothing without any turn."""
+    assert findings(SessionEvidence(session(), [turn(1), turn(2)])) == ()
+    assert findings(SessionEvidence(session(), [])) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "threshold"),
+    [("stale", "stale_tokens", STALE_SHARE), ("duplicates", "duplicate_tokens", DUPLICATE_SHARE)],
+)
+def test_content_that_was_sent_again_has_its_share_of_the_cost(kind: str, column: str, threshold: float) -> None:
+    """From the threshold on: the dollars are the tokens' share of each call, the evidence is the worst turn."""
+    most, less = round(10_000 * threshold * 1.5), round(10_000 * threshold * 0.6)
+    finding = only(SessionEvidence(session(), [turn(1, **{column: less}), turn(2, **{column: most})]))
+
+    assert (finding.kind, finding.evidence[0].turn) == (kind, 2)
+    assert finding.dollars == pytest.approx(0.10 * (most + less) / 10_000)
+    assert finding.trial.window_tokens == 100_000
+    assert finding.trial.policies
+    assert findings(SessionEvidence(session(), [turn(1, **{column: less})])) == ()
+
+
+def test_dollars_are_unknown_without_a_price() -> None:
+    """A finding about calls without a price has no dollars instead of zero."""
+    finding = only(SessionEvidence(session(), [turn(1, stale_tokens=5_000, cost_dollars=None)]))
+
+    assert finding.dollars is None
+
+
+def test_cache_breaks_link_to_the_most_expensive_calls() -> None:
+    """With the changed block; breaks of a few cents are not reported."""
+    breaks = [(number, CacheBroken(9_000, 10_000, "edited", f"b{number}", number / 10)) for number in range(1, 6)]
+    broken = session(cache_breaks=5, cache_break_tokens=45_000, cache_break_dollars=1.5)
+    finding = only(SessionEvidence(broken, [turn(1)], breaks=breaks))
+
+    assert [(one.turn, one.block_id) for one in finding.evidence] == [(5, "b5"), (4, "b4"), (3, "b3")]
+    assert (finding.dollars, "was changed" in finding.text) == (1.5, True)
+    few = session(cache_breaks=1, cache_break_dollars=0.01)
+    assert findings(SessionEvidence(few, [turn(1)], breaks=breaks[:1])) == ()
+
+
+def test_a_flood_names_the_tool_and_its_largest_target() -> None:
+    """One tool with a quarter of all that was sent, over all its files."""
+    uses = [
+        ToolUse("read", "a.py", 1, 1_000, 3_000, 0.2), ToolUse("read", "b.py", 1, 1_000, 2_500, 0.1),
+        ToolUse("grep", "", 1, 1_000, 4_000, 0.3),
+    ]  # fmt: skip
+    turns = [turn(1), turn(2, components={"tool_results": 5_000})]
+    finding = only(SessionEvidence(session(), turns, uses))
+
+    assert finding.kind == "tool_flood"
+    assert finding.dollars == pytest.approx(0.3)
+    assert (finding.evidence[0].turn, "a.py" in finding.evidence[0].text) == (2, True)
+
+
+def test_tools_that_were_never_called_cost_their_definitions_in_every_call() -> None:
+    """Called ones do not count; without any call nothing is known of the tools."""
+    definitions = [
+        row(BlockRow, tool_name=name, tokens=500, block_id=name) for name in ("read", "write", "fetch")
+    ]
+    uses = [ToolUse("read", "", 1, 10, 10, None)]
+    finding = only(SessionEvidence(session(), [turn(1), turn(2)], uses, definitions=definitions))
+
+    assert finding.kind == "unused_tools"
+    assert finding.dollars == pytest.approx(2 * 0.10 * 1_000 / 10_000)
+    assert {one.block_id for one in finding.evidence} == {"write", "fetch"}
+    assert findings(SessionEvidence(session(), [turn(1)], definitions=definitions)) == ()
+
+
+def test_a_compaction_is_forecast_only_for_a_live_session() -> None:
+    """It has not cost anything yet."""
+    soon = session(ended=False, turns_until_compaction=6.0, compaction_tokens=90_000)
+    finding = only(SessionEvidence(soon, [turn(1)], is_live=True))
+
+    assert (finding.kind, finding.dollars) == ("compaction_soon", None)
+    assert findings(SessionEvidence(soon, [turn(1)])) == ()
+
+
+def test_what_a_compression_lost_is_paid_where_it_is_read_again() -> None:
+    """Only compressions count here: evictions have their own list."""
+    regrets = [
+        (2, ContentRegretted("compression", "same_call", "b1", "b9", 4_000, 1, "id")),
+        (2, ContentRegretted("eviction", "same_call", "b2", "b8", 4_000, 1, "id")),
+    ]
+    finding = only(SessionEvidence(session(regrets=2), [turn(1), turn(2)], regrets=regrets))
+
+    assert (finding.kind, finding.evidence[0].block_id) == ("lost_content", "b9")
+    assert finding.dollars == pytest.approx(0.04)
+
+
+def test_the_most_expensive_finding_comes_first() -> None:
+    """Those without dollars are last."""
+    evidence = SessionEvidence(
+        session(ended=False, turns_until_compaction=2.0, compaction_tokens=90_000),
+        [turn(1, stale_tokens=2_000, duplicate_tokens=4_000)],
+        is_live=True,
+    )
+
+    assert [finding.kind for finding in findings(evidence)] == ["duplicates", "stale", "compaction_soon"]
