@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -89,6 +90,9 @@ def running_proxy(
             f"the proxy requires uvicorn and httpx2 ({error.name} is missing); run: {install_command('proxy')}"
         ) from error
     check_name("agent", options["agent"])
+    logging.getLogger("asyncio").setLevel(
+        logging.ERROR
+    )  # it warns of each write to a client that has disconnected
     chosen = upstreams_of(upstreams, os.environ)
     store: Path | None = options["store_path"]
     outputs = start(port=options["metrics_port"], store=store, capture=options["capture"])
