@@ -26,6 +26,7 @@ from typing import NamedTuple
 from dashboard_store import LONGEST, fill
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.window_chart import window_chart
@@ -41,6 +42,7 @@ NAVIGATION_RATIO = 1.5
 GROWTH_RATIO = 1.5
 SLIDER_MILLISECONDS = 200.0
 SEARCH_MILLISECONDS = 500.0
+BLOCK_MILLISECONDS = 300.0
 WARM_ROUNDS = 11
 COLD_ROUNDS = 9
 SLIDER_ROUNDS = 11
@@ -49,6 +51,8 @@ PATIENCE = 120_000
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 CHART = ".js-plotly-plot .main-svg"
 TABLE = "[data-testid=stDataFrame] canvas"
+
+PANEL_TITLE = "document.querySelector('.st-key-block_panel strong')?.textContent"
 
 MOMENT = """([shown, settled]) => {
   const element = document.querySelector(shown);
@@ -203,6 +207,54 @@ def search(context: BrowserContext, url: str) -> None:
     page.close()
 
 
+def find_text(context: BrowserContext, url: str) -> None:
+    """Milliseconds from the Enter key to the texts that match, on the search page."""
+    page = context.new_page()
+    page.goto(f"{url}/search")
+    page.get_by_role("textbox", name="Search in texts").wait_for(timeout=PATIENCE)
+    page.wait_for_selector(SETTLED, timeout=PATIENCE)
+    times = []
+    field = page.get_by_role("textbox", name="Search in texts")
+    for word in (
+        "ledger_77",
+        "edger_7",
+        "vector_9 = ",
+        "file_4321",
+        "session-00017 file",
+        "seen 9",
+        "rout",
+        "none_0",
+    ):
+        field.fill(word)
+        started = time.perf_counter()
+        field.press("Enter")
+        page.wait_for_function(
+            "word => new URLSearchParams(location.search).get('text') === word.trim()", arg=word, timeout=PATIENCE
+        )
+        page.wait_for_selector(SETTLED, timeout=PATIENCE)
+        times.append(1_000 * (time.perf_counter() - started))
+    slowest = f"slowest of {len(times)} queries {max(times):,.0f} ms"
+    above(f"search in captured texts ({slowest})", median(times), SEARCH_MILLISECONDS)
+    page.close()
+
+
+def open_blocks(context: BrowserContext, url: str, middle: int) -> None:
+    """Milliseconds from the click on a block of the strip to its text and life beside the page."""
+    page = opened(context, f"{url}/session?session={LONGEST}&turn={middle}", middle)
+    times = []
+    for number in range(SLIDER_ROUNDS + 1):
+        page.wait_for_selector(SETTLED, timeout=PATIENCE)
+        block = page.locator(".strip .blocks i:not(.limit)").nth(3 + 3 * number)
+        started = time.perf_counter()
+        block.click(force=True)
+        page.wait_for_function(f"window.lastBlock !== ({PANEL_TITLE})", timeout=PATIENCE)
+        page.wait_for_selector(SETTLED, timeout=PATIENCE)
+        times.append(1_000 * (time.perf_counter() - started))
+        page.evaluate(f"window.lastBlock = {PANEL_TITLE}")
+    above(f"opening a block (slowest {max(times[1:]):,.0f} ms)", median(times[1:]), BLOCK_MILLISECONDS)
+    page.close()
+
+
 def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
     """Return the reads and drawings of the server for each page, nothing cached."""
     store = SqliteStore(path)
@@ -217,6 +269,13 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         removed_blocks(store, LONGEST, middle)
         store.events(EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle))
 
+    block = store.blocks_at(LONGEST, middle)[-2]
+
+    def read_block() -> None:
+        life = store.block_life(LONGEST, block.block_id)
+        assert life is not None
+        store.content(life.block.digest)
+
     def page(**filters: str) -> None:
         store.events(EventFilter(**filters, limit=101))
         store.count_events(EventFilter(**filters))
@@ -226,6 +285,11 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         "session: timeline read": lambda: read_timeline(store, LONGEST),
         "session: timeline read and chart": draw,
         "turn: window, removed blocks, events": at_turn,
+        "block: text and life": read_block,
+        "search: a word": lambda: store.find_content(ContentFilter("ledger_77")),
+        "search: a part of words": lambda: store.find_content(ContentFilter("edger_7 ector_9")),
+        "search: two letters": lambda: store.find_content(ContentFilter("zq")),
+        "search: in a session": lambda: store.find_content(ContentFilter("ledger_77", LONGEST)),
         "audit: a page of all events": lambda: store.events(EventFilter(limit=101, newest_first=True)),
         "audit: a page of a search": lambda: page(text="evicted"),
         "audit: a page of a search for a common word": lambda: page(text="tool_result"),
@@ -292,6 +356,8 @@ def in_browser(path: Path, floor: Path, middle: int) -> None:
         context = profile(browser)
         slide(context, urls[floor], urls[APP], middle)
         search(context, urls[APP])
+        find_text(context, urls[APP])
+        open_blocks(context, urls[APP], middle)
         context.close()
         servers.close()
         times, starts = cold(browser, targets, path)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from windowpane.core.events import BlocksEvicted, Event, EvictedBlock, Usage
+from windowpane.core.events import BlockAdded, BlocksEvicted, Event, EvictedBlock, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.store.sqlite import SqliteStore
 
 LONGEST = "marathon"
+WORDS = [
+    "adapter", "buffer", "cache", "decode", "encode", "fetch", "graph", "handler", "index", "journal", "kernel",
+    "ledger", "metric", "node", "offset", "parser", "queue", "router", "schema", "token", "vector", "worker",
+]  # fmt: skip
+WORDS_OF_A_RESULT = 150
 BATCH = 5_000
 
 
 def digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def result_text(name: str) -> str:
+    """About 1,000 characters of program-like text, another one for every name."""
+    order = random.Random(name)
+    parts = (f"{order.choice(WORDS)}_{order.randrange(1_000)}" for _ in range(WORDS_OF_A_RESULT // 2))
+    return f"{name}: " + " = ".join(parts)
 
 
 def session_events(session_id: str, turns: int, start: float) -> list[Event]:
@@ -47,7 +60,9 @@ def drop(session: SessionTracker, at: float) -> None:
 
 
 def work(session: SessionTracker, turn: int, at: float) -> None:
-    session.add("tool_result", f"file_{turn}", 1_000, tool_call_id=f"call-{turn}", tool_name="read", at=at)
+    session.add(
+        "tool_result", result_text(f"file_{turn}"), 1_000, tool_call_id=f"call-{turn}", tool_name="read", at=at
+    )
     used = session.measure("before", at + 1).used_tokens
     session.add("assistant_response", f"seen {turn}", 60, at=at + 2)
     session.add("tool_call", f"read {turn + 1}", 30, tool_call_id=f"call-{turn + 1}", tool_name="read", at=at + 2)
@@ -56,8 +71,11 @@ def work(session: SessionTracker, turn: int, at: float) -> None:
 
 
 def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
-    """The longest session, then copies of one shorter session until there are enough events."""
-    store = SqliteStore(path)
+    """The longest session, then copies of one shorter session until there are enough events.
+
+    All texts are captured; each session has its own tool results.
+    """
+    store = SqliteStore(path, capture=True, redact=lambda text: text)
     now = time.time()
     started = time.perf_counter()
     long = session_events(LONGEST, turns, now - 4.0 * turns)
@@ -91,5 +109,15 @@ def copied(pattern: list[Event], session_id: str, agent: str, later: float) -> l
         if context is None:
             context = replace(event.context, session_id=session_id, agent=agent, stream_id=f"stream-{session_id}")
             contexts[id(event.context)] = context
-        found.append(event._replace(context=context, at=None if event.at is None else event.at + later))
+        own = own_result(event, session_id)
+        found.append(own._replace(context=context, at=None if event.at is None else event.at + later))
     return found
+
+
+def own_result(event: Event, session_id: str) -> Event:
+    """The event with a text that only this session has, where it adds a tool result."""
+    data = event.data
+    if not isinstance(data, BlockAdded) or data.block.content_type != "tool_result":
+        return event
+    text = f"{session_id} {data.block.text}"
+    return event._replace(data=BlockAdded(replace(data.block, text=text, digest=digest(text))))

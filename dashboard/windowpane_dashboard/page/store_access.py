@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeVar
 import streamlit as st
 
 from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
+from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
@@ -26,6 +28,7 @@ from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS: Final = 5
+INDEX_SECONDS: Final = 0.3
 Drawing = TypeVar("Drawing")
 
 
@@ -58,6 +61,21 @@ def open_snapshot() -> StoreSnapshot:
 def may_write(snapshot: StoreSnapshot) -> bool:
     """Return whether readers may add notes: not where the dashboard was started to read only."""
     return not os.environ.get(READ_ONLY_VARIABLE) and os.access(snapshot.path, os.W_OK)
+
+
+def find_content(snapshot: StoreSnapshot, query: ContentFilter) -> ContentHits:
+    """Return the captured texts that match; texts that nothing has indexed yet are indexed first, for a moment.
+
+    The rest follows when the page is drawn again, which it is because the store has changed.
+    """
+    if may_write(snapshot):
+        deadline = time.monotonic() + INDEX_SECONDS
+        try:
+            while time.monotonic() < deadline and snapshot.store.index_text():
+                pass
+        except READ_ERRORS:
+            logger.warning("the texts cannot be indexed now; they are read one by one", exc_info=True)
+    return snapshot.store.find_content(query)
 
 
 def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import pandas as pd
 
@@ -19,10 +19,12 @@ from windowpane_dashboard.queries.window import REMOVED_ROWS
 COMPRESSIONS: Final = 500
 """Compressions of one session offered at most."""
 LINES: Final = 400
-"""Lines of one side that are shown."""
+"""Lines of one side that are shown at once."""
 LINE_LENGTH: Final = 400
-"""Characters of one line that are shown; the middle of a longer one is omitted."""
-SCANNED: Final = 400_000
+"""Characters of one line that are shown at first; the middle of a longer one is omitted."""
+WHOLE_LINE: Final = 10_000
+"""Characters of one line that are shown where the whole is read; of a longer one, the block can be read."""
+SCANNED: Final = 2_000_000
 """Characters of one side that are compared."""
 FACTS: Final = 500
 MINIMUM_FACT: Final = 3
@@ -193,6 +195,8 @@ class DiffSide:
     lines: tuple[DiffLine, ...]
     omitted: int
     """Lines that are not shown."""
+    is_cut: bool = False
+    """The middle of a long line is omitted."""
 
     @property
     def changed(self) -> int:
@@ -207,18 +211,33 @@ class TextDifference:
     before: DiffSide
     after: DiffSide
 
+    @property
+    def is_whole(self) -> bool:
+        """Every line is shown in full."""
+        return not any(side.omitted or side.is_cut for side in (self.before, self.after))
 
-def text_difference(before: Sequence[str], after: Sequence[str], facts: Mapping[str, str]) -> TextDifference:
+    @property
+    def parts(self) -> int:
+        """Parts that the longer side has."""
+        return max(1, *(-(-(len(side.lines) + side.omitted) // LINES) for side in (self.before, self.after)))
+
+
+def text_difference(
+    before: Sequence[str], after: Sequence[str], facts: Mapping[str, str], *, part: int | None = None
+) -> TextDifference:
     """Mark each line as shared with the other side or not, and every fact by its outcome.
 
+    *part* selects the lines of one part of the whole, from 1, with long lines in full; None the first lines, cut.
     *facts* maps a fact's text to its outcome. Lines are the same when they differ only in spaces and list
     markers.
     """
     old, new = _text_lines(before), _text_lines(after)
-    finder = _finder(facts)
+    outcomes = {fact.strip()[:LINE_LENGTH]: outcome for fact, outcome in facts.items()}
+    marks = _FactMarks(_finder(facts), outcomes)
     bare = {_bare(line) for line in new}, {_bare(line) for line in old}
     return TextDifference(
-        _diff_side(old, bare[0], "removed", finder, facts), _diff_side(new, bare[1], "new", finder, facts)
+        _diff_side(old, bare[0], "removed", marks, part=part),
+        _diff_side(new, bare[1], "new", marks, part=part),
     )
 
 
@@ -237,21 +256,37 @@ def _finder(facts: Mapping[str, str]) -> re.Pattern[str] | None:
     return re.compile("|".join(patterns)) if patterns else None
 
 
+class _FactMarks(NamedTuple):
+    """The texts of facts as one pattern, and the outcome of each."""
+
+    finder: re.Pattern[str] | None
+    outcomes: Mapping[str, str]
+
+
 def _diff_side(
-    lines: Sequence[str], other: set[str], state: State, finder: re.Pattern[str] | None, facts: Mapping[str, str]
+    lines: Sequence[str],
+    other: set[str],
+    state: State,
+    facts: _FactMarks,
+    *,
+    part: int | None,
 ) -> DiffSide:
-    outcomes = {fact.strip()[:LINE_LENGTH]: outcome for fact, outcome in facts.items()}
-    visible = [
-        DiffLine("same" if _bare(line) in other else state, _pieces(_cut(line), finder, outcomes))
-        for line in lines[:LINES]
-    ]
-    return DiffSide(tuple(visible), max(0, len(lines) - LINES))
+    start = LINES * ((part or 1) - 1)
+    length = LINE_LENGTH if part is None else WHOLE_LINE
+    visible = tuple(
+        DiffLine(
+            "same" if _bare(line) in other else state, _pieces(_cut(line, length), facts.finder, facts.outcomes)
+        )
+        for line in lines[start : start + LINES]
+    )
+    is_cut = any(len(line) > length for line in lines[start : start + LINES])
+    return DiffSide(visible, len(lines) - len(visible), is_cut=is_cut)
 
 
-def _cut(line: str) -> str:
-    if len(line) <= LINE_LENGTH:
+def _cut(line: str, length: int) -> str:
+    if len(line) <= length:
         return line
-    half = LINE_LENGTH // 2
+    half = length // 2
     return f"{line[:half]} … {len(line) - 2 * half:,} characters … {line[-half:]}"
 
 

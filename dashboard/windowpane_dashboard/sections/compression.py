@@ -139,7 +139,7 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:
     """Draw both texts beside each other with a legend."""
-    difference = text_difference(
+    difference = _whole_or_start(
         [text for text in before.texts if text is not None],
         [text for text in after.texts if text is not None],
         facts,
@@ -156,6 +156,17 @@ def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, s
                 with st.container(height=PIXELS, key=f"side_{title.lower()}"):
                     st.markdown("  \n".join(line_markdown(line) for line in visible.lines))
             _omissions(side, visible)
+
+
+def _whole_or_start(before: list[str], after: list[str], facts: dict[str, str]) -> TextDifference:
+    """Return the start of both texts, or the part of the whole that the controls select."""
+    difference = text_difference(before, after, facts)
+    if difference.is_whole or not st.toggle("Show all of both texts", key="whole_difference"):
+        return difference
+    part = 1
+    if difference.parts > 1:
+        part = int(st.number_input(f"Part, of {difference.parts:,}", 1, difference.parts, key="difference_part"))
+    return text_difference(before, after, facts, part=part)
 
 
 def legend(difference: TextDifference) -> str:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.text.formats import count
-from windowpane_dashboard.page import address, times, widgets
+from windowpane_dashboard.page import address, store_access, times, widgets
 from windowpane_dashboard.queries.block_text import HitRow, hit_rows, hits_frame
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SessionAddress
 from windowpane_dashboard.sections.block_panel import CAPTURE_COMMAND, HOW_TO_CAPTURE, block_panel
@@ -52,7 +52,7 @@ def find_section(view: SessionView) -> None:
     if not position.text:
         st.caption("Everything that was captured of this session is searched, removed blocks as well.")
         return
-    result = view.snapshot.store.find_content(ContentFilter(position.text, view.row.session_id, HITS))
+    result = store_access.find_content(view.snapshot, ContentFilter(position.text, view.row.session_id, HITS))
 
     def choose(row: HitRow) -> None:
         open_block(row.occurrence.block_id)

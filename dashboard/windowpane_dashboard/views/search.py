@@ -63,7 +63,7 @@ def search_bar(snapshot: StoreSnapshot) -> SearchAddress:
 
 def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     """Draw the texts that match, beside the block that is read."""
-    result = snapshot.store.find_content(ContentFilter(position.text or "", position.session, HITS))
+    result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
     titles = session_titles(snapshot, result)
     block_id, _, session_id = (position.pick or "").partition(":")
     if not session_id:

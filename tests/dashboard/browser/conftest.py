@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import pytest
 
 from windowpane.core.digests import keyed_digester
+from windowpane.core.redaction import redact
 from windowpane.ingest.importer import import_paths
 from windowpane.models.catalog import PackagedCatalog
 from windowpane.models.tokens import counter_for
@@ -223,6 +224,22 @@ def recorded(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     reports = import_paths(paths, store, playback=playback, readers=all_readers())
     store.close()
     assert sum(bool(report.outcomes) for report in reports) == len(RECORDINGS)
+    return target
+
+
+@pytest.fixture(scope="session")
+def captured(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a compacted session and its texts, redacted and indexed."""
+    target = tmp_path_factory.mktemp("captured") / "windowpane.db"
+    store = SqliteStore(target, capture=True, redact=lambda text: redact(text).text)
+    playback = PlaybackSettings(
+        digest=keyed_digester(b"k" * 32), counter_for=counter_for, catalog=PackagedCatalog()
+    )
+    paths = sorted((sessions_dir / "claude_code").glob("compact_micro_76*"))
+    import_paths(paths, store, playback=playback, readers=all_readers())
+    while store.index_text():
+        pass
+    store.close()
     return target
 
 

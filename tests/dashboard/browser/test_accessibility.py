@@ -30,6 +30,10 @@ PAGES = {
     "replay": "replay",
     "alerts": "alerts",
     "audit": "audit",
+    "search": "search?text=file",
+    **{f"session, {tab}": f"{SESSION}&tab={tab}" for tab in ("find&text=file", "notes")},
+    "session, a block": f"{SESSION}&block=b2",
+    "search, a block": "search?text=file&pick=b2:pi-managed-8k",
 }
 CHECKS = {"light": {}, "dark": {} if os.environ.get("WINDOWPANE_TEST_ALL") else {"runOnly": ["color-contrast"]}}
 """The themes differ in their colours only."""

@@ -126,6 +126,9 @@ def assert_harmless(here: Any, what: str) -> None:
         ("replay", {"id": "r1"}),
         ("alerts", {"pick": f"utilization:12:{NAME}"}),
         ("audit", {}),
+        ("search", {"text": "bold"}),
+        ("search", {"text": "megabytes", "session": NAME}),
+        ("session", {"session": NAME, "turn": "20", "tab": "find", "text": "eslaf"}),
         ("audit", {"session": NAME, "types": "blocks.evicted,content.compressed", "text": "bold"}),
     ],
 )
@@ -154,6 +157,24 @@ def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
         tabs.nth(position).click()
         expect(tabs.nth(position)).to_have_attribute("aria-selected", "true")
         assert_harmless(here, tabs.nth(position).inner_text())
+
+
+@pytest.mark.parametrize("cause", ["eviction", "compression"])
+def test_a_hostile_block_is_read_without_effect(here: Any, hostile_store: Path, cause: str) -> None:
+    """Each kind of text, its start and all of it, and the notes that quote it."""
+    store = SqliteStore(hostile_store)
+    store.add_note(NAME, 20, f"{MARKUP}\n{TURNED}")
+    store.give_title(NAME, f"{MARKUP} {TURNED}")
+    removed = [row.block_id for row in store.removed_blocks(NAME, 99) if row.removed_by == cause]
+    store.close()
+    for block in removed[:4]:
+        page = here.open("session", session=NAME, turn="20", block=block, tab="notes")
+        assert_harmless(here, f"block {block}")
+        whole = page.get_by_text(re.compile("^Show all"))
+        if whole.count():
+            whole.click()
+            page.get_by_text(re.compile("^Characters 1 to ")).wait_for()
+            assert_harmless(here, f"all of block {block}")
 
 
 def test_the_lost_texts_are_shown_folded(here: Any) -> None:

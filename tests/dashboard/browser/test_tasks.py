@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import TimeoutError, expect  # noqa: A004  # only where the browser is installed
@@ -275,3 +278,71 @@ def test_decide_between_two_policies(person: Person) -> None:
     expect(code).to_contain_text("policy: ")
     setups = [row[0] for row in person.rows("Values of each setup over all its sessions")]
     assert sorted(setup.split(",")[0] for setup in setups) == ["fifo", "hybrid"]
+
+
+@pytest.fixture
+def searcher(site: Callable[..., Any], captured: Path) -> Person:
+    """Before a store with a recorded session and its texts."""
+    return Person(site(captured))
+
+
+def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
+    """Three actions: the search page, a part of a word, the hit; its text and its life are beside the list."""
+    searcher.opens("search")
+    searcher.types(searcher.page.get_by_role("textbox", name="Search in texts"), "GeminiBeforeToo")
+    row = searcher.opens_row("Texts that match, the latest first", lambda row: "tool result" in " ".join(row))
+
+    assert "GeminiBeforeToo" in " ".join(row)
+    searcher.reads("Its life in this session")
+    searcher.site.assert_shows("Added as tool result")
+    expect(searcher.page.locator(".st-key-block_panel code").first).to_contain_text("GeminiBeforeToo")
+    assert len(searcher.actions) <= 4
+
+
+def test_when_a_text_was_lost_and_what_replaced_it(searcher: Person) -> None:
+    """Four actions: the search, the hit, the turn of its removal, where the summary is read beside the window."""
+    searcher.opens("search", text="handleGeminiBeforeTool")
+    searcher.opens_row("Texts that match, the latest first", lambda row: "18" in row)
+    searcher.site.assert_shows(re.compile("Compressed by compaction with 1[0-9]+ other blocks"))
+    searcher.site.assert_shows(re.compile("Replaced by a summary of 3,5[0-9]+ tokens"))
+    replaced = searcher.page.locator(".st-key-block_panel [data-testid=stPageLink] a", has_text="Turn 31")
+    searcher.clicks(replaced.last)
+
+    searcher.page.get_by_role("heading", name="Turn 31:").wait_for()
+    searcher.site.settle()
+    searcher.site.assert_shows("Summary, ")
+    searcher.site.assert_shows("This session is being continued from a previous conversation")
+    assert len(searcher.actions) <= 4
+
+
+def test_read_a_block_of_the_strip(searcher: Person) -> None:
+    """Two actions: the session at a turn, and a click on its strip; closing shows the tabs alone again."""
+    searcher.opens("session", session=COMPACTED, turn="30")
+    strip = searcher.page.locator(".strip .blocks")
+    box = strip.bounding_box()
+    assert box is not None
+    last = strip.locator("i:not(.limit)").last
+    searcher.clicks(last, force=True)
+
+    searcher.page.wait_for_url("**block=*")
+    searcher.reads("Its life in this session")
+    searcher.clicks(searcher.page.get_by_role("button", name="Close"))
+    expect(searcher.page.locator(".st-key-block_panel")).to_have_count(0)
+
+
+def test_note_what_was_seen(site: Callable[..., Any], captured: Path, tmp_path: Path) -> None:
+    """Four actions: the turn with its notes, a text, the button; the turn has a mark and the chain is intact."""
+    path = tmp_path / "noted.db"
+    shutil.copy(captured, path)
+    person = Person(site(path))
+    person.opens("session", session=COMPACTED, turn="12", tab="notes")
+    field = person.page.get_by_role("textbox", name="Note on turn 12")
+    person.clicks(field)
+    field.fill("the plan changed here")
+    person.clicks(person.page.get_by_role("button", name="Add note"))
+
+    expect(person.page.locator("[data-testid=stText]", has_text="the plan changed here")).to_be_visible()
+    person.site.assert_shows("N note")
+    store = SqliteStore(path)
+    assert store.verify().intact
+    store.close()

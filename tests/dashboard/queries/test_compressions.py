@@ -137,3 +137,18 @@ class TestCompressions:
         )
 
         assert [one.fidelity.score for one in result if one.fidelity] == [0.4]
+
+
+def test_all_of_a_long_text_can_be_read() -> None:
+    """Part by part, with long lines in full; together the parts hold every line."""
+    lines = [f"line {number} " + "x" * (600 if number == 3 else 1) for number in range(1_000)]
+    start = text_difference(["\n".join(lines)], ["line 7 x"], {})
+    assert not start.is_whole
+
+    parts = [
+        text_difference(["\n".join(lines)], ["line 7 x"], {}, part=number) for number in range(1, start.parts + 1)
+    ]
+
+    texts = ["".join(piece.text for piece in line.pieces) for part in parts for line in part.before.lines]
+    assert texts == lines
+    assert [line.state for line in parts[0].before.lines].count("same") == 1

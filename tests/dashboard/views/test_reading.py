@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from windowpane.config.paths import READ_ONLY_VARIABLE
 from windowpane.report.session_report import gather
 from windowpane.report.text import to_text
+from windowpane.store.content_search import ContentFilter
 from windowpane.store.sqlite import SqliteStore
 
 OpenPage = Callable[..., AppTest]
@@ -135,3 +136,17 @@ def test_read_only_shows_no_form(
     assert "a note from elsewhere" in page_text(app)
     assert not app.text_area
     assert not {"Add note", "Delete"} & {button.label for button in app.button}
+
+
+def test_the_search_page_indexes_what_waits(
+    captured: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no `windowpane serve` runs; a dashboard that only reads does not."""
+    captured.rebuild_projections()
+    monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
+    open_page("search", text="axios")
+    assert captured.find_content(ContentFilter("axios")).waiting
+
+    monkeypatch.delenv(READ_ONLY_VARIABLE)
+    open_page("search", text="axios")
+    assert not captured.find_content(ContentFilter("axios")).waiting
