@@ -11,10 +11,15 @@ from typing import Final
 
 from windowpane.core.file_kinds import irregular_kind
 from windowpane.exceptions import SourceError, UnknownFormatError
+from windowpane.sources.aider.analytics import AiderAnalyticsReader
+from windowpane.sources.aider.history import FILE_NAME as AIDER_HISTORY
+from windowpane.sources.aider.history import AiderHistoryReader
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.claude_code.stream import ClaudeStreamReader
 from windowpane.sources.cline.reader import ClineReader
 from windowpane.sources.codex import CodexReader
 from windowpane.sources.copilot_cli import CopilotReader
+from windowpane.sources.exchanges.inspect_ai import InspectReader
 from windowpane.sources.exchanges.langfuse import LangfuseReader
 from windowpane.sources.exchanges.langsmith import LangSmithReader
 from windowpane.sources.exchanges.litellm import LiteLLMReader
@@ -45,6 +50,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         PiReader(complete=complete),
         CodexReader(complete=complete),
         QwenReader(complete=complete),
+        ClaudeStreamReader(),
         ClaudeCodeReader(complete=complete),
         CopilotReader(complete=complete),
         GeminiLinesReader(complete=complete),
@@ -59,9 +65,12 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         SweAgentReader(),
         Tau2Reader(),
         TauBenchReader(),
+        AiderHistoryReader(complete=complete),
+        AiderAnalyticsReader(complete=complete),
         OpenHandsReader(complete=complete),
         LiteLLMReader(),
         ApiExchangesReader(),
+        InspectReader(),
         LangfuseReader(),
         LangSmithReader(),
         OpenAIChatReader(),
@@ -75,9 +84,11 @@ _FOLDER_READERS: Final[tuple[FolderReader, ...]] = (
     OpencodeStorageReader(),
 )
 HEAD_BYTES: Final = 64 * 1024
+MARKDOWN_BYTES: Final = 4_096
+"""Start of a Markdown file that is searched for the marks of Aider."""
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""
-SUFFIXES: Final = frozenset({".db", ".json", ".jsonl", ".traj"})
+SUFFIXES: Final = frozenset({".db", ".eval", ".json", ".jsonl", ".traj"})
 """Suffixes of the files read from folders; a file given by its path may have any."""
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
@@ -160,13 +171,23 @@ def _below(folder: Path) -> Iterator[Path]:
             yield here
         beside = BESIDE_EVENTS if "events" in folders else frozenset()
         for file in sorted(files):
-            if (
-                file not in parts
-                and file not in beside
-                and not file.startswith(".")
-                and Path(file).suffix in SUFFIXES
-            ):
+            if file not in parts and file not in beside and _is_searched(here / file):
                 yield here / file
+
+
+def _is_searched(file: Path) -> bool:
+    """Return whether a file of a folder may be a recording; of Markdown only Aider's histories are."""
+    if file.name == AIDER_HISTORY:
+        return True
+    if file.name.startswith("."):
+        return False
+    if file.suffix != ".md":
+        return file.suffix in SUFFIXES
+    try:
+        with file.open("rb") as opened:
+            return AiderHistoryReader.recognizes(file, opened.read(MARKDOWN_BYTES))
+    except OSError:
+        return False
 
 
 def unreadable(path: Path) -> str:

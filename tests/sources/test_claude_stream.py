@@ -1,0 +1,50 @@
+"""Messages that Claude Code prints: the session of a transcript, in other names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from reads import Read
+
+from windowpane.sources.claude_code.stream import ClaudeStreamReader
+from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.records import LimitStated, ModelCalled, SessionClosed, SessionDescribed, SessionOpened
+
+FILE = "api_messages/claude_agent_sdk_tool_hooks.json"
+
+
+def test_counts_are_those_of_the_manifest(sessions_dir: Path) -> None:
+    """Messages, calls of tools and the sums of the result are those that were counted independently."""
+    entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
+    expected = next(entry["stats"] for entry in entries if entry["file"] == FILE)
+    stats = Read(ClaudeStreamReader(), sessions_dir / FILE).stats
+
+    for name in ("messages", "tool_calls", "content_chars", "max_tool_output_chars", "compactions", "bad_lines"):
+        assert getattr(stats, name) == expected[name], name
+    assert {name: stats.usage[name] for name in expected["usage"][0]} == expected["usage"][0]
+
+
+def test_it_is_the_session_of_the_transcript(sessions_dir: Path) -> None:
+    """The session has Claude Code's own id, its version, and one call per message id."""
+    read = Read(ClaudeStreamReader(), sessions_dir / FILE)
+    opened = read.of(SessionOpened)
+
+    assert {one.session_key for one in opened} == {"d54d9863-18b0-4306-9805-4a97a0935124"}
+    assert (opened[0].agent, opened[0].agent_version, opened[0].model) == (
+        "claude-code", "2.1.63", "claude-sonnet-4-6",
+    )  # fmt: skip
+    assert [call.usage.input_total for call in read.of(ModelCalled)] == [17_083, 17_278]
+    assert read.of(LimitStated) == [LimitStated(200_000)]
+    assert read.records[-1] == SessionClosed("completed")
+    assert read.of(SessionDescribed)
+
+
+def test_lines_and_documents_are_the_same(sessions_dir: Path, tmp_path: Path) -> None:
+    """A stream that is saved line by line gives the records of the saved list."""
+    messages = json.loads((sessions_dir / FILE).read_text())["messages"]
+    path = tmp_path / "stream.jsonl"
+    path.write_text("".join(json.dumps(message) + "\n" for message in messages))
+
+    assert isinstance(reader_for(path, all_readers(complete=True)), ClaudeStreamReader)
+    assert Read(ClaudeStreamReader(), path).records == Read(ClaudeStreamReader(), sessions_dir / FILE).records
