@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
+from copy import deepcopy
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+from built_recordings import BUILT
 
 from windowpane.core.codec import encode
 from windowpane.exceptions import SourceError
@@ -17,12 +21,18 @@ from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem
 from windowpane.testing import CharacterCounter
 
 FORMATS = (
+    "aider",
+    "api_messages",
     "claude_code",
     "codex",
     "copilot_cli",
     "gemini_cli",
+    "inspect_ai",
+    "litellm_logs",
     "mini_swe_agent",
     "opencode",
+    "openhands",
+    "otel_otlp",
     "pi",
     "swe_agent",
     "tau2_bench",
@@ -35,6 +45,10 @@ ODD = (
     b"", b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b'"', b"{", b"}" * 40, b"[" * 3_000, b"null", b"NaN", b"-1",
     b"true", b"9" * 400, b"1e999", b'"\\ud800"', b'{"type":', b"\r\n\r\n", b" " * 2_000,
     b'"2026-13-45T99:99:99Z"', b"[[],{}]",
+)  # fmt: skip
+ODD_VALUES: tuple[Any, ...] = (
+    None, True, -1, 2**70, 1.5, float("nan"), 1e308, "", "x" * 300, [], {}, [1], [[]], {"type": "text"},
+    "2026-13-45", "\ud800", {"content": {"content": []}},
 )  # fmt: skip
 PLAYBACK = PlaybackSettings(digest=str, counter_for=lambda _: CharacterCounter())
 
@@ -62,14 +76,37 @@ def mutated(content: bytes, random: Random) -> bytes:
     return bytes(changed)
 
 
-def excerpts(folder: Path) -> list[bytes]:
-    """Return the start of each recording by lines, and the three shortest documents whole."""
-    paths = [path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".jsonl", ".traj")]
+def disturbed(content: bytes, random: Random) -> bytes:
+    """Return a JSON document with up to five values, at any path, deleted or replaced by odd ones."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return mutated(content, random)
+    for _ in range(random.randint(1, 5)):
+        value: Any = document
+        while isinstance(value, dict | list) and value:
+            key = random.choice(list(value) if isinstance(value, dict) else range(len(value)))
+            if isinstance(value[key], dict | list) and value[key] and random.random() < 0.75:
+                value = value[key]
+                continue
+            value[key] = deepcopy(random.choice(ODD_VALUES))  # later ones write into it
+            break
+    return json.dumps(document).encode()
+
+
+def damaged(content: bytes, random: Random) -> bytes:
+    """Return *content* damaged in its bytes or in its values."""
+    return (disturbed if random.random() < 0.5 else mutated)(content, random)
+
+
+def excerpts(folder: Path) -> list[tuple[str, bytes]]:
+    """Return the start of each recording by lines, and the three shortest documents, with suffixes."""
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".jsonl", ".md", ".traj")]
     lines = [path.read_bytes() for path in paths if path.suffix == ".jsonl"]
-    documents = [path.read_bytes() for path in paths if path.suffix != ".jsonl"]
-    return [content[: content.find(b"\n", EXCERPT_BYTES) + 1] or content for content in lines] + sorted(
-        documents, key=len
-    )[:3]
+    documents = [(path.suffix, path.read_bytes()) for path in paths if path.suffix != ".jsonl"]
+    return [
+        (".json", content[: content.find(b"\n", EXCERPT_BYTES) + 1] or content) for content in lines
+    ] + sorted(documents, key=lambda one: len(one[1]))[:3]
 
 
 def read_all(path: Path) -> None:
@@ -87,28 +124,24 @@ def read_all(path: Path) -> None:
     assert len(problems) <= MAXIMUM_PROBLEMS
 
 
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("source", FORMATS)
-def test_damaged_recordings_are_read_or_refused(
-    campaign, sessions_dir: Path, tmp_path: Path, source: str
-) -> None:
-    """Every mutated file is read with its problems listed, or refused with a reason, within seconds."""
-    originals = excerpts(sessions_dir / source)
-    attempts = campaign.attempts(sample=20, whole=50_000)
+def survives(campaign, tmp_path: Path, name: str, originals: list[tuple[str, bytes]], sample: int) -> None:
+    """Read damaged copies of *originals*, and record how many were read or refused."""
+    attempts = campaign.attempts(sample=sample, whole=50_000)
     failures: list[tuple[int, str]] = []
     slowest = 0.0
-    path = tmp_path / "damaged.json"
-    for seed in range(attempts):
-        random = Random(seed)
-        path.write_bytes(mutated(random.choice(originals), random))
+    for number in range(attempts):
+        random = Random(number)
+        suffix, original = random.choice(originals)
+        path = tmp_path / f"damaged{suffix}"
+        path.write_bytes(damaged(original, random))
         started = time.process_time()
         try:
             read_all(path)
         except Exception as error:  # noqa: BLE001  the campaign counts what no reader may raise
-            failures.append((seed, repr(error)[:200]))
+            failures.append((number, repr(error)[:200]))
         slowest = max(slowest, time.process_time() - started)
     campaign.record(
-        f"damaged recordings: {source}",
+        f"damaged recordings: {name}",
         tried=attempts,
         held=attempts - len(failures),
         note=f"slowest {slowest:.2f} s of processor time",
@@ -116,3 +149,19 @@ def test_damaged_recordings_are_read_or_refused(
 
     assert not failures
     assert slowest < SLOWEST_SECONDS
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("source", FORMATS)
+def test_damaged_recordings_are_read_or_refused(
+    campaign, sessions_dir: Path, tmp_path: Path, source: str
+) -> None:
+    """Every mutated file is read with its problems listed, or refused with a reason, within seconds."""
+    survives(campaign, tmp_path, source, excerpts(sessions_dir / source), sample=20)
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", BUILT)
+def test_damaged_built_recordings_are_read_or_refused(campaign, tmp_path: Path, name: str) -> None:
+    """The same holds for what no real recording shows."""
+    survives(campaign, tmp_path, name, [BUILT[name]], sample=20)

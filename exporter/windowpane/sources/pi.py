@@ -182,7 +182,7 @@ class _PiSession(Transcript):
             stats.user_turns += 1
             self._inject(message, at, "user_message")
         else:
-            if role not in _INJECTED_ROLES:
+            if text(role) not in _INJECTED_ROLES:
                 self.log.odd(self.line, "message.role", f"unknown role {str(role)[:64]!r}, read as injected")
             self._inject(message, at)
 

@@ -106,7 +106,7 @@ class _ClaudeTranscript(Transcript):
                 when = self.at(instant(row.get("timestamp")))
                 content = ContentAdded("memory_injection", injected, key=text(row.get("uuid")), at=when)
                 self._session(row).receive((content,))
-        elif kind in TITLE_FIELDS or kind == "pr-link":
+        elif text(kind) in TITLE_FIELDS or kind == "pr-link":
             self._name(row, kind)
 
     def finish(self) -> None:
