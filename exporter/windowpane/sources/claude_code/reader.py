@@ -107,7 +107,7 @@ class _ClaudeTranscript(Transcript):
                 content = ContentAdded("memory_injection", injected, key=text(row.get("uuid")), at=when)
                 self._session(row).receive((content,))
         elif text(kind) in TITLE_FIELDS or kind == "pr-link":
-            self._name(row, kind)
+            self._name(row, text(kind))
 
     def finish(self) -> None:
         held = [session for session in self._sessions.values() if not session.finish(complete=self.complete)]
