@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 import windowpane
-from windowpane.core.events import Event, TurnEnded
+from windowpane.core.events import ContentCompressed, Event, SessionStarted, TurnEnded, Usage
+from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients import calls
 from windowpane.observer.observer import WindowObserver
@@ -219,6 +220,31 @@ def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -
     assert row.used_tokens == 803
     assert "system_prompt" in {event.data.block.content_type for event in events(running)
                                if event.type == "block.added"}  # fmt: skip
+
+
+def test_an_agent_is_warned_of_the_level_of_its_earlier_sessions(running: Runtime, provider: Provider) -> None:
+    """A compaction recorded in a past session of the agent with this model is what the next forecast aims at."""
+    assert running.store is not None
+    past = SessionTracker(
+        SessionInfo("past", "reviewer", "gpt-4o", "import", "past"), emit=running.emit, digest=running.digest
+    )
+    past.start(1.0)
+    removed = past.add("user_message", "a question", 10, at=1.0)
+    past.end_turn(Usage(90_000, 5), at=1.0)
+    compaction = ContentCompressed("compaction", "auto", "accepted", 10, 2, removed=(removed.id,), method="agent")
+    past.compress(compaction, at=2.0)
+    past.add("user_message", "go on", 10, at=3.0)
+    past.end_turn(Usage(20_000, 5), at=3.0)
+    past.end("completed", 4.0)
+    assert running.flush()
+    windowpane.observe(openai_client(provider), agent="reviewer").chat.completions.create(**chat_body())
+
+    levels = {
+        event.data.earlier_compaction_tokens
+        for event in events(running)
+        if isinstance(event.data, SessionStarted)
+    }
+    assert levels == {None, 90_005}
 
 
 def test_a_conversation_is_one_session(running: Runtime, provider: Provider) -> None:

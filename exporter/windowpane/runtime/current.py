@@ -40,6 +40,10 @@ class RunningOutputs(Protocol):
         """The queue on which the calls of observed clients are read, off the agent's thread."""
         ...
 
+    def earlier_compaction_tokens(self, agent: str, model: str) -> int | None:
+        """Return the level at which earlier sessions of *agent* with *model* were compacted; None without one."""
+        ...
+
     def record_hook(self, hook: str, seconds: float) -> None:
         """Record how long *hook* kept the agent waiting."""
         ...

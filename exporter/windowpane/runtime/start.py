@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from windowpane.alerts.engine import AlertEngine
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Config
+from windowpane.core.agents import NO_EARLIER_SESSIONS
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
@@ -105,6 +106,17 @@ class Runtime:
     def digest(self) -> Digester:
         """The store's keyed digester."""
         return self._store.digest
+
+    def earlier_compaction_tokens(self, agent: str, model: str) -> int | None:
+        """Return the level at which earlier sessions of *agent* with *model* were compacted; None without one.
+
+        Reads the store: not for the agent's thread.
+        """
+        earlier = NO_EARLIER_SESSIONS
+        with self._boundary.contain("reading earlier sessions"):
+            if self.store is not None:
+                earlier = self.store.earlier_sessions("", agent=agent, model=model)
+        return earlier.compaction_tokens
 
     def emit(self, batch: list[Event]) -> None:
         """Queue a list of events; never blocks, never raises."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from windowpane.core.agents import AgentProgram, EarlierSessions
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -169,6 +170,7 @@ def open_conversation(
             return packaged
         return replace(packaged, limits=WindowLimits.of(limit, "given", thresholds=outputs.config.thresholds()))
 
+    earlier = outputs.earlier_compaction_tokens(scope.agent, call.model)
     tracker = SessionTracker(
         SessionInfo(
             session_id, scope.agent, call.model, "live", f"{session_id}/{secrets.token_hex(6)}", parent_id
@@ -180,6 +182,7 @@ def open_conversation(
         clock=time.time,
         next_limit=lambda above: packaged_catalog().next_limit(tracker.info.model, above),
         smaller_limit=lambda used: packaged_catalog().smaller_limit(tracker.info.model, used),
+        program=AgentProgram(scope.agent, earlier=EarlierSessions(earlier)),
     )
     tracker.start()
     return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
