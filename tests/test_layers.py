@@ -27,7 +27,7 @@ LAYERS = {
     "models": {"core"},
     "metrics": {"core"},
     "store": {"core", "effects"},
-    "sources": {"core", "models", "observer"},
+    "sources": {"core", "models", "observer", "telemetry"},
     "fidelity": {"core", "effects"},
     "alerts": {"core", "effects", "text", "metrics"},
     "report": {"core", "text", "store"},

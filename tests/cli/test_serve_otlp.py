@@ -72,7 +72,7 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
 
 
 def test_received_calls_are_sessions_and_metrics(serving: Serving) -> None:
-    """What was acknowledged is in the store when the process ends, without its texts; alerts are evaluated."""
+    """Everything acknowledged is in the store when the process ends, without its texts."""
     for name in ("vercel_json", "openllmetry_anthropic", "otel_openai_events"):
         serving.send(name)
 
@@ -82,7 +82,7 @@ def test_received_calls_are_sessions_and_metrics(serving: Serving) -> None:
         sessions = {row.agent: row for row in with_store.sessions()}
         assert {row.turns for row in with_store.sessions()} == {3}
         assert {row.source for row in with_store.sessions()} == {"otlp"}
-        assert sessions["weather-guide"].session_id == "chat-77"
+        assert sessions["weather-guide"].session_id == "otlp:chat-77"
         assert sessions["weather-guide"].peak_used_tokens == 250
     finally:
         with_store.close()

@@ -228,7 +228,7 @@ def test_usage_alone_gives_totals_and_growth() -> None:
     finals = [event for event in recording.of(PressureMeasured) if event.phase == "final"]
     assert [event.used_tokens for event in finals] == [10_000, 19_000, 28_000, 37_000, 46_000]
     assert 8_900 < finals[-1].added_tokens <= 9_000
-    assert recording.sessions() == {"c": None}
+    assert recording.sessions() == {"otlp:c": None}
     assert {event.block.content_type for event in recording.of(BlockAdded)} == {"unattributed"}
 
 
@@ -269,8 +269,13 @@ def test_other_agents_of_a_conversation_are_child_sessions() -> None:
         call(5, agent="searcher", tokens=1_500),
     )
 
-    assert recording.sessions() == {"c": None, "c/searcher": "c", "c/s9": "c", "c/Explore": "c"}
-    assert len(recording.of(TurnEnded, "c")) == len(recording.of(TurnEnded, "c/searcher")) == 2
+    assert recording.sessions() == {
+        "otlp:c": None,
+        "otlp:c/searcher": "otlp:c",
+        "otlp:c/s9": "otlp:c",
+        "otlp:c/Explore": "otlp:c",
+    }
+    assert len(recording.of(TurnEnded, "otlp:c")) == len(recording.of(TurnEnded, "otlp:c/searcher")) == 2
 
 
 def test_sub_agents_without_a_conversation_have_their_parent() -> None:
@@ -294,7 +299,7 @@ def test_a_call_that_comes_too_late_does_not_change_the_window() -> None:
     )
     recording.record(call(2, tokens=51_000, messages=["One", "Two", "Three", "Four", "Five"]))
 
-    assert recording.sessions() == {"c": None, "c/span0": "c"}
+    assert recording.sessions() == {"otlp:c": None, "otlp:c/span0": "otlp:c"}
     assert recording.of(BlocksEvicted) == []
     assert [event.usage.input_total for event in recording.of(TurnEnded)] == [50_000, 10_000, 51_000]
 
@@ -325,7 +330,7 @@ def test_a_session_that_is_recorded_elsewhere_is_skipped() -> None:
     recording = Recording(recorded_elsewhere=lambda session: session == "c")
     recording.record(call(0), call(1, conversation="d"))
 
-    assert recording.sessions() == {"d": None}
+    assert recording.sessions() == {"otlp:d": None}
     assert recording.recorder.skipped == 1
 
 

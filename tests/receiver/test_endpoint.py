@@ -144,7 +144,7 @@ def test_the_exporter_of_the_sdk_sends_here(receiver: Receiving) -> None:
 
     assert receiver.turns() == [100, 300]
     (started,) = [event for event in receiver.events if isinstance(event.data, SessionStarted)]
-    assert (started.context.session_id, started.context.agent) == ("from-sdk", "sdk-app")
+    assert (started.context.session_id, started.context.agent) == ("otlp:from-sdk", "sdk-app")
 
 
 def test_metrics_are_taken_and_not_read(receiver: Receiving) -> None:

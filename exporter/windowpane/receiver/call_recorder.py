@@ -5,6 +5,8 @@ A call belongs to
 2. without a name, the conversation whose messages it continues, as with an observed client;
 3. without messages either, the session of its trace.
 
+A session has the id that the import of a dump gives it.
+
 A call that started before the last one of its session was recorded has come too late: it becomes a separate
 session below it, so that its usage counts and the window of the session stays true.
 """
@@ -30,8 +32,10 @@ from windowpane.observer.diff import ModelProfile
 from windowpane.observer.messages import ApiCall
 from windowpane.observer.observer import WindowObserver
 from windowpane.sources.compaction import recorded_compaction
+from windowpane.sources.player import session_id_of
 from windowpane.sources.records import Compacted
 from windowpane.telemetry.assembly import Assembled, AssembledCall, AssembledCompaction
+from windowpane.telemetry.session_keys import SessionKeys
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
@@ -72,8 +76,7 @@ class CallRecorder:
         """Those of the open sessions, by session id."""
         self._scopes: _Remembered[Scope] = _Remembered()
         """By session id, so that the calls of one session have one scope."""
-        self._first_agents: _Remembered[str] = _Remembered()
-        """The first agent that a conversation's calls name."""
+        self._keys = SessionKeys()
         self._sessions: _Remembered[str] = _Remembered()
         """The latest session of each agent's span."""
         self._latest: _Remembered[float] = _Remembered()
@@ -88,10 +91,11 @@ class CallRecorder:
         if isinstance(assembled, AssembledCompaction):
             self._record_compaction(assembled)
             return
-        scope = self._scope(assembled)
-        if scope.session_id is not None and self._settings.recorded_elsewhere(scope.session_id):
+        conversation_id = assembled.call.conversation
+        if conversation_id and self._settings.recorded_elsewhere(conversation_id):
             self.skipped += 1
             return
+        scope = self._scope(assembled)
         self._opening = assembled
         call = _api_call(assembled, scope)
         conversation, common = self._conversations.find(call, scope, now=assembled.started_at)
@@ -137,7 +141,8 @@ class CallRecorder:
 
     def _record_compaction(self, assembled: AssembledCompaction) -> None:
         """Record a compaction in the session that it names, where only the usage of its calls is known."""
-        observer, stated = self._observers.get(assembled.conversation), assembled.compaction
+        observer = self._observers.get(session_id_of(SOURCE, assembled.conversation))
+        stated = assembled.compaction
         if observer is None or not stated.succeeded or observer.sent_count:
             return
         tracker = observer.tracker
@@ -157,32 +162,16 @@ class CallRecorder:
 
     def _scope(self, assembled: AssembledCall) -> Scope:
         """Return the scope of a call; one object for each named session."""
-        call = assembled.call
-        if call.conversation:
-            part = self._part(assembled)
-            session_id = f"{call.conversation}/{part}" if part else call.conversation
-            parent = call.conversation if part else None
-        elif call.messages is not None:
-            outer = self._sessions.get(assembled.outer_agent)
-            return Scope(call.agent or assembled.service or UNNAMED_AGENT, None, None, outer)
-        else:
-            session_id, parent = f"{SOURCE}:{assembled.trace_id or assembled.span_id}", None
+        key, parent_key = self._keys.of(assembled)
+        agent = assembled.call.agent or assembled.service or UNNAMED_AGENT
+        if not key:
+            return Scope(agent, None, None, self._sessions.get(assembled.outer_agent))
+        session_id = session_id_of(SOURCE, key)
         scope = self._scopes.get(session_id)
         if scope is None:
-            scope = self._scopes[session_id] = Scope(assembled.agent or UNNAMED_AGENT, session_id, None, parent)
+            parent_id = None if parent_key is None else session_id_of(SOURCE, parent_key)
+            scope = self._scopes[session_id] = Scope(agent, session_id, None, parent_id)
         return scope
-
-    def _part(self, assembled: AssembledCall) -> str:
-        """Return the part of its conversation that a call belongs to; empty for the conversation itself."""
-        call = assembled.call
-        if call.part or assembled.outer_agent:
-            return call.part or assembled.enclosing_agent
-        if not call.agent:
-            return ""
-        first = self._first_agents.get(call.conversation)
-        if first is None:
-            self._first_agents[call.conversation] = first = call.agent
-        return "" if call.agent == first else call.agent
 
     def _open(self, call: ApiCall, scope: Scope, parent: Conversation | None) -> Conversation:
         """Return a new conversation with its session."""
@@ -222,7 +211,7 @@ class CallRecorder:
             return f"{parent.session_id}/{own}", parent.session_id
         if scope.session_id is not None:
             return scope.session_id, scope.parent_session_id
-        session_id = f"{SOURCE}:{opening.trace_id or own}"
+        session_id = session_id_of(SOURCE, opening.trace_id or own)
         return f"{session_id}/{own}" if session_id in self._latest else session_id, scope.parent_session_id
 
 

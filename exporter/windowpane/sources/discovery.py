@@ -23,6 +23,7 @@ from windowpane.sources.exchanges.inspect_ai import InspectReader
 from windowpane.sources.exchanges.langfuse import LangfuseReader
 from windowpane.sources.exchanges.langsmith import LangSmithReader
 from windowpane.sources.exchanges.litellm import LiteLLMReader
+from windowpane.sources.exchanges.otlp import OtlpReader
 from windowpane.sources.exchanges.raw import ApiExchangesReader
 from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
 from windowpane.sources.gemini.qwen import QwenReader
@@ -68,6 +69,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         AiderHistoryReader(complete=complete),
         AiderAnalyticsReader(complete=complete),
         OpenHandsReader(complete=complete),
+        OtlpReader(),
         LiteLLMReader(),
         ApiExchangesReader(),
         InspectReader(),

@@ -20,6 +20,7 @@ MAXIMUM_DEPTH: Final = 32
 """Levels of lists and maps in an attribute; what is deeper is read as None."""
 NANOSECONDS: Final = 1_000_000_000
 MAXIMUM_INTEGER: Final = 2**64
+_JAVASCRIPT_ERROR: Final = 2
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _KINDS: Final = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")
 
@@ -76,6 +77,19 @@ def logs_of(document: dict[str, Any]) -> Telemetry:
     return telemetry
 
 
+def sdk_spans_of(items: list[Any]) -> Telemetry:
+    """Return spans as the JavaScript SDK holds them, which tools dump as they are."""
+    telemetry = Telemetry()
+    for item in items:
+        telemetry.items += 1
+        span = _sdk_span(item) if isinstance(item, dict) else None
+        if span is None:
+            telemetry.reject("a span needs spanContext, startTime and endTime")
+        else:
+            telemetry.spans.append(span)
+    return telemetry
+
+
 def attributes_of(pairs: Any, depth: int = 0) -> dict[str, Any]:
     """Return a list of key-value objects as a dictionary; also accepts a plain object."""
     if isinstance(pairs, dict):
@@ -123,6 +137,42 @@ def _span(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> Span | 
         ),
         (str(_field(status, "message") or "") or "error") if failed else "",
     )
+
+
+def _sdk_span(item: dict[str, Any]) -> Span | None:
+    context, parent = _mapping(item, "spanContext"), _mapping(item, "parentSpanContext")
+    trace_id, span_id = _identifier(context, "traceId", 32), _identifier(context, "spanId", 16)
+    started, ended = _pair_seconds(item.get("startTime")), _pair_seconds(item.get("endTime"))
+    if not trace_id or not span_id or started is None or ended is None:
+        return None
+    status, name = _mapping(item, "status"), item.get("name")
+    return Span(
+        trace_id,
+        span_id,
+        _identifier(item, "parentSpanId", 16) or _identifier(parent, "spanId", 16),
+        name if isinstance(name, str) else "",
+        _sdk_scope(item),
+        started,
+        ended,
+        _mapping(item, "attributes"),
+        _mapping(_mapping(item, "resource"), "attributes"),
+        tuple(SpanEvent(str(event.get("name") or ""), _mapping(event, "attributes")) for event in _events(item)),
+        (str(status.get("message") or "") or "error") if status.get("code") == _JAVASCRIPT_ERROR else "",
+    )
+
+
+def _sdk_scope(item: dict[str, Any]) -> str:
+    scope = _mapping(item, "instrumentationScope") or _mapping(item, "instrumentationLibrary")
+    name = scope.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _pair_seconds(value: Any) -> float | None:
+    """Return a time of seconds and nanoseconds."""
+    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(part, int) for part in value):
+        return None
+    seconds, nanoseconds = value
+    return seconds + nanoseconds / NANOSECONDS if 0 <= seconds < MAXIMUM_INTEGER / NANOSECONDS else None
 
 
 def _log_record(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> LogRecord:

@@ -130,10 +130,15 @@ def tools_of(value: Any) -> list[Any] | None:
 
 def _parts(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     is_result = item.get("role") in ("tool", "function") or item.get("type") in ("tool", "ToolMessage")
-    call_id = item.get("tool_call_id") or item.get("toolCallId") or (item.get("id") if is_result else None)
+    call_id = _identifier(item, "tool_call_id", "toolCallId", *(("id",) if is_result else ()))
     content = decoded_parts(item.get("parts") if item.get("parts") is not None else item.get("content"))
     if is_result and not (isinstance(content, list) and any(_kind(part) in _RESULT_KINDS for part in content)):
-        yield {"type": "tool_result", "tool_use_id": call_id, "content": content, "name": item.get("name")}
+        yield {
+            "type": "tool_result",
+            "tool_use_id": call_id,
+            "content": content,
+            "name": _identifier(item, "name"),
+        }
         return
     called: set[Any] = set()
     for part in content if isinstance(content, list) else [content]:
@@ -195,9 +200,15 @@ def _call(part: Mapping[str, Any]) -> dict[str, Any]:
     function = _inner(part, "function", "custom")
     given = (function.get(name) for name in ("arguments", "input", "args"))
     arguments = next((value for value in given if value is not None), None)
-    call_id = next((part[name] for name in ("id", "toolCallId", "call_id") if part.get(name)), None)
-    tool_name = function.get("name") or part.get("toolName")
+    tool_name = _identifier(function, "name") or _identifier(part, "toolName") or ""
+    call_id = _identifier(part, "id", "toolCallId", "call_id")
     return {"type": "tool_use", "id": call_id, "name": tool_name, "input": arguments}
+
+
+def _identifier(part: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of *names* that holds text or a number, as text."""
+    values = (part.get(name) for name in names)
+    return next((str(value) for value in values if isinstance(value, str | int) and value), None)
 
 
 def _inner(part: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
@@ -218,9 +229,7 @@ def _result(part: Mapping[str, Any]) -> dict[str, Any]:
     content = next((part[name] for name in names if part.get(name) is not None), None)
     if isinstance(content, Mapping) and set(content) <= {"type", "value", "providerOptions"}:  # Vercel AI SDK
         content = content.get("value")
-    call_id = next(
-        (part[name] for name in ("tool_use_id", "id", "toolCallId", "call_id") if part.get(name)), None
-    )
+    call_id = _identifier(part, "tool_use_id", "id", "toolCallId", "call_id")
     if content is not None and not isinstance(content, str | list):
         content = _json(content)
     return {"type": "tool_result", "tool_use_id": call_id, "content": content}

@@ -22,6 +22,7 @@ from windowpane.sources.reader import FileStats
 from windowpane.sources.records import (
     CallFailed,
     CallSent,
+    Compacted,
     Record,
     ReplyReceived,
     SessionDescribed,
@@ -50,6 +51,8 @@ class Exchange:
     session_key: str = ""
     """The session that the recording assigns it to; empty where only its messages show it."""
     parent_key: str | None = None
+    agent: str = ""
+    """The agent that made it, where it is not that of the whole recording."""
     limit_tokens: int | None = None
     """The window's size, where the recording states it."""
     description: SessionDescribed | None = None
@@ -87,6 +90,13 @@ class ExchangeSorter:
         if exchange.ended_at is None or exchange.sent_at is None:
             yield from self._end(before=None)
 
+    def add_compaction(self, session_key: str, compaction: Compacted) -> Iterator[Record]:
+        """Yield the records of a compaction that the recording states, where its session is open."""
+        if session_key in self._opened:
+            yield from self._end(before=None)
+            yield from self._switch(session_key)
+            yield compaction
+
     def finish(self) -> Iterator[Record]:
         """Yield the ends of the calls that are still under way."""
         yield from self._end(before=None)
@@ -96,7 +106,7 @@ class ExchangeSorter:
     def _scope(self, exchange: Exchange) -> Scope:
         scope = self._scopes.get(exchange.session_key)
         if scope is None:
-            scope = Scope(self._agent, exchange.session_key or None, None, exchange.parent_key)
+            scope = Scope(exchange.agent or self._agent, exchange.session_key or None, None, exchange.parent_key)
             self._scopes[exchange.session_key] = scope
         return scope
 
@@ -137,7 +147,7 @@ class ExchangeSorter:
         key = self._unique(key[:MAXIMUM_NAME_CHARS])
         self._stats.sessions += 1
         self._opened[key] = SessionOpened(
-            key, self._agent, call.model, parent_key, exchange.limit_tokens, exchange.sent_at
+            key, exchange.agent or self._agent, call.model, parent_key, exchange.limit_tokens, exchange.sent_at
         )
         tracker = SessionTracker(
             SessionInfo(key, self._agent, call.model, "", key, parent_key), emit=_discard, digest=str

@@ -1,0 +1,196 @@
+"""Dumps of traces and logs: values of the recorded ones, every layout, and the windows of the receiver."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.config.schema import Config
+from windowpane.core.events import Event, PressureMeasured, TurnEnded
+from windowpane.ingest.pipeline import playback_settings
+from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
+from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.exchanges.otlp import OtlpReader
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import CallSent, Compacted, Record, SessionOpened
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "telemetry"))
+import recordings
+
+LINES = sorted(path for path in recordings.FOLDER.iterdir() if path.suffix == ".json")
+DUMPS = ("otlp_mcp_eval.json", "otlp_rag_earnings_agent.json", "vercel_ai_v6_all-spans.json")
+USAGE = {
+    "otlp_mcp_eval.json": {},
+    "otlp_rag_earnings_agent.json": {"input": 629, "output": 19},
+    "vercel_ai_v6_all-spans.json": {"input": 142, "output": 297},
+}
+"""The manifest's sums, of the one convention that counts each call once."""
+
+
+class Read:
+    """The records of one dump."""
+
+    def __init__(self, path: Path) -> None:
+        self.stats, self.problems = FileStats(), list[Problem]()
+        reader = reader_for(path, all_readers())
+        assert isinstance(reader, OtlpReader), reader.format
+        self.records: list[Record] = list(reader.read(path, stats=self.stats, problems=self.problems))
+
+    def of(self, kind: type) -> list[Any]:
+        return [record for record in self.records if isinstance(record, kind)]
+
+    def events(self) -> list[Event]:
+        """Return the events of all sessions."""
+        playback = playback_settings(str)
+        return [
+            event
+            for key in session_keys(self.records)
+            for event in session_events(self.records, key=key, source="otlp", playback=playback)
+        ]
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_values_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
+    """Spans, characters and the usage of every model call once."""
+    entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
+    expected = next(entry["stats"] for entry in entries if entry["file"] == f"otel_otlp/{name}")
+    result = Read(sessions_dir / "otel_otlp" / name)
+
+    assert (result.stats.messages, result.stats.content_chars) == (
+        expected["messages"],
+        expected["content_chars"],
+    )
+    assert result.stats.usage == USAGE[name]
+    assert result.stats.tool_calls == expected["tool_calls"]
+    assert result.stats.bad_lines == 0
+    assert bool(result.problems) is not bool(USAGE[name])
+
+
+@pytest.mark.parametrize("name", DUMPS[1:])
+def test_the_totals_are_those_of_the_calls(sessions_dir: Path, name: str) -> None:
+    """Each imported session measures what its calls report."""
+    events = Read(sessions_dir / "otel_otlp" / name).events()
+    usages = [event.data.usage for event in events if isinstance(event.data, TurnEnded) and event.data.usage]
+
+    assert sum(usage.input_total for usage in usages) == USAGE[name]["input"]
+    assert sum(usage.output_tokens for usage in usages) == USAGE[name]["output"]
+
+
+def document() -> dict[str, Any]:
+    """Return the recorded run of the Vercel AI SDK, three calls."""
+    loaded: dict[str, Any] = json.loads(LINES[0].read_text())
+    return loaded
+
+
+def with_base64_ids(value: dict[str, Any]) -> dict[str, Any]:
+    for resource in value["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            for span in scope["spans"]:
+                for name in ("traceId", "spanId", "parentSpanId"):
+                    if span.get(name):
+                        span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
+    return value
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        json.dumps,
+        lambda value: json.dumps([value], indent=2),
+        lambda value: f"{json.dumps({'resourceSpans': []})}\n{json.dumps(value)}\n",
+        lambda value: json.dumps(with_base64_ids(value)),
+    ],
+    ids=["request", "list", "lines", "base64"],
+)
+def test_every_layout_is_read(tmp_path: Path, write: Callable[[Any], str]) -> None:
+    """A request, a list of them, one a line as the collector's file exporter writes, and protobuf's own JSON."""
+    path = tmp_path / "dump.json"
+    path.write_text(write(document()))
+    result = Read(path)
+
+    assert [opened.session_key for opened in result.of(SessionOpened)] == ["chat-77"]
+    assert result.stats.usage == {"input": 600, "output": 36}
+    assert result.problems == []
+
+
+@pytest.mark.parametrize("name", sorted(set(recordings.NAMES)))
+def test_an_import_gives_the_windows_of_the_receiver(tmp_path: Path, name: str) -> None:
+    """The same spans and events, received or imported from JSON: the same sessions, turns and sizes."""
+    received: list[Event] = []
+    recorder = CallRecorder(RecorderSettings(emit=received.extend, digest=str, config=Config(), stream="s"))
+    for one in recordings.assembled(recordings.items(name)):
+        recorder.record(one)
+    recorder.flush()
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps([as_json(path) for path in recordings.bodies(name)]))
+
+    assert measured(Read(path).events()) == measured(received)
+
+
+def as_json(path: Path) -> Any:
+    """Return a recorded request in the JSON that protobuf's library writes."""
+    if path.suffix == ".json":
+        return json.loads(path.read_text())
+    from google.protobuf.json_format import MessageToDict
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    kind = ExportTraceServiceRequest if ".traces." in path.name else ExportLogsServiceRequest
+    return MessageToDict(kind.FromString(path.read_bytes()))
+
+
+def measured(events: list[Event]) -> list[tuple[str, str, int, float | None, int]]:
+    return [
+        (event.context.session_id, event.context.agent, event.context.turn, event.at, event.data.used_tokens)
+        for event in events
+        if isinstance(event.data, PressureMeasured) and event.data.phase == "final"
+    ]
+
+
+def event(name: str, at: int, **attributes: Any) -> dict[str, Any]:
+    values = {name.replace("__", "."): {"stringValue": str(value)} for name, value in attributes.items()}
+    pairs = [{"key": name, "value": value} for name, value in values.items()]
+    return {"timeUnixNano": str(at * 10**9), "eventName": name, "attributes": pairs}
+
+
+def test_logs_of_a_coding_agent_with_a_compaction(tmp_path: Path) -> None:
+    """Usage without content: totals, and a compaction as it is stated."""
+    start, session = 1_700_000_000, {"session__id": "s-1"}
+    calls = [
+        event("claude_code.api_request", start + 10 * number, **session, model="claude-sonnet-4-5",
+              duration_ms=2_000, input_tokens=10, output_tokens=50, cache_read_tokens=tokens, cache_creation_tokens=0)
+        for number, tokens in enumerate([100_000, 120_000, 140_000, 30_000])
+    ]  # fmt: skip
+    compaction = event("claude_code.compaction", start + 25, **session, pre_tokens=140_010, post_tokens=29_000)
+    path = tmp_path / "logs.json"
+    path.write_text(json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [*calls, compaction]}]}]}))
+    result = Read(path)
+
+    assert [one.tokens_before for one in result.of(Compacted)] == [140_010]
+    assert result.stats.compactions == 1
+    assert [used for *_, used in measured(result.events())] == [100_010, 120_010, 140_010, 30_010]
+    assert len(result.of(CallSent)) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"resourceSpans": 7}', "expected a list, got int"),
+        ('[{"resourceSpans": [{"scopeSpans": [{"spans": [7]}]}]}]', "1 of 1 could not be read"),
+        ('[{"resourceSpans": []}, 7]', "expected an object, got int"),
+        ('[{"spanContext": {}, "attributes": {}, "startTime": 7}]', "spanContext, startTime and endTime"),
+    ],
+)
+def test_damage_is_reported(tmp_path: Path, content: str, words: str) -> None:
+    """With the file, the part and what was expected; nothing is raised."""
+    path = tmp_path / "dump.json"
+    path.write_text(content)
+
+    assert any(words in str(problem) for problem in Read(path).problems)
