@@ -163,9 +163,9 @@ def event(name: str, at: int, **attributes: Any) -> dict[str, Any]:
 def test_logs_of_a_coding_agent_with_a_compaction(tmp_path: Path) -> None:
     """Usage without content: totals, and a compaction as it is stated."""
     start, session = 1_700_000_000, {"session__id": "s-1"}
+    request = {"model": "claude-sonnet-4-5", "duration_ms": 2_000, "input_tokens": 10, "output_tokens": 50}
     calls = [
-        event("claude_code.api_request", start + 10 * number, **session, model="claude-sonnet-4-5",
-              duration_ms=2_000, input_tokens=10, output_tokens=50, cache_read_tokens=tokens, cache_creation_tokens=0)
+        event("claude_code.api_request", start + 10 * number, **session, **request, cache_read_tokens=tokens)
         for number, tokens in enumerate([100_000, 120_000, 140_000, 30_000])
     ]  # fmt: skip
     compaction = event("claude_code.compaction", start + 25, **session, pre_tokens=140_010, post_tokens=29_000)
