@@ -51,7 +51,7 @@ class QwenReader(TranscriptReader):
         del path
         return any(
             "parentUuid" in row
-            and row.get("type") in _TYPES
+            and text(row.get("type")) in _TYPES
             and ("parts" in mapping(row.get("message")) or "systemPayload" in row)
             for row in head_rows(head)
         )
@@ -98,7 +98,7 @@ class _QwenTranscript(Transcript):
         return bool(self._sessions)
 
     def read_row(self, row: dict[str, Any]) -> None:
-        kind = row.get("type")
+        kind = text(row.get("type"))
         if kind not in _TYPES:
             self.log.odd_line(self.line, "type", f"expected one of {', '.join(sorted(_TYPES))}, got another")
             return
@@ -157,7 +157,7 @@ class _QwenTranscript(Transcript):
             return
         if parent is None and row.get("type") != "system":
             session.last_key = None
-        elif parent in session.keys:
+        elif isinstance(parent, str) and parent in session.keys:
             session.last_key = session.keys[parent]
         else:
             return
