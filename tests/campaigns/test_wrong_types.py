@@ -39,7 +39,9 @@ def with_wrong_types(value: object, random: Random) -> object:
         holder = changed
         for key in outer:
             holder = holder[key]  # type: ignore[index]
-        if not isinstance(holder, dict | list) or last not in (holder if isinstance(holder, dict) else range(len(holder))):
+        if not isinstance(holder, dict | list) or last not in (
+            holder if isinstance(holder, dict) else range(len(holder))
+        ):
             continue
         match random.randrange(8):
             case 0:
