@@ -17,9 +17,10 @@ from windowpane.cli import main
 from windowpane.core.events import AlertFired, Event, EventContext, NotificationDelivered
 from windowpane.exceptions import StoreError
 from windowpane.ingest.importer import import_file
+from windowpane.ingest.known_files import KnownFiles
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.ingest.watch import RETRY_SECONDS, WatchedSession, Watcher
-from windowpane.sources.discovery import all_readers
+from windowpane.sources.discovery import all_readers, files_of
 from windowpane.store.sqlite import SqliteStore
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -307,3 +308,61 @@ def test_what_is_not_a_file_is_skipped_with_one_word(tmp_path: Path, caplog: pyt
         "skipped: a pipe, not a regular file; save it as one first",
     ]
     scene.store.close()
+
+
+# -- many files -----------------------------------------------------------------------------------------------
+
+
+def copies(scene: Scene, *, series: int, ages: list[float]) -> list[Path]:
+    """Write transcripts of further sessions, which changed so many seconds ago."""
+    paths = []
+    for number, age in enumerate(ages):
+        path = scene.path.with_name(f"0a1b2c3d-0000-4000-8000-{series:010}{number:02}.jsonl")
+        path.write_bytes(scene.path.read_bytes().replace(SESSION.encode(), path.stem.encode()))
+        os.utime(path, (scene.now - age, scene.now - age))
+        paths.append(path)
+    return paths
+
+
+def test_old_files_rest_and_a_resumed_one_is_read(scene: Scene) -> None:
+    """An old file costs one system call, and one that continues after weeks is imported within seconds."""
+    scene.write(2)
+    old = copies(scene, series=1, ages=[50_000.0] * 20)
+    for _ in range(3):
+        scene.poll()
+    assert {one.path for one in scene.watcher._resting} == set(old)
+    assert [row.session_id for row in scene.store.sessions()] == [SESSION]
+
+    os.utime(old[3], (scene.now, scene.now))
+    scene.poll()
+    assert scene.store.session(old[3].stem) is not None
+    old[4].unlink()
+    scene.poll()
+    assert old[4] not in scene.watcher._files
+
+
+def test_the_latest_files_come_first_and_a_long_poll_is_resumed(scene: Scene) -> None:
+    """A machine with many recordings shows those of today at once, and none of the others is missed."""
+    scene.write(2)
+    names = [path.stem for path in copies(scene, series=2, ages=[500.0 * number for number in range(6)])]
+    scene.watcher._longest_poll_seconds = 0.0
+    order = [session.session_id for _ in range(12) for session in scene.poll(after=0.1)]
+
+    assert [name for name in order if name in names] == names
+
+
+def test_many_old_folders_are_searched_at_the_cost_of_a_look_at_each(tmp_path: Path) -> None:
+    """A folder is listed again when something in it came, was removed or renamed; below it new ones are found."""
+    known = KnownFiles([tmp_path])
+    later = time.time() + 100
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "one.jsonl").touch()
+    first = known.search(later)
+    assert known.search(later) is first
+
+    (tmp_path / "a" / "b" / "two.jsonl").touch()
+    (tmp_path / "a" / "one.jsonl").unlink()
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "three.json").touch()
+    assert [file.name for file in known.search(later)] == ["two.jsonl", "three.json"]
+    assert known.search(later) == list(files_of([tmp_path]))

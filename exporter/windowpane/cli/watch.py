@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -36,7 +37,7 @@ from windowpane.serve.store_exporter import StoreExporter
 from windowpane.sources.discovery import all_readers
 from windowpane.text.status_line import gauge_line
 
-POLL_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 0.5
 LINES: Final = 20
 NAME_CHARACTERS: Final = 24
 HOUR: Final = 3_600.0
@@ -93,6 +94,7 @@ def command(
             final_readers=all_readers(),
             since_seconds=since_hours * HOUR,
             rules=config.alert_rules(),
+            longest_poll_seconds=math.inf if once else POLL_SECONDS,
         )
         if once:
             _import_once(watcher, chosen, since_hours)
@@ -117,26 +119,36 @@ def command(
                 click.echo(f"watching {', '.join(str(path) for path in chosen)}", err=True)
                 click.echo(f"metrics on {server.url}; Ctrl-C stops", err=True)
                 with _stopping() as stop:
-                    follow(watcher, stop)
+                    follow(watcher, stop, changed=serving.wake)
         finally:
             serving.close()
             notifier.close()
         store.flush()
 
 
-def follow(watcher: Watcher, stop: threading.Event) -> None:
-    """Poll until *stop* is set: one line per live session on a terminal, else one line per change."""
+def follow(watcher: Watcher, stop: threading.Event, *, changed: Callable[[], object]) -> None:
+    """Poll until *stop* is set: one line per live session on a terminal, else one line per change.
+
+    *changed* is called after a poll that stored something.
+    """
     if not sys.stdout.isatty():
         while not stop.is_set():
-            show_lines(watcher.poll())
-            stop.wait(POLL_SECONDS)
+            if show_lines(watcher.poll()):
+                changed()
+            stop.wait(_pause(watcher))
         return
     unicode = supports_unicode()
     with Live(console=Console(), auto_refresh=False) as live:
         while not stop.is_set():
-            watcher.poll()
+            if watcher.poll():
+                changed()
             live.update(_screen(_live(watcher), unicode=unicode), refresh=True)
-            stop.wait(POLL_SECONDS)
+            stop.wait(_pause(watcher))
+
+
+def _pause(watcher: Watcher) -> float:
+    """Return the seconds until the next poll; none while files wait for it."""
+    return 0.0 if watcher.is_behind else POLL_SECONDS
 
 
 def _import_once(watcher: Watcher, paths: Sequence[Path], since_hours: float) -> None:

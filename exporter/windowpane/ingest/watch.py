@@ -8,13 +8,16 @@ evaluated and stored as by an import; those of the last 15 minutes are delivered
 from __future__ import annotations
 
 import logging
+import math
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.engine import AlertEngine
@@ -25,9 +28,10 @@ from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
 from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.importer import import_file
+from windowpane.ingest.known_files import KnownFiles
 from windowpane.ingest.pipeline import AlertingStore
 from windowpane.ingest.remembered_files import RememberedFiles
-from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
+from windowpane.sources.discovery import reader_for, stamp, unreadable
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import Reader
 from windowpane.sources.transcript import IDLE_SECONDS
@@ -36,6 +40,12 @@ from windowpane.store.sqlite import SqliteStore
 
 DISCOVER_SECONDS: Final = 5.0
 """Time between two searches of the folders for new files."""
+RESTING_SECONDS: Final = 900.0
+"""Age of a file's last change from which it is looked at in turns; all are within `DISCOVER_SECONDS`."""
+LOOKED_AT_ONCE: Final = 500
+"""Resting files that a poll looks at in any case."""
+LINE_SUFFIXES: Final = frozenset({".json", ".jsonl", ".traj"})
+"""Suffixes of recordings that are one file, whose own metadata shows any change."""
 RETRY_SECONDS: Final = 60.0
 """Time until a file whose events could not be read or stored is read again from its start."""
 ADDED_BY_OTHERS: Final = ("notification.delivered", "notification.failed", *ANNOTATIONS)
@@ -68,14 +78,27 @@ class _WatchedFile:
     followed: FollowedFile | None = None
     retry_at: float = 0.0
     """Time of the next attempt after a failure; 0 without one."""
-    engine: AlertEngine = field(default_factory=AlertEngine)
-    """Replaced by one with the watcher's rules where the file is read from its start."""
+    engine: AlertEngine | None = None
+    """Of a file that is followed."""
     imported: dict[str, str] = field(default_factory=dict)
     """States of the imported sessions of a database."""
     is_open: bool = False
     """It was imported whole soon after a change, so its last reply may have been held back."""
     stored: dict[str, int] = field(default_factory=dict)
     """Number of stored events by session; sessions that cannot be appended to are absent."""
+
+    def is_resting(self, path: Path, now: float) -> bool:
+        """Return whether one system call shows that the file did not change, and it last did long ago."""
+        if now - self.stamp[0] / 1e9 <= RESTING_SECONDS or not any(self.stamp):
+            return False
+        pending = self.followed is not None or self.is_open or self.retry_at
+        return not pending and path.suffix in LINE_SUFFIXES
+
+
+class _RestingFile(NamedTuple):
+    path: Path
+    name: str
+    stamp: tuple[int, int]
 
 
 class Watcher:
@@ -92,11 +115,12 @@ class Watcher:
         since_seconds: float,
         rules: Sequence[Rule] | None = None,
         clock: Callable[[], float] = time.time,
+        longest_poll_seconds: float = math.inf,
     ) -> None:
         """*readers* defer the open end of a file, *final_readers* decide by the file's age.
 
         Files without a change for *since_seconds* are skipped until they change. *rules* are the alert rules,
-        None for the defaults.
+        None for the defaults. After *longest_poll_seconds* a poll ends, and the next one resumes it.
         """
         self._paths = tuple(paths)
         self._store = store
@@ -109,9 +133,19 @@ class Watcher:
         self._memory = RememberedFiles(store, playback, rules=rules, clock=clock)
         self._boundary = ErrorBoundary(_log, clock=clock)
         self._files: dict[Path, _WatchedFile] = {}
-        self._candidate_files: list[Path] = []
-        self._skipped: set[Path] = set()
+        self._search_paths = KnownFiles(self._paths)
+        self._listed: list[Path] = []
+        self._active: list[Path] = []
+        """Files that are looked at in every poll."""
+        self._resting: deque[_RestingFile] = deque()
+        """Files that did not change for a while, the one that was not looked at for longest first."""
+        self._unreadable: dict[Path, str] = {}
         self._searched_at = -DISCOVER_SECONDS
+        self._longest_poll_seconds = longest_poll_seconds
+        self._resume_at = 0
+        self._polled_at = clock()
+        self.is_behind = False
+        """The last poll ended before it had looked at all files."""
         self._appending = threading.Lock()
         """Guards the counts of stored events while events are appended."""
         self.notifier: Notifier | None = None
@@ -120,14 +154,26 @@ class Watcher:
         """The watched sessions, by id."""
 
     def poll(self) -> list[WatchedSession]:
-        """Import the changes; returns the sessions that changed, each once. Never raises for a bad file."""
+        """Import the changes; returns the sessions that changed, each once. Never raises for a bad file.
+
+        The first poll imports the latest files first; one that ran out of time is resumed by the next.
+        """
+        self._search()
         changed: dict[str, WatchedSession] = {}
-        for path in self._candidates():
+        due = self._due()
+        ends_at = time.monotonic() + self._longest_poll_seconds
+        for number, path in enumerate(due):
+            if number and time.monotonic() > ends_at:
+                self._resume_at, self.is_behind = (self._resume_at + number) % max(1, len(self._active)), True
+                break
             with self._boundary.contain(f"following {path.name}", failed=partial(self._failed, path)):
                 for event in self._visit(path):
                     session = self._update(event)
                     if session is not None:
                         changed[session.session_id] = session
+        else:
+            self._resume_at, self.is_behind = 0, False
+            self._rest()
         return list(changed.values())
 
     def record_deliveries(self, batch: list[Event]) -> None:
@@ -141,22 +187,73 @@ class Watcher:
 
     # -- files ------------------------------------------------------------------------------------------------
 
-    def _candidates(self) -> list[Path]:
+    def _search(self) -> None:
+        """Search the folders from time to time, and divide the files into active and resting ones."""
         now = self._clock()
-        if now - self._searched_at >= DISCOVER_SECONDS:
-            self._searched_at = now
-            self._candidate_files = [*self._readable(files_of(path for path in self._paths if path.exists()))]
-        return self._candidate_files
+        if now - self._searched_at < (RETRY_SECONDS if self.is_behind else DISCOVER_SECONDS):
+            return
+        self._searched_at = now
+        listed = self._search_paths.search(now)
+        if listed is not self._listed or self._unreadable:
+            self._listed = listed
+            self._report_unreadable()
+            self._files = {path: file for path in listed if (file := self._files.get(path)) is not None}
+            resting = {one.path for one in self._resting}
+            self._active = [path for path in listed if path not in resting and path not in self._unreadable]
+            self._resting = deque(one for one in self._resting if one.path in self._files)
+            self._active.sort(key=self._age)
 
-    def _readable(self, files: Iterable[Path]) -> Iterator[Path]:
-        """Yield what can be read; the rest is logged, each path once."""
-        for file in files:
-            reason = unreadable(file)
-            if not reason:
-                yield file
-            elif file not in self._skipped:
-                self._skipped.add(file)
-                _log.warning("%s: skipped: %s", file, reason)
+    def _rest(self) -> None:
+        """Let the files rest that did not change for a while."""
+        now = self._clock()
+        active = []
+        for path in self._active:
+            file = self._files.get(path)
+            if file is not None and file.is_resting(path, now):
+                self._resting.append(_RestingFile(path, str(path), file.stamp))
+            else:
+                active.append(path)
+        self._active = active
+
+    def _report_unreadable(self) -> None:
+        """Log the files that cannot be read, each once."""
+        reasons = {}
+        for path in self._listed:
+            if path not in self._files and (reason := unreadable(path)):
+                reasons[path] = reason
+                if path not in self._unreadable:
+                    _log.warning("%s: skipped: %s", path, reason)
+        self._unreadable = reasons
+
+    def _age(self, path: Path) -> float:
+        """Return the sort key of an active file: new ones first, the latest change first."""
+        if path in self._files:
+            return 0.0
+        try:
+            return -path.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def _due(self) -> list[Path]:
+        """Return the files to look at: the active ones, and those of the resting ones in turn that changed."""
+        turned = self._active[self._resume_at :] + self._active[: self._resume_at]
+        resting = self._resting
+        now = self._clock()
+        elapsed, self._polled_at = now - self._polled_at, now
+        share = max(LOOKED_AT_ONCE, math.ceil(len(resting) * elapsed / DISCOVER_SECONDS))
+        for _ in range(min(share, len(resting))):
+            one = resting[0]
+            resting.rotate(-1)
+            try:
+                status = os.stat(one.name)  # noqa: PTH116  # the watch of old files is mostly this call
+            except OSError:
+                self._files.pop(one.path, None)
+                continue
+            if (status.st_mtime_ns, status.st_size) != one.stamp:
+                resting.pop()
+                self._active.append(one.path)
+                turned.append(one.path)
+        return turned
 
     def _visit(self, path: Path) -> Iterable[Event]:
         try:
@@ -208,6 +305,7 @@ class Watcher:
             events = file.followed.read()
         except Rewritten:
             return self._restart(path, file, reader)
+        assert file.engine is not None, "made with the state of the followed file"
         fresh = list(file.engine.interleave(events))
         if not self._extend(file, fresh):
             return self._restart(path, file, reader)

@@ -49,6 +49,7 @@ class StoreExporter:
         self._unreadable_seq = 0
         self._boundary = ErrorBoundary(_log)
         self._stop = threading.Event()
+        self._appended = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure = ""
         self._verified: Verification | None = None
@@ -118,6 +119,10 @@ class StoreExporter:
         self._thread = threading.Thread(target=self._follow, name="windowpane-follow", daemon=True)
         self._thread.start()
 
+    def wake(self) -> None:
+        """Read the store now: this process has appended to it."""
+        self._appended.set()
+
     def push(self, otlp: OtlpConfig) -> None:
         """Push the metrics of the whole store, and events appended from now on as log records."""
         self._otlp = OtlpSink(otlp, sources=lambda: self._sources, count_drops=self.internal.record_drop)
@@ -126,6 +131,7 @@ class StoreExporter:
     def close(self) -> None:
         """Stop following, and push pending events and metrics."""
         self._stop.set()
+        self._appended.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
         if self._otlp is not None:
@@ -166,7 +172,11 @@ class StoreExporter:
             self.notifier.write(events)
 
     def _follow(self) -> None:
-        while not self._stop.wait(FOLLOW_SECONDS):
+        while True:
+            self._appended.wait(FOLLOW_SECONDS)
+            self._appended.clear()
+            if self._stop.is_set():
+                return
             failures = [failure for task in (self._keep_up, self._maintain) if (failure := _attempt(task))]
             new = [failure for failure in failures if failure not in self._failure]
             if new:

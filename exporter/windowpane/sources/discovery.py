@@ -6,8 +6,9 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from windowpane.core.file_kinds import irregular_kind
 from windowpane.exceptions import SourceError, UnknownFormatError
@@ -160,21 +161,49 @@ def _gathered(paths: Iterable[Path]) -> list[Path]:
     return [path.parent if path in pieces and parents[path.parent] > 1 else path for path in paths]
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    top = len(folder.parts)
-    for name, folders, files in os.walk(folder):
-        here = Path(name)
-        if len(here.parts) - top >= MAXIMUM_DEPTH:
-            folders.clear()
-        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        yield from (here / folder for folder in folders if (here / folder).is_symlink())
-        parts = frozenset(_parts(here, files))
-        if parts:
-            yield here
-        beside = BESIDE_EVENTS if "events" in folders else frozenset()
-        for file in sorted(files):
-            if file not in parts and file not in beside and _is_searched(here / file):
-                yield here / file
+class FolderListing(NamedTuple):
+    """The recordings directly in a folder, and the folders to search below it."""
+
+    recordings: tuple[Path, ...]
+    """Files, sorted; first the folder itself where it is a recording, and links to folders."""
+    folders: tuple[Path, ...]
+
+
+def list_folder(folder: Path) -> FolderListing:
+    """Return what is in a folder; nothing where it cannot be listed."""
+    names: list[str] = []
+    folders: list[str] = []
+    links: list[str] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not _is_folder(entry):
+                names.append(entry.name)
+            elif not entry.name.startswith("."):
+                (links if entry.is_symlink() else folders).append(entry.name)
+    parts = frozenset(_parts(folder, names))
+    beside = BESIDE_EVENTS if "events" in folders or "events" in links else frozenset()
+    files = sorted(
+        name for name in names if name not in parts and name not in beside and _is_searched(folder / name)
+    )
+    itself = (folder,) if parts else ()
+    recordings = (*(folder / link for link in sorted(links)), *itself, *(folder / name for name in files))
+    return FolderListing(recordings, tuple(folder / name for name in sorted(folders)))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _below(folder: Path, depth: int = 0) -> Iterator[Path]:
+    listing = list_folder(folder)
+    yield from listing.recordings
+    if depth < MAXIMUM_DEPTH:
+        for below in listing.folders:
+            yield from _below(below, depth + 1)
 
 
 def _is_searched(file: Path) -> bool:
