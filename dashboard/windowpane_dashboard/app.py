@@ -16,6 +16,7 @@ st.navigation(
         st.Page("views/fleet.py", title="Fleet", default=True),
         st.Page("views/session.py", title="Session", url_path="session"),
         st.Page("views/compare.py", title="Compare", url_path="compare"),
+        st.Page("views/trends.py", title="Trends", url_path="trends"),
         st.Page("views/replay.py", title="Replay", url_path="replay"),
         st.Page("views/alerts.py", title="Alerts", url_path="alerts"),
         st.Page("views/search.py", title="Search", url_path="search"),

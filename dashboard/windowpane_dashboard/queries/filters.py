@@ -26,6 +26,10 @@ TurnOrder = Literal["turn", "change"]
 AlertState = Literal["firing", "resolved"]
 DeliveryState = Literal["delivered", "failed", "none"]
 Along = Literal["time", "turn"]
+TrendLines = Literal["agent", "model", "release"]
+TrendPeriod = Literal["day", "week"]
+Range = Literal["30", "90", "365", "3650"]
+"""Days of a trend, up to the last one with an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,12 @@ class ReplayAddress(Parameters):
     """The session whose timelines are drawn; None for the first."""
     setup: str | None = None
     """The setup whose configuration is shown; None for the best."""
+    simulate: str | None = None
+    """The session that the form is filled in with; None for an empty form."""
+    policies: str | None = None
+    """Policies of the form, comma-separated."""
+    window: str | None = None
+    """Window of the form, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +177,18 @@ class SearchAddress(Parameters):
     session: str | None = None
     pick: str | None = None
     """The block that is read, as `block:session`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendAddress(Parameters):
+    """The lines, periods and filters of the trends page; None means the first choice, or any."""
+
+    by: TrendLines | None = None
+    period: TrendPeriod | None = None
+    days: Range | None = None
+    agent: str | None = None
+    model: str | None = None
+    top: Literal["files", "tools"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

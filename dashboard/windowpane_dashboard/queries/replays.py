@@ -9,9 +9,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from windowpane.store.records import SessionRow
 from windowpane.store.replays import ReplayRow, ReplayRunRow
 from windowpane.text.formats import count, dollars, percent, tokens_short
 
+AS_RECORDED: Final = "as recorded"
 LOWER_IS_BETTER: Final = {
     "overflows": True, "tokens sent": True, "cost tokens": True, "dollars": True, "cached": False,
     "evicted": None, "compressions": None, "fidelity": False, "regrets": True, "regret share": True, "peak": True,
@@ -60,9 +62,31 @@ def results_by_setup(runs: Sequence[ReplayRunRow]) -> tuple[SetupResult, ...]:
     )
 
 
-def results_frame(results: Sequence[SetupResult]) -> pd.DataFrame:
-    """Return one row per setup: sums over its sessions, means of ratios."""
-    return pd.DataFrame([_record(result) for result in results])
+def results_frame(results: Sequence[SetupResult], recorded: Sequence[SessionRow] = ()) -> pd.DataFrame:
+    """Return the *recorded* sessions as they were, then one row per setup: sums, means of ratios."""
+    first = [_as_recorded(recorded)] if recorded else []
+    return pd.DataFrame([*first, *(_record(result) for result in results)])
+
+
+def _as_recorded(rows: Sequence[SessionRow]) -> dict[str, Any]:
+    sent = sum(row.input_tokens for row in rows)
+    costs = [row.cost_dollars for row in rows]
+    scores = [row.fidelity for row in rows if row.fidelity is not None]
+    return {
+        "under": AS_RECORDED,
+        "sessions": len(rows),
+        "overflows": sum(row.overflows for row in rows),
+        "tokens sent": float(sent),
+        "cost tokens": None,
+        "dollars": None if None in costs else sum(cost for cost in costs if cost is not None),
+        "cached": 100 * sum(row.cache_read_tokens for row in rows) / sent if sent else None,
+        "evicted": sum(row.evicted_blocks for row in rows),
+        "compressions": sum(row.compressions for row in rows),
+        "fidelity": sum(scores) / len(scores) if scores else None,
+        "regrets": sum(row.regrets for row in rows),
+        "regret share": None,
+        "peak": 100 * max((row.peak_utilization or 0.0 for row in rows), default=0.0),
+    }
 
 
 def _record(result: SetupResult) -> dict[str, Any]:

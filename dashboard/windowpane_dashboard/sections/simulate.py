@@ -13,11 +13,13 @@ from windowpane.replay.setups import preset_names
 from windowpane.store.interface import SessionFilter
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.filters import ReplayAddress
 from windowpane_dashboard.replay.jobs import SimulationJob, start_simulation
 from windowpane_dashboard.replay.worker import SimulationRequest
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 JOB: Final = "replay_job"
+FILLED: Final = "replay_filled"
 OFFERED: Final = 200
 WINDOWS: Final = ("8k", "16k", "32k", "64k", "128k", "200k", "400k", "1m")
 POLL_SECONDS: Final = 0.5
@@ -28,14 +30,15 @@ def policies() -> list[str]:
     return [setup.policy for setup in combine_setups(limits=[8_192], policies=["all"])]
 
 
-def simulate_section(snapshot: StoreSnapshot, *, open_: bool) -> None:
-    """Draw the form, or the progress of the running simulation."""
+def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_: bool) -> None:
+    """Draw the form, filled in with the values of the address, or the progress of the running simulation."""
+    _fill_in(position)
     job: SimulationJob | None = st.session_state.get(JOB)
     if job is not None:
         _progress(job)
         return
     with (
-        st.expander("Simulate", icon=":material/play_arrow:", expanded=open_),
+        st.expander("Simulate", icon=":material/play_arrow:", expanded=open_ or position.simulate is not None),
         st.form("replay_form", border=False),
     ):
         request = _form(snapshot)
@@ -43,9 +46,24 @@ def simulate_section(snapshot: StoreSnapshot, *, open_: bool) -> None:
             _start(request)
 
 
+def _fill_in(position: ReplayAddress) -> None:
+    """Set the form to the address, once for each address; what the user changes after that stays."""
+    if position.simulate is None or st.session_state.get(FILLED) == position:
+        return
+    st.session_state[FILLED] = position
+    chosen = set((position.policies or "").split(","))
+    st.session_state["replay_sessions"] = [position.simulate]
+    st.session_state["replay_policies"] = [name for name in policies() if name in chosen]
+    st.session_state["replay_windows"] = [position.window or WINDOWS[2]]
+
+
 def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
     rows = {row.session_id: row for row in recent}
+    for name in st.session_state.get("replay_sessions", ()):
+        older = None if name in rows else snapshot.store.session(name)
+        if older is not None:
+            rows[name] = older
     sessions = st.multiselect(
         "Recorded sessions",
         list(rows),

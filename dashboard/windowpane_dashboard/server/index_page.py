@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 from streamlit import file_util
 
-PAGES: Final = ("session", "compare", "replay", "alerts", "audit")
+PAGES: Final = ("session", "compare", "trends", "replay", "alerts", "search", "audit")
 """Pages with a path; the fleet page is at the root."""
 _FIRST_SCRIPT: Final = '<script type="module"'
 _SERVER: Final = (

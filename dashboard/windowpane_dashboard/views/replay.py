@@ -8,6 +8,7 @@ from pandas.io.formats.style import Styler
 
 from windowpane.core.characters import plain
 from windowpane.store.interface import SessionFilter
+from windowpane.store.records import SessionRow
 from windowpane.store.replays import StoredReplay
 from windowpane.text.formats import count
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
@@ -46,17 +47,24 @@ def main() -> None:
             messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
         position = ReplayAddress.from_query(st.query_params.to_dict())
-        stored = chosen_replay(snapshot, position.id)
+        is_filled_in = position.simulate is not None and position.id is None
+        stored = None if is_filled_in else chosen_replay(snapshot, position.id)
         address.write(PAGE, st.query_params.to_dict())
-        simulate_section(snapshot, open_=stored is None)
+        simulate_section(snapshot, position, open_=stored is None)
         if stored is None:
             with head:
-                widgets.headline("No replay is stored yet: choose sessions and policies, then simulate.")
+                widgets.headline(
+                    "The form is filled in: press Simulate."
+                    if is_filled_in
+                    else "No replay is stored yet: choose sessions and policies, then simulate."
+                )
+            if position.simulate is not None:
+                results_section((), recorded_sessions(snapshot, [position.simulate]))
         else:
             results = results_by_setup(stored.runs)
             with head:
                 widgets.headline(replay_headline(results))
-            results_section(results)
+            results_section(results, recorded_sessions(snapshot, sessions_of(results)))
             timelines_section(results, position)
             configuration_section(results, position)
             notes_section(stored)
@@ -108,9 +116,16 @@ def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
     return style
 
 
-def results_section(results: tuple[SetupResult, ...]) -> None:
-    """Draw the table of setups."""
-    frame = results_frame(results)
+def recorded_sessions(snapshot: StoreSnapshot, names: list[str]) -> list[SessionRow]:
+    """Return those of the sessions that are stored."""
+    return [row for name in names if (row := snapshot.store.session(name)) is not None]
+
+
+def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]) -> None:
+    """Draw the table of setups below the sessions as they were recorded."""
+    frame = results_frame(results, recorded)
+    if frame.empty:
+        return
     config = st.column_config
     widgets.table(
         colored(frame, widgets.current_palette()),

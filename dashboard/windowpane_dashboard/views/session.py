@@ -15,10 +15,12 @@ from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.window import read_turn_window
+from windowpane_dashboard.sections.cache_breaks import cache_breaks_section
 from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
 from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
+from windowpane_dashboard.sections.findings import findings_section
 from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.notes import notes_section
 from windowpane_dashboard.sections.reading import beside_block, find_section
@@ -35,6 +37,7 @@ from windowpane_dashboard.sections.timeline import (
     timeline_section,
     turn_control,
 )
+from windowpane_dashboard.sections.tool_use import tool_use_section
 from windowpane_dashboard.sections.turn_table import turn_table_section
 from windowpane_dashboard.sections.window import blocks_section, window_section
 
@@ -65,6 +68,8 @@ def main() -> None:
         parent_link(row)
         widgets.headline(session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
         metrics_row(row, timeline)
+        if not timeline.turns.empty:
+            findings_section(snapshot, row, timeline)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so its window cannot be drawn.")
@@ -96,6 +101,7 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
 # In the order of the page. A comment, because Streamlit shows a string that stands alone in this file.
 TABS: Final = (
     SessionTab("blocks", "Blocks", lambda view: blocks_section(view.snapshot.store, view.row, view.window)),
+    SessionTab("fill", "What fills it", tool_use_section),
     SessionTab("turns", "Turns", lambda view: turn_table_section(view.timeline)),
     SessionTab("find", "Find text", find_section),
     SessionTab("events", "Events", lambda view: event_list_section(view.snapshot.store, view.row, view.turn)),
@@ -113,6 +119,7 @@ TABS: Final = (
     ),
     SessionTab("notes", "Notes", notes_section),
     SessionTab("cost", "Cost and cache", lambda view: cost_section(view.snapshot, view.row, view.timeline)),
+    SessionTab("breaks", "Cache breaks", cache_breaks_section, lambda view: view.row.cache_breaks > 0),
     SessionTab(
         "team",
         "Sub-agents",

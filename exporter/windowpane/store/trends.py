@@ -26,6 +26,8 @@ from windowpane.store.records import TrendRow
 from windowpane.store.statements import StatementBatch
 
 DAY_SECONDS: Final = 86_400
+LAST_DAY: Final = 73_048
+"""The end of 2169: a time behind it is a fault of its clock and would be the last day of every trend."""
 MICRO: Final = 1_000_000
 MILLI: Final = 1_000
 KEY: Final = ("session", "day", "agent", "model", "release")
@@ -48,7 +50,7 @@ _READ: Final = (
     "WHERE day >= ? AND day <= ? GROUP BY day, agent, model, release HAVING sum(sessions) > 0 "
     "ORDER BY day, agent, model, release"
 )
-_LAST_DAY: Final = "SELECT max(day) FROM daily"
+_NEWEST_DAY: Final = "SELECT max(day) FROM daily"
 _KEEP: Final = (
     f"INSERT INTO daily (day, agent, model, release, pruned, {', '.join(DAILY_SUMS)}) "  # noqa: S608
     f"SELECT day, agent, model, release, 1, {', '.join(SUMS)}, 1, {PEAK} >= 0, max({PEAK}, 0), "
@@ -83,10 +85,11 @@ class DayDrafts:
         if count is None or event.at is None:
             return
         counted = count(event.data)
-        if not counted:
+        day = int(event.at // DAY_SECONDS)
+        if not counted or not 0 <= day <= LAST_DAY:
             return
         release = session.label or session.agent_version
-        key = (session.key, int(event.at // DAY_SECONDS), session.agent, session.model, release)
+        key = (session.key, day, session.agent, session.model, release)
         draft = self._days.get(key)
         if draft is None:
             draft = self._days[key] = {**dict.fromkeys(SUMS, 0), PEAK: -1}
@@ -143,7 +146,7 @@ _COUNTS: Final[dict[type, Any]] = {
 def read(connection: sqlite3.Connection, *, days: int, until: int | None = None) -> list[TrendRow]:
     """Return the sums of the *days* up to the day *until*, by default the last one with an event."""
     if until is None:
-        until = connection.execute(_LAST_DAY).fetchone()[0]
+        until = connection.execute(_NEWEST_DAY).fetchone()[0]
         if until is None:
             return []
     return [_row(row) for row in connection.execute(_READ, (until - days + 1, until))]

@@ -20,7 +20,7 @@ def test_a_page_finds_its_server_at_once(site: Callable[..., Any], seen_store: P
     here.page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
     here.page.on("websocket", lambda socket: sockets.append(socket.url))
 
-    for path in ("", "session", "compare", "replay", "alerts", "audit"):
+    for path in ("", "session", "compare", "trends", "replay", "alerts", "audit"):
         page = here.open(path)
         page.get_by_role("link", name="Audit").first.wait_for()
 

@@ -117,7 +117,7 @@ def test_an_empty_store_shows_what_to_do_in_the_browser(
     """No table and no error, but the commands."""
     here = site(empty_store.path)
 
-    for path in ("", "session", "compare", "replay", "alerts", "audit"):
+    for path in ("", "session", "compare", "trends", "replay", "alerts", "audit"):
         page = here.open(path)
         page.get_by_text("windowpane import").wait_for()
         here.assert_shows("windowpane demo")

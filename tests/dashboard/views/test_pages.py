@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from windowpane.core.events import CheckpointSaved
 from windowpane.store.sqlite import SqliteStore
 
-PAGES = ("fleet", "session", "compare", "replay", "alerts", "audit")
+PAGES = ("fleet", "session", "compare", "trends", "replay", "alerts", "audit")
 OpenPage = Callable[..., AppTest]
 
 
@@ -181,7 +181,8 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [
-        "Blocks", "Turns", "Find text", "Events", "Compressions", "Regrets", "Notes", "Cost and cache",
+        "Blocks", "What fills it", "Turns", "Find text", "Events", "Compressions", "Regrets", "Notes",
+        "Cost and cache",
     ]  # fmt: skip
 
 
@@ -375,4 +376,4 @@ def test_an_unchanged_session_is_read_once(
     last = builders.rich(start=time.time())[-1]
     small_store.append([last._replace(n=9_000, data=CheckpointSaved(2, "milestone", 10, "d" * 32))])
     app.run()
-    assert len(calls) == seen + 1
+    assert len(calls) == 2 * seen

@@ -1,0 +1,59 @@
+"""The treemap of a window: component, tool or type of content, file or command."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from windowpane.core.vocabulary import COMPONENTS
+from windowpane.text.formats import percent, tokens
+from windowpane.text.labels import COMPONENT_LABELS
+from windowpane_dashboard.charts.layout import apply_layout, escape_label
+from windowpane_dashboard.style.theme import Palette
+
+MAXIMUM_TARGETS: Final = 40
+"""Files and commands with an area; those of a tool beyond share one."""
+LABEL_CHARACTERS: Final = 36
+
+
+def fill_treemap(fill: pd.DataFrame, palette: Palette) -> go.Figure:
+    """Draw a `fill_frame`; areas are tokens."""
+    ids, labels, parents, values, colors, texts = [], [], [], [], [], []
+    total = int(fill["tokens"].sum()) or 1
+
+    def add(key: str, label: str, parent: str, size: int, color: str) -> None:
+        ids.append(key)
+        labels.append(escape_label(_short(label), width=LABEL_CHARACTERS))
+        parents.append(parent)
+        values.append(size)
+        colors.append(color)
+        texts.append(escape_label(f"{label}\n{tokens(size)} tokens, {percent(size / total)}"))
+
+    for component in COMPONENTS:
+        of_component = fill[fill["component"] == component]
+        if of_component.empty:
+            continue
+        color = palette.components[component]
+        add(component, COMPONENT_LABELS[component], "", int(of_component["tokens"].sum()), color)
+        for tool in of_component["tool"].unique():
+            of_tool = of_component[of_component["tool"] == tool]
+            key = f"{component}\n{tool}"
+            add(key, tool, component, int(of_tool["tokens"].sum()), color)
+            largest = of_tool[of_tool["target"] != ""].head(MAXIMUM_TARGETS)
+            for target, size in zip(largest["target"], largest["tokens"], strict=True):
+                add(f"{key}\n{target}", target, key, int(size), color)
+    figure = go.Figure(
+        go.Treemap(
+            ids=ids, labels=labels, parents=parents, values=values, branchvalues="total", hovertext=texts,
+            hovertemplate="%{hovertext}<extra></extra>", texttemplate="%{label}<br>%{value:,}", sort=True,
+            marker={"colors": colors, "line": {"color": palette.background, "width": 1}},
+            textfont={"color": palette.background, "size": 12}, pathbar={"visible": False}, tiling={"pad": 2},
+        )
+    )  # fmt: skip
+    return apply_layout(figure, palette, height=360, margin={"l": 0, "r": 0, "t": 0, "b": 0})
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LABEL_CHARACTERS else f"…{label[1 - LABEL_CHARACTERS :]}"

@@ -1,0 +1,68 @@
+"""One small chart per measure of the trends, a line per agent, model or release."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import plotly.graph_objects as go
+
+from windowpane.text.formats import dollars
+from windowpane_dashboard.charts.layout import apply_layout, axis, escape_label
+from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends, values_of
+from windowpane_dashboard.style.theme import Palette
+
+DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
+SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "x", "circle-open")
+"""A line differs from the others by its dash and marker too, never by its color alone."""
+
+
+def value_text(value: float, unit: str) -> str:
+    """Return a value of a measure."""
+    if unit == "$":
+        return dollars(value)
+    return f"{value:.0f}%" if unit == "%" else f"{value:.2f}"
+
+
+def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.Figure | None:
+    """Draw one measure; None where no period has a value."""
+    colors = [*palette.components.values()]
+    colors = [palette.accent, *(color for color in colors if color != palette.accent)]
+    figure = go.Figure()
+    for number, (line, frame) in enumerate(ranged.frame.groupby("line", sort=False)):
+        values = values_of(frame, measure.name)
+        if values.isna().all():
+            continue
+        color = palette.muted if line == OTHERS else colors[number % len(colors)]
+        texts = [
+            escape_label(f"{line}\n{period:%Y-%m-%d}: {value_text(value, measure.unit)}, {sessions:,} sessions")
+            for period, value, sessions in zip(frame["period"], values, frame["sessions"], strict=True)
+        ]
+        figure.add_scatter(
+            x=frame["period"], y=values, name=escape_label(str(line)), mode="lines+markers", hovertext=texts,
+            hovertemplate="%{hovertext}<extra></extra>", connectgaps=False,
+            line={"color": color, "width": 2, "dash": DASHES[number % len(DASHES)]},
+            marker={"size": 6, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+        )  # fmt: skip
+    if not figure.data:
+        return None
+    for mark in ranged.marks:
+        if mark.measure == measure.name:
+            figure.add_vline(x=mark.period, line={"color": palette.outline, "width": 1, "dash": "dot"})
+            figure.add_annotation(
+                x=mark.period, y=1, yref="paper", text=escape_label(mark.release[:24]), showarrow=False,
+                xanchor="left", yanchor="top", font={"size": 11, "color": palette.text},
+            )  # fmt: skip
+    apply_layout(
+        figure, palette, height=210, margin={"l": 52, "r": 8, "t": 8, "b": 52}, hovermode="closest",
+        showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.18, "yanchor": "top", "font": {"size": 11}},
+    )  # fmt: skip
+    figure.update_layout(
+        xaxis=axis(palette, showgrid=False, type="date"),
+        yaxis=axis(
+            palette,
+            rangemode="tozero",
+            tickprefix="$" if measure.unit == "$" else "",
+            ticksuffix="%" if measure.unit == "%" else "",
+        ),
+    )
+    return figure

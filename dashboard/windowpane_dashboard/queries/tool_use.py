@@ -1,0 +1,60 @@
+"""The content of a window summed: its blocks by component, tool, and file or command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pandas as pd
+
+from windowpane.core.vocabulary import COMPONENT_OF
+from windowpane.store.records import BlockRow, ToolUse
+from windowpane.text.labels import COMPONENT_LABELS, CONTENT_LABELS
+
+TOP: Final = 10
+
+
+def fill_frame(blocks: Sequence[BlockRow]) -> pd.DataFrame:
+    """Return the tokens of a window by component, tool or type of content, and file or command, most first."""
+    rows = [
+        (
+            COMPONENT_OF[block.content_type], block.tool_name or CONTENT_LABELS[block.content_type],
+            block.target or "", block.tokens,
+        )
+        for block in blocks
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["component", "tool", "target", "tokens"])
+    summed = frame.groupby(["component", "tool", "target"], as_index=False).agg(
+        tokens=("tokens", "sum"), blocks=("tokens", "size")
+    )
+    return summed.sort_values(["tokens", "tool", "target"], ascending=[False, True, True], ignore_index=True)
+
+
+def top_frame(fill: pd.DataFrame) -> pd.DataFrame:
+    """Return the ten largest rows of a `fill_frame`, their sum, and the sum of the rest."""
+    total = int(fill["tokens"].sum())
+    top = fill.head(TOP)
+    names = top["component"].map(COMPONENT_LABELS)
+    rows = list(zip(names, top["tool"], top["target"], top["blocks"], top["tokens"], strict=True))
+    rest = fill.iloc[TOP:]
+    if len(rest):
+        rows.append(("all others", "", "", int(rest["blocks"].sum()), int(rest["tokens"].sum())))
+    rows.append(("sum", "", "", int(fill["blocks"].sum()), total))
+    frame = pd.DataFrame(rows, columns=["component", "tool or content", "file or command", "blocks", "tokens"])
+    frame["share"] = frame["tokens"] / total * 100 if total else 0.0
+    return frame
+
+
+def uses_frame(uses: Sequence[ToolUse]) -> pd.DataFrame:
+    """Return one row per tool, and file or command, with the tokens and dollars of all calls."""
+    return pd.DataFrame(
+        {
+            "tool": [use.tool for use in uses],
+            "file or command": [use.target for use in uses],
+            "blocks": [use.blocks for use in uses],
+            "tokens entered": [use.tokens for use in uses],
+            "tokens in all calls": [use.carried_tokens for use in uses],
+            "≈ cost": pd.array([use.dollars for use in uses], dtype="Float64"),
+            "sessions": [use.sessions for use in uses],
+        }
+    )

@@ -1,0 +1,76 @@
+"""The parts of the window at the selected turn, and the cost of each tool, file and command over all calls."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from windowpane.store.records import ToolUse
+from windowpane.text.formats import tokens
+from windowpane_dashboard.charts.fill import fill_treemap
+from windowpane_dashboard.page import widgets
+from windowpane_dashboard.queries.tool_use import fill_frame, top_frame, uses_frame
+from windowpane_dashboard.sections.session_tabs import SessionView
+
+ROWS = 50
+
+
+def tool_use_section(view: SessionView) -> None:
+    """Draw the treemap and the ten largest rows at the turn, and the tools of the whole session."""
+    store = view.snapshot.store
+    fill = fill_frame(store.blocks_at(view.row.session_id, view.turn))
+    if fill.empty:
+        st.text("The window was empty at this turn.")
+    else:
+        left, right = st.columns([1, 1], gap="medium")
+        with left:
+            st.text(f"The window at turn {view.turn}: {tokens(int(fill['tokens'].sum()))} tokens")
+            widgets.chart(
+                fill_treemap(fill, widgets.current_palette()),
+                key="fill_treemap",
+                alt="Tokens by component, tool, and file or command, as in the table",
+            )
+        with right:
+            st.text("Its ten largest parts")
+            _top(top_frame(fill))
+    uses = store.tool_use(view.row.session_id, limit=ROWS)
+    if uses:
+        st.text("Over the whole session")
+        uses_table(uses, key="session_uses", alt="Tools, files and commands of the session, most carried first")
+
+
+def _top(frame: pd.DataFrame) -> None:
+    config = st.column_config
+    widgets.table(
+        frame,
+        key="fill_top",
+        alt="The ten largest parts of the window, the others, and their sum",
+        height=400,
+        column_config={
+            "tokens": config.NumberColumn(format="localized", width=76),
+            "blocks": config.NumberColumn(width=58),
+            "share": config.NumberColumn(format="%.0f%%", width=58),
+        },
+    )
+
+
+def uses_table(uses: list[ToolUse], *, key: str, alt: str, sessions: bool = False) -> None:
+    """Draw tools, files and commands with the tokens and dollars of all calls that carried them."""
+    frame = uses_frame(uses)
+    config = st.column_config
+    widgets.table(
+        frame if sessions else frame.drop(columns="sessions"),
+        key=key,
+        alt=alt,
+        height="content" if len(frame) <= 10 else 400,
+        column_config={
+            "file or command": config.TextColumn(width=420),
+            "tokens entered": config.NumberColumn(format="localized", width=104),
+            "tokens in all calls": config.NumberColumn(
+                format="localized", width=126, help="its tokens times the calls that sent them"
+            ),
+            "≈ cost": config.NumberColumn(
+                format="dollar", width=76, help="its share, by tokens, of what those calls cost"
+            ),
+        },
+    )

@@ -1,0 +1,132 @@
+"""Trends: cost, fill, losses and cache by day or week, and the tools that cost most."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import streamlit as st
+
+from windowpane.store.interface import SessionFilter
+from windowpane.text.formats import count, dollars, percent
+from windowpane_dashboard.charts.trends import trend_chart, value_text
+from windowpane_dashboard.page import address, messages, store_access, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
+from windowpane_dashboard.queries.trends import MEASURES, Trends, trends
+from windowpane_dashboard.sections.tool_use import uses_table
+
+PAGE = "trends"
+DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = store_access.open_snapshot()
+    with messages.report_read_errors("The trends cannot be read"):
+        head = st.container()
+        position = TrendAddress.from_query(st.query_params.to_dict())
+        if not snapshot.store.sessions(SessionFilter(limit=1)):
+            messages.show_empty("The store is there, but it holds no sessions yet.")
+        rows = snapshot.store.trends(days=int(position.days or "90"))
+        filter_bar(position, sorted({row.agent for row in rows}), sorted({row.model for row in rows}))
+        ranged = trends(rows, position)
+        with head:
+            widgets.headline(summary(ranged))
+        if ranged.frame.empty:
+            st.text("No call matches these filters. Clear one to see more.")
+        else:
+            charts(ranged)
+            releases(ranged)
+            widgets.folded_table(
+                "Trends as a table",
+                lambda: ranged.frame.drop(columns=["fidelity_sum", "peak_sum"]),
+                key="trends_data",
+                alt="Sums and means by period",
+            )
+        leaderboard(snapshot, position)
+    store_access.rerun_on_change(snapshot, page=PAGE)
+
+
+def filter_bar(position: TrendAddress, agents: list[str], models: list[str]) -> None:
+    """Draw the filters with the values of the address."""
+    columns = st.columns([1, 1, 1, 1.4, 1.4])
+    choices: tuple[tuple[str, str, tuple[str, ...], Any], ...] = (
+        ("by", "Lines by", get_args(TrendLines), str),
+        ("period", "Period", get_args(TrendPeriod), str),
+        ("days", "Range", get_args(Range), lambda days: DAYS[days]),
+    )
+    for column, (name, label, options, text) in zip(columns, choices, strict=False):
+        value = getattr(position, name) or options[1 if name == "days" else 0]
+        column.selectbox(label, options, format_func=text, **address.bound_widget(PAGE, name, value))
+    widgets.filter_select(
+        columns[3], "Agent", agents, position.agent, bound=address.bound_widget(PAGE, "agent", position.agent)
+    )
+    widgets.filter_select(
+        columns[4], "Model", models, position.model, bound=address.bound_widget(PAGE, "model", position.model)
+    )
+    address.write(PAGE, position.to_query())
+
+
+def summary(ranged: Trends) -> str:
+    """Return one sentence about the range."""
+    if ranged.frame.empty:
+        return "Nothing was recorded in this range."
+    sums = ranged.totals
+    cached = sums["cache_read_tokens"] / sums["input_tokens"] if sums["input_tokens"] else None
+    parts = [
+        f"{count(int(sums['calls']), 'call')} for {dollars(float(sums['cost_dollars']))}",
+        f"{percent(cached)} of the input from the cache",
+    ]
+    if sums["cache_breaks"]:
+        lost = dollars(float(sums["cache_break_dollars"]))
+        parts.append(f"{count(int(sums['cache_breaks']), 'cache break')} for {lost}")
+    parts.append(count(int(sums["compactions"]), "compaction"))
+    return "; ".join(parts) + "."
+
+
+def charts(ranged: Trends) -> None:
+    """Draw one chart per measure, two in a row."""
+    palette = widgets.current_palette()
+    for start in range(0, len(MEASURES), 2):
+        for column, measure in zip(st.columns(2, gap="medium"), MEASURES[start : start + 2], strict=False):
+            with column:
+                st.caption(measure.title)
+                figure = trend_chart(ranged, measure, palette)
+                if figure is None:
+                    st.text("Not recorded in this range.")
+                else:
+                    widgets.chart(figure, key=f"trend_{measure.name}", alt=f"{measure.title}, as in the table")
+
+
+def releases(ranged: Trends) -> None:
+    """Draw what each release changed."""
+    titles = {measure.name: measure for measure in MEASURES}
+    for mark in ranged.marks:
+        measure = titles[mark.measure]
+        title = "cost per session" if mark.measure == "cost" else measure.title
+        before, after = value_text(mark.before, measure.unit), value_text(mark.after, measure.unit)
+        widgets.show_text(
+            f"{mark.agent} {mark.release} ({mark.period:%Y-%m-%d}): {title} from {before} to {after}"
+        )
+
+
+def leaderboard(snapshot: StoreSnapshot, position: TrendAddress) -> None:
+    """Draw the tools, or their files and commands, that cost most in the latest sessions."""
+    st.subheader("What costs most", anchor=False, divider="grey")
+    by_target = position.top != "tools"
+    options = ("files", "tools")
+    st.selectbox(
+        "Sum by",
+        options,
+        format_func=lambda name: "tool, file or command" if name == "files" else "tool",
+        **address.bound_widget(PAGE, "top", position.top or "files"),
+    )
+    uses = snapshot.store.tool_leaderboard(by_target=by_target)
+    if not uses:
+        st.text("No tool was called in the latest sessions.")
+        return
+    uses_table(uses, key="leaderboard", alt="Tools that cost most in the latest 200 sessions", sessions=True)
+    st.caption("Over the latest 200 sessions; the cost is the share, by tokens, of the calls that carried them.")
+
+
+main()
