@@ -243,3 +243,21 @@ def test_recordings_import_to_the_same_events_in_any_order(tmp_path: Path) -> No
 
     assert forth.sessions == back.sessions
     assert sorted(forth.sessions) == ["claude_code:a", "claude_code:b", "claude_code:b~a"]
+
+
+def test_a_format_without_a_real_recording_is_named_experimental(tmp_path: Path) -> None:
+    """The report states once that its reader was built from the source of the tool."""
+    run = {
+        "id": "r1",
+        "run_type": "llm",
+        "trace_id": "t",
+        "inputs": {"messages": [{"role": "user", "content": "a"}]},
+    }
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps([run, run | {"id": "r2"}]))
+
+    (report,) = import_paths([path], MemoryStore(), playback=playback(), readers=READERS)
+
+    assert report.format == "langsmith"
+    assert len([problem for problem in report.problems if "experimental" in problem.problem]) == 1
+    assert not report.partial

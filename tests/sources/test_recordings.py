@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.exceptions import UnknownFormatError
+from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.discovery import all_readers, files_of, reader_for
+from windowpane.sources.playback import session_keys
 from windowpane.sources.reader import FileStats, Problem, Reader
 
 FORMATS = ("claude_code", "codex", "pi")
@@ -92,6 +93,24 @@ def test_usage_is_that_of_the_manifest(sessions_dir: Path, name: str) -> None:
     if naive is not None:
         once = sum(stats.usage[key] for key in expected)
         assert round(stats.usage["all_lines_total"] / once, 2) == naive
+
+
+def test_every_file_of_the_collection_is_read_or_named(sessions_dir: Path) -> None:
+    """Each recording gives a session, or one problem that states what it is; none is skipped silently."""
+    silent = []
+    for entry in json.loads((sessions_dir / "MANIFEST.json").read_text()):
+        path = sessions_dir / entry["file"]
+        stats, problems = FileStats(), list[Problem]()
+        try:
+            reader = reader_for(path, all_readers(complete=True))
+            records = list(reader.read(path, stats=stats, problems=problems))
+        except SourceError as error:
+            assert str(error)
+            continue
+        if not session_keys(records) and not problems:
+            silent.append(entry["file"])
+
+    assert silent == []
 
 
 def test_every_recording_is_recognised_by_its_own_reader(sessions_dir: Path) -> None:

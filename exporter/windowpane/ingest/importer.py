@@ -14,7 +14,7 @@ from windowpane.sources.databases import DatabaseReader
 from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
-from windowpane.sources.reader import FileStats, Problem, Reader
+from windowpane.sources.reader import EXPERIMENTAL, FileStats, Problem, Reader
 from windowpane.sources.records import Record
 from windowpane.store.read_files import FileState
 from windowpane.store.records import ImportOutcome
@@ -145,6 +145,8 @@ def _read_file(
     try:
         reader = reader_for(path, readers)
         report.format = reader.format
+        if getattr(reader, "experimental", False):
+            report.problems.append(Problem(str(path), None, "", f"{reader.format}: {EXPERIMENTAL}", "odd"))
         if isinstance(reader, DatabaseReader):
             _import_database(reader, store, playback, report, {} if imported is None else imported)
         else:

@@ -313,7 +313,9 @@ def _item(item: object) -> Iterator[BlockSpec]:
 
 
 def _result(call_id: object, content: Any, *, tool_name: object = None) -> Iterator[BlockSpec]:
-    media = sum(field_of(part, "type") in _RESULT_MEDIA for part in _parts(content) if not isinstance(part, str))
+    media = sum(
+        str(field_of(part, "type")) in _RESULT_MEDIA for part in _parts(content) if not isinstance(part, str)
+    )
     text = content if isinstance(content, str) else "".join(_texts(content))
     if not text and not media and content and not isinstance(content, str):
         text = _json(content)

@@ -14,6 +14,7 @@ from windowpane.sources.records import Record
 
 MAXIMUM_RECORD_BYTES: Final = 64 * 2**20
 MAXIMUM_DOCUMENT_BYTES: Final = 256 * 2**20
+EXPERIMENTAL: Final = "experimental, read as its source writes it; no real recording was at hand"
 MAXIMUM_PROBLEMS: Final = 1_000
 """Problems listed for one file, the last of which reports that there are more."""
 
@@ -102,6 +103,10 @@ class ProblemLog:
     def unstated(self, what: str) -> None:
         """List what the recording never states, once a file."""
         self._list(None, "", f"the recording does not state {what}", "odd")
+
+    def experimental(self, form: str) -> None:
+        """List a *form* of recording that was built from the source of its tool alone, once a file."""
+        self._list(None, "", f"{form}: {EXPERIMENTAL}", "odd")
 
     def bad_line(self, line: int, problem: str, *, used: bool = False) -> None:
         """List a line other than one JSON object; *used* where its content was read all the same."""

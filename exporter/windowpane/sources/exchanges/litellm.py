@@ -126,6 +126,7 @@ class _Calls:
         self._stats = stats
         self._sorter = ExchangeSorter(AGENT, stats)
         self._has_contents = True
+        self._is_proxy_log = False
 
     def read(self, entry: JsonObject) -> Iterator[Record]:
         """Yield the records of one logged call."""
@@ -164,6 +165,9 @@ class _Calls:
 
     def _payload_call(self, entry: JsonObject) -> Exchange | None:
         """Read a call that LiteLLM's proxy logged."""
+        if not self._is_proxy_log:
+            self._is_proxy_log = True
+            entry.log.experimental("a log of LiteLLM's proxy")
         request = _parsed(entry.value.get("messages"))
         if not isinstance(request, list) or not request:
             request = mapping(_parsed(entry.value.get("proxy_server_request"))).get("messages")

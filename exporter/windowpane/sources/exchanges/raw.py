@@ -39,6 +39,7 @@ from windowpane.sources.records import Record
 AGENT: Final = "api"
 _PAIRS: Final = ({"request", "response"}, {"[].request", "[].response"})
 _LISTS: Final = ("interactions", "entries")
+GEMINI_PATH: Final = "generatecontent"
 OK_STATUS: Final = range(200, 300)
 
 
@@ -64,13 +65,16 @@ class ApiExchangesReader(DocumentReader):
         log = DocumentLog(path, stats, problems)
         pairs = _lines(path, log) if is_lines(path) else _pairs(load_document(path, log), log)
         sorter = ExchangeSorter(AGENT, stats)
-        has_times = False
+        has_times = is_gemini = False
         for pair in pairs:
             exchange = read_exchange(pair, stats)
             if exchange is not None:
                 has_times = has_times or exchange.sent_at is not None
+                is_gemini = is_gemini or GEMINI_PATH in (pair.item("request").text("uri") or "").lower()
                 yield from sorter.add(exchange)
         yield from sorter.finish()
+        if is_gemini:
+            log.experimental("Gemini's generateContent")
         if not has_times:
             log.unstated("times")
 

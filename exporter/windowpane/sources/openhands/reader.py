@@ -221,6 +221,8 @@ def _read(start: Any, rows: Iterator[Row], log: DocumentLog, *, complete: bool) 
     events.finish(complete=complete)
     if settled:
         yield from events.out
+    if events.stats.compactions:
+        log.experimental("a condensation of OpenHands")
     if not events.has_usage:
         log.unstated("the usage of single calls")
 
