@@ -12,7 +12,7 @@ from pandas.io.formats.style import Styler
 
 from windowpane.core.characters import plain
 from windowpane_dashboard.charts.layout import CONFIG
-from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
+from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
 
 
@@ -75,5 +75,9 @@ def filter_select(
 
 
 def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:
-    """Show a table in the shared style: no index, unknown values as `–`."""
+    """Show a table in the shared style: no index, unknown values as `–`, texts sanitized."""
+    if isinstance(data, Styler):
+        data.data = harmless_table(data.data)  # type: ignore[attr-defined]  # pandas does not declare it
+    else:
+        data = harmless_table(data)
     return st.dataframe(data, key=key, alt=alt, hide_index=True, placeholder="–", **options)

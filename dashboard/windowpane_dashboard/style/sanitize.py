@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import pandas as pd
+
 from windowpane.core.characters import harmless
 
 LENGTH: Final = 2_000
@@ -23,6 +25,17 @@ def sanitized(text: str, *, length: int = LENGTH) -> str:
         half = length // 2
         text = f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"
     return harmless(text)
+
+
+def harmless_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with its names and texts sanitized, whatever column they are in."""
+    texts = frame.select_dtypes(include=["object", "string"]).columns
+    changed = {name: frame[name].map(_harmless_value) for name in texts}
+    return frame.assign(**changed) if changed else frame
+
+
+def _harmless_value(value: object) -> object:
+    return harmless(value) if isinstance(value, str) else value
 
 
 def escape_markdown(text: str) -> str:

@@ -111,7 +111,16 @@ class _BlockEvent(msgspec.Struct):
     at: float | None = None
 
 
+class _Digest(msgspec.Struct):
+    digest: str
+
+
+class _DigestEvent(msgspec.Struct):
+    data: _Digest
+
+
 _decoder: Final = msgspec.json.Decoder(_BlockEvent)
+_digest_decoder: Final = msgspec.json.Decoder(_DigestEvent)
 
 
 def terms_of(text: str) -> list[str]:
@@ -208,48 +217,41 @@ class _Holders:
             if session is None
             else connection.execute(_BLOCKS, (session,))
         )
-        self._blocks: dict[str, list[Occurrence]] = {}
-        for session_id, body in rows:
-            located = _occurrence(session_id, body)
-            if located is not None:
-                self._blocks.setdefault(located.digest, []).append(located.occurrence)
+        self._bodies: dict[str, list[tuple[str, bytes]]] = {}
+        for row in rows:
+            try:
+                digest = _digest_decoder.decode(row[1]).data.digest
+            except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+                continue  # a damaged event: its block cannot be shown either
+            self._bodies.setdefault(digest, []).append(row)
 
     @property
     def digests(self) -> Iterable[str] | None:
         """The texts of the session; None without one."""
-        return self._blocks.keys() if self._is_session else None
+        return self._bodies.keys() if self._is_session else None
 
     def of(self, digest: str) -> tuple[Occurrence, ...]:
         """Return the latest blocks that held the text, at most `OCCURRENCES`."""
-        blocks = self._blocks.get(digest, [])[:OCCURRENCES]
-        if self._is_session or len(blocks) == OCCURRENCES:
-            return tuple(blocks)
-        rows = search.events_with_word(
-            self._connection, digest, kind="block.added", limit=OCCURRENCES - len(blocks)
-        )
-        located = (_occurrence(session_id, body) for session_id, body in rows)
-        return (*blocks, *(one.occurrence for one in located if one is not None and one.digest == digest))
+        rows = self._bodies.get(digest, [])[:OCCURRENCES]
+        if not self._is_session and len(rows) < OCCURRENCES:
+            limit = OCCURRENCES - len(rows)
+            rows += search.events_with_word(self._connection, digest, kind="block.added", limit=limit)
+        located = (_occurrence(session_id, body, digest) for session_id, body in rows)
+        return tuple(one for one in located if one is not None)
 
 
-class _Located(NamedTuple):
-    digest: str
-    occurrence: Occurrence
-
-
-def _occurrence(session_id: str, body: bytes) -> _Located | None:
-    """Return the block of a stored `block.added`; None for a damaged one."""
+def _occurrence(session_id: str, body: bytes, digest: str) -> Occurrence | None:
+    """Return the block of a stored `block.added`; None for a damaged one and for a block with another text."""
     try:
         event = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         return None
     block = event.data
-    return _Located(
-        block.digest,
-        Occurrence(
-            session_id, event.agent, block.turn, event.at, block.id, block.content_type, block.tool_name,
-            block.tokens,
-        ),
-    )  # fmt: skip
+    if block.digest != digest:
+        return None
+    return Occurrence(
+        session_id, event.agent, block.turn, event.at, block.id, block.content_type, block.tool_name, block.tokens
+    )
 
 
 def delete(connection: sqlite3.Connection, digest: str | None) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
 
 from windowpane_dashboard.charts.layout import CONFIG, escape_label
-from windowpane_dashboard.style.sanitize import LENGTH, escape_markdown, sanitized
+from windowpane_dashboard.style.sanitize import LENGTH, escape_markdown, harmless_table, sanitized
 
 
 @pytest.mark.parametrize("acting", ["\u202e", "\u2066", "\u200f", "\x1b", "\x00", "\x9b", "\ufeff", "\ud800"])
@@ -50,3 +52,38 @@ def test_hover_text_is_escaped() -> None:
     )
     assert CONFIG["showSendToCloud"] is False
     assert CONFIG["displaylogo"] is False
+
+
+def test_tables_hold_no_acting_characters() -> None:
+    """Direction marks and control characters of any text column become U+FFFD; other values stay."""
+    frame = pd.DataFrame(
+        {
+            "text": ["safe \u202eeslaf\u202c", "line\nnext", "\x1b[31m"],
+            "tokens": [1, 2, 3],
+            "mixed": ["\u2066", None, 4],
+        }
+    )
+
+    clean = harmless_table(frame)
+
+    assert list(clean["text"]) == ["safe \ufffdeslaf\ufffd", "line\nnext", "\ufffd[31m"]
+    assert list(clean["tokens"]) == [1, 2, 3]
+    assert list(clean["mixed"]) == ["\ufffd", None, 4]
+    assert frame["text"].iloc[0] == "safe \u202eeslaf\u202c"
+
+
+def test_styled_tables_are_sanitized_as_well() -> None:
+    """A table with colors is sanitized before it is sent."""
+
+    def page() -> None:
+        import pandas as pd
+
+        from windowpane_dashboard.page import widgets
+
+        frame = pd.DataFrame({"name": ["\u202eeman"], "tokens": [1]})
+        widgets.table(frame.style.map(lambda _: "color: red", subset=["name"]), key="styled", alt="A table")
+
+    app = AppTest.from_function(page).run()
+
+    assert not app.exception
+    assert app.dataframe[0].value["name"].iloc[0] == "\ufffdeman"
