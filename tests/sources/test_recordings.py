@@ -104,8 +104,7 @@ def test_every_file_of_the_collection_is_read_or_named(sessions_dir: Path) -> No
         try:
             reader = reader_for(path, all_readers(complete=True))
             records = list(reader.read(path, stats=stats, problems=problems))
-        except SourceError as error:
-            assert str(error)
+        except SourceError:
             continue
         if not session_keys(records) and not problems:
             silent.append(entry["file"])
