@@ -18,3 +18,13 @@ def test_a_text_of_tool_calls_is_not_a_list_of_them() -> None:
 
     assert [spec.content_type for spec in message_blocks("chat", message)] == ["assistant_response"]
     assert [part.kind for part in read_reply(reply).parts] == ["assistant_response"]
+
+
+@pytest.mark.parametrize("kind", [["image"], {"a": 1}, 7, None])
+def test_a_part_of_an_odd_type_is_not_an_error(kind: object) -> None:
+    """A list or an object as the type of a part is an unknown type."""
+    part = {"type": kind, "text": "a"}
+    message = {"role": "tool", "tool_call_id": "c", "content": [part]}
+
+    (spec,) = message_blocks("chat", message)
+    assert (spec.content_type, spec.text, spec.media) == ("tool_result", "a", 0)

@@ -72,7 +72,7 @@ class OpenHandsReader:
             return "instance_id" in rows[0] or "issue" in rows[0]
         if not rows and b'"history"' in head and b'"metrics"' in head:  # the first row exceeds the head
             return b'"instance_id"' in head[:4_096] and b'"instruction"' in head
-        return any(row.get("kind") in _KINDS and "source" in row for row in rows) or any(
+        return any(text(row.get("kind")) in _KINDS and "source" in row for row in rows) or any(
             "args" in row and "action" in row and "source" in row for row in rows
         )
 
