@@ -451,6 +451,22 @@ def test_a_named_session_ends_with_its_block(running: Runtime, provider: Provide
     assert reasons == {"job-7": "completed", "job-8": "failed"}
 
 
+def test_a_live_session_is_named_by_its_user_only(running: Runtime, provider: Provider) -> None:
+    """A title or label that was given is stored without secrets; no message becomes a title."""
+    client = windowpane.observe(openai_client(provider))
+    with windowpane.session(session_id="job-1", title="Night build\nof sk-ant-api03-" + "A1b2" * 24, label="ci"):
+        client.chat.completions.create(**chat_body())
+    with windowpane.session(session_id="job-2"):
+        client.chat.completions.create(**chat_body())
+    with pytest.raises(ConfigurationError, match="title"), windowpane.session(title=7):  # type: ignore[arg-type]
+        pass
+
+    rows = {row.session_id: row for row in sessions(running)}
+    assert rows["job-1"].title.startswith("Night build of [redacted:")
+    assert (rows["job-1"].title_source, rows["job-1"].label) == ("user", "ci")
+    assert (rows["job-2"].title, rows["job-2"].folder) == ("", "")
+
+
 def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
     """Before `start()` an observed client works as ever, at no cost."""
     client = windowpane.observe(openai_client(provider))

@@ -449,3 +449,22 @@ def test_a_missing_otlp_library_is_logged(
 
 def _context() -> Any:
     return EventContext("s", "a", "m", 0, 1, "live", "s")
+
+
+def test_a_managed_session_is_named_by_its_user(start_outputs: Callable[..., Runtime], tmp_path: Path) -> None:
+    """The goal of the task is a title only where texts are captured; folder and branch are never collected."""
+    runtime = start_outputs()
+    for session_id, names in (("a", {"title": "Review of src", "label": "pr-7"}), ("b", {})):
+        with ContextWindowManager(
+            agent="reviewer", model="gpt-5", task_goal="Review src", session_id=session_id,
+            data_folder=tmp_path / "data", **names,
+        ) as window:  # fmt: skip
+            window.add_user("go")
+    assert runtime.flush(20)
+    assert runtime.store is not None
+    named, unnamed = runtime.store.session("a"), runtime.store.session("b")
+
+    assert named is not None
+    assert unnamed is not None
+    assert (named.title, named.title_source, named.label) == ("Review of src", "user", "pr-7")
+    assert (unnamed.title, unnamed.folder, unnamed.branch) == ("", "", "")

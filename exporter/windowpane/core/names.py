@@ -11,3 +11,10 @@ def check_name(key: str, name: object) -> None:
         raise ConfigurationError(key, f"a {type(name).__name__}", expected="a name")
     if not name:
         raise ConfigurationError(key, "must not be empty", expected="a short name")
+
+
+def check_description(**texts: object) -> None:
+    """Raise `ConfigurationError` about the first of *texts* that is not a text; it may be empty."""
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise ConfigurationError(key, f"a {type(text).__name__}", expected="a text")

@@ -69,6 +69,9 @@ class Scope:
     """None where the messages decide which conversation a call belongs to."""
     limit_tokens: int | None = None
     parent_session_id: str | None = None
+    title: str = ""
+    """Given by the user, for people; likewise the label."""
+    label: str = ""
 
     def contains(self, other: Scope) -> bool:
         """Return whether calls of *other* can belong to conversations of this scope."""

@@ -11,11 +11,12 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from windowpane.contrib.presets import Preset
+from windowpane.core.descriptions import SessionDescriptions
 from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
@@ -41,7 +42,8 @@ from windowpane.runtime.options import EngineOptions, check_options
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config, JudgeConfig
-    from windowpane.core.events import Event, Usage
+    from windowpane.core.events import Event, SessionDescribed, Usage
+    from windowpane.manager.engine import Engine
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +82,8 @@ class ConfiguredWindow(ManagedWindow):
         judge: SampledJudge | None = None,
         session_id: str | None = None,
         parent_session_id: str | None = None,
+        title: str = "",
+        label: str = "",
         source: str = "live",
         data_folder: str | Path | None = None,
         dependencies: Dependencies | None = None,
@@ -118,6 +122,8 @@ class ConfiguredWindow(ManagedWindow):
 
         Records:
             session_id, parent_session_id, source: Identify the session in its events.
+            title, label: Names that people recognize the session by, stored without secrets; where texts are
+                captured, the task's goal is the title by default.
             data_folder: Folder of archive, checkpoints and notes; the user's data folder by default.
             dependencies: Replacements for the tokenizer, stores and clocks; see `default_dependencies`.
 
@@ -169,6 +175,18 @@ class ConfiguredWindow(ManagedWindow):
                 tracking=tracker_settings(options, config, chosen),
             )
         )
+        names = SessionDescriptions()
+        goal = task_goal if config.store.capture and not title else ""
+        for described in (
+            names.state(title=title, title_source="user", label=label),
+            names.state(title=goal, title_source="first_message"),
+        ):
+            if described is not None:
+                self._session.apply("describe", partial(_record, described))
+
+
+def _record(described: SessionDescribed, engine: Engine) -> None:
+    engine.tracker.record(described)
 
 
 class ContextWindowManager(ConfiguredWindow, BlockingWindow):

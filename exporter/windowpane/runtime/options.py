@@ -47,6 +47,8 @@ _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "session_id": ((str,), "a name"),
     "parent_session_id": ((str,), "a name"),
     "source": ((str,), "a name"),
+    "title": ((str,), "a text"),
+    "label": ((str,), "a text"),
     "thresholds": ((Thresholds,), "a Thresholds"),
     "preset": ((str, Preset), "a preset's name, or a Preset"),
     "policy": ((str, Policy), "a policy's name, or a Policy"),

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from windowpane.core.limits import MAXIMUM_TOKENS
-from windowpane.core.names import check_name
+from windowpane.core.names import check_description, check_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients.anthropic import watch_anthropic
 from windowpane.observer.clients.calls import WatchedClient, boundary, current_scope
@@ -47,14 +47,24 @@ def session(
     session_id: str | None = None,
     limit_tokens: int | None = None,
     parent_session_id: str | None = None,
+    title: str = "",
+    label: str = "",
 ) -> Iterator[str]:
     """Assign the calls made within the block to one session, which ends with the block; yields the session's id.
 
     Applies to the thread or task that enters it and to tasks started there. A call under another system prompt
-    becomes a child session. Raises `ConfigurationError` for an empty name or a size below 1.
+    becomes a child session. People recognize the session by *title* and *label*, which are stored without secrets
+    and are never labels of metrics. Raises `ConfigurationError` for an empty name or a size below 1.
     """
     session_id = session_id or secrets.token_hex(16)
-    scope = _scope(agent, session_id, limit_tokens=limit_tokens, parent_session_id=parent_session_id)
+    scope = _scope(
+        agent,
+        session_id,
+        limit_tokens=limit_tokens,
+        parent_session_id=parent_session_id,
+        title=title,
+        label=label,
+    )
     token = current_scope.set(scope)
     reason = "completed"
     try:
@@ -77,12 +87,15 @@ def _scope(
     *,
     limit_tokens: int | None,
     parent_session_id: str | None = None,
+    title: str = "",
+    label: str = "",
 ) -> Scope:
     check_name("agent", agent)
+    check_description(title=title, label=label)
     for key, name in (("session_id", session_id), ("parent_session_id", parent_session_id)):
         if name is not None:
             check_name(key, name)
     if limit_tokens is not None and (isinstance(limit_tokens, bool) or not 1 <= limit_tokens <= MAXIMUM_TOKENS):
         expected = f"a window size from 1 to {MAXIMUM_TOKENS}"
         raise ConfigurationError("limit_tokens", f"got {limit_tokens!r}", expected=expected)
-    return Scope(agent, session_id, limit_tokens, parent_session_id)
+    return Scope(agent, session_id, limit_tokens, parent_session_id, title, label)

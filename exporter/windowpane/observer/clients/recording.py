@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from windowpane.core.agents import AgentProgram, EarlierSessions
+from windowpane.core.descriptions import SessionDescriptions, without_wrappers
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -23,7 +24,7 @@ from windowpane.models.replies import Reply
 from windowpane.observer.clients.model_profiles import packaged_profile
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.diff import ModelProfile
-from windowpane.observer.messages import ApiCall, Shape
+from windowpane.observer.messages import ApiCall, Shape, message_blocks
 from windowpane.observer.observer import WindowObserver
 from windowpane.observer.streams import FailedReplyError
 
@@ -185,7 +186,23 @@ def open_conversation(
         program=AgentProgram(scope.agent, earlier=EarlierSessions(earlier)),
     )
     tracker.start()
+    if parent is None:
+        _describe(tracker, call, scope, captures=outputs.config.store.capture)
     return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
+
+
+def _describe(tracker: SessionTracker, call: ApiCall, scope: Scope, *, captures: bool) -> None:
+    """Record the names that the user gave; the first message is a title only where texts are stored."""
+    names = SessionDescriptions()
+    described = names.state(title=scope.title, title_source="user", label=scope.label)
+    if described is not None:
+        tracker.record(described)
+    if captures and not names.has_title:
+        specs = (spec for message in call.messages for spec in message_blocks(call.shape, message))
+        first = next((spec.text for spec in specs if spec.content_type == "user_message" and spec.text), "")
+        derived = names.state(title=without_wrappers(first), title_source="first_message")
+        if derived is not None:
+            tracker.record(derived)
 
 
 def _never(*_: object) -> Conversation:
