@@ -21,7 +21,7 @@ from windowpane_dashboard.page import address
 from windowpane_dashboard.page.messages import READ_ERRORS, report_read_errors, show_empty
 from windowpane_dashboard.queries.alerts import Firings, read_firings
 from windowpane_dashboard.queries.compressions import EvaluatedCompression, read_compressions
-from windowpane_dashboard.queries.filters import AlertFilters, FleetFilters
+from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.queries.fleet import Fleet, read_fleet
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 
@@ -107,9 +107,9 @@ def _path(snapshot: StoreSnapshot) -> str:
 
 
 @st.cache_data(show_spinner=False, max_entries=32, hash_funcs={StoreSnapshot: _path_and_version})
-def fleet(snapshot: StoreSnapshot, filters: FleetFilters) -> Fleet:
-    """Return `read_fleet`, cached while the store does not change."""
-    return read_fleet(snapshot.store, filters)
+def fleet(snapshot: StoreSnapshot, query: SessionFilter, live_since: float) -> Fleet:
+    """Return `read_fleet`, cached while neither the store nor *live_since* changes."""
+    return read_fleet(snapshot.store, query, live_since)
 
 
 def _row_key(row: SessionRow) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from types import NoneType
-from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
 from urllib.parse import urlencode
 
 from windowpane.core.events import PAYLOADS
 from windowpane.core.vocabulary import Severity, Zone
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import EventFilter, FleetOrder, SessionFilter
 
 MAXIMUM_TEXT: Final = 500
 """Characters of a free-text filter."""
@@ -23,13 +24,43 @@ Scale = Literal["limit", "content"]
 """The top of a chart: the limit, or the content."""
 Events = Literal["noteworthy"]
 TurnOrder = Literal["turn", "change"]
-AlertState = Literal["firing", "resolved"]
+AlertState = Literal["firing", "resolved", "unresolved"]
+"""An alert fires while it is not resolved and its session is live; unresolved after that."""
 DeliveryState = Literal["delivered", "failed", "none"]
 Along = Literal["time", "turn"]
 TrendLines = Literal["agent", "model", "release"]
 TrendPeriod = Literal["day", "week"]
 Range = Literal["30", "90", "365", "3650"]
 """Days of a trend, up to the last one with an event."""
+
+
+FIRST_DAY: Final = date(1970, 1, 1)
+LAST_DAY: Final = date(2999, 12, 31)
+
+
+class DateRange(NamedTuple):
+    """Days from the first to the last, both included: `2026-03-02..2026-03-05`."""
+
+    first: date
+    last: date
+
+    @classmethod
+    def parse(cls, text: str) -> DateRange | None:
+        """Read a range; None where it is not one."""
+        try:
+            first, last = map(date.fromisoformat, text.split(".."))
+        except ValueError:
+            return None
+        chosen = cls(min(first, last), max(first, last))
+        return chosen if FIRST_DAY <= chosen.first and chosen.last <= LAST_DAY else None
+
+    def __str__(self) -> str:
+        return f"{self.first.isoformat()}..{self.last.isoformat()}"
+
+    def bounds(self, zone: tzinfo) -> tuple[float, float]:
+        """Return the first moment of the range and the first after it, in seconds since the epoch."""
+        start, end = (datetime.combine(day, time(), zone) for day in self)
+        return start.timestamp(), (end + timedelta(days=1)).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +77,7 @@ class Parameters:
         """Return the query parameters from which `from_query` reads the same values; defaults are omitted."""
         values = ((field, getattr(self, field.name)) for field in fields(self))
         return {
-            field.name: ",".join(value) if isinstance(value, tuple) else str(value)
+            field.name: ",".join(value) if type(value) is tuple else str(value)
             for field, value in values
             if value not in ("", field.default)
         }
@@ -61,6 +92,8 @@ def _kinds(parameters: type[Parameters]) -> dict[str, Any]:
 def _parsed(kind: Any, text: str) -> Any:
     if kind is int:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+    if kind is DateRange:
+        return DateRange.parse(text)
     if get_origin(kind) is Literal:
         return text if text in get_args(kind) else None
     if get_origin(kind) is tuple:
@@ -78,12 +111,19 @@ class FleetFilters(Parameters):
     zone: Zone | None = None
     severity: Severity | None = None
     text: str | None = None
+    dates: DateRange | None = None
+    """Only sessions that were active on one of these days."""
+    order: FleetOrder = "pressure"
 
-    def to_store(self, *, limit: int) -> SessionFilter:
-        """Return the query to the store for at most *limit* sessions."""
+    def to_store(
+        self, *, limit: int, live_first_since: float | None = None, zone: tzinfo = UTC
+    ) -> SessionFilter:
+        """Return the query to the store for at most *limit* sessions; days are those of *zone*."""
+        at_from, at_to = self.dates.bounds(zone) if self.dates else (None, None)
         return SessionFilter(
             agent=self.agent, model=self.model, source=self.source, zone=self.zone,
-            severity=self.severity, text=self.text, limit=limit,
+            severity=self.severity, text=self.text, at_from=at_from, at_to=at_to, order=self.order,
+            live_first_since=live_first_since if self.order == "pressure" else None, limit=limit,
         )  # fmt: skip
 
 
@@ -133,6 +173,8 @@ class AlertFilters(Parameters):
     severity: Severity | None = None
     state: AlertState | None = None
     delivery: DeliveryState | None = None
+    dates: DateRange | None = None
+    """Only alerts that fired on one of these days."""
     pick: str | None = None
     """The firing that is explained, as `alert:crossing turn:session`."""
     along: Along | None = None

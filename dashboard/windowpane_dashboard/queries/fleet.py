@@ -10,79 +10,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import pandas as pd
 
 from windowpane.config.loading import load_config
+from windowpane.core.characters import plain
 from windowpane.core.liveness import is_live
-from windowpane.core.vocabulary import SEVERITIES, ZONES, Severity
-from windowpane.store.interface import EventReader
-from windowpane.store.records import AlertRow, SessionRow, StoreSize
+from windowpane.core.vocabulary import SEVERITIES, Severity
+from windowpane.store.interface import EventReader, SessionFilter
+from windowpane.store.records import AlertRow, FleetTotals, SessionRow, StoreSize
 from windowpane.text.forecasts import next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size
 from windowpane.text.labels import MARK_OF
 from windowpane.text.zones import zone_label
-from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
+from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.queries.titles import project, session_title
 
 FLEET_ROWS: Final = 500
 """Sessions the fleet page lists at most."""
 FIRINGS: Final = 2_000
-"""Unresolved alerts looked through, the latest ones."""
+"""Firing alerts of live sessions that are read, the latest ones."""
 BESIDE = ("", "-wal", "-shm")
 """The database file and those SQLite keeps beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Matching sessions, in the order of the store."""
+    """Matching sessions, live ones first, in the order of the store."""
 
     rows: tuple[SessionRow, ...]
-    more: bool
-    """True where more sessions match than are listed."""
+    totals: FleetTotals
+    """Over all sessions that match, not only those that are listed."""
     fired: dict[str, Counter[Severity]]
-    """Alerts that fire now, counted by severity, for each session with any."""
+    """Alerts that fire now, counted by severity, for each live session with any."""
 
     @property
-    def firing(self) -> dict[str, Severity]:
-        """The worst severity that fires now, by session."""
-        return {session_id: worst_severity(counts) for session_id, counts in self.fired.items()}
-
-    @property
-    def zone_counts(self) -> dict[str, int]:
-        """Sessions in each zone, worst zone first; those without a known limit under `–`."""
-        counts = {zone_label(zone): 0 for zone in reversed(ZONES)}
-        for row in self.rows:
-            label = zone_label(row.zone)
-            counts[label] = counts.get(label, 0) + 1
-        return counts
-
-    @property
-    def cost_dollars(self) -> float | None:
-        """Cost of all sessions; None where no price is known."""
-        costs = [row.cost_dollars for row in self.rows if row.cost_dollars is not None]
-        return sum(costs) if costs else None
-
-    @property
-    def cache_ratio(self) -> float | None:
-        """Share of all input tokens that came from a prompt cache, 0 to 1."""
-        sent = sum(row.input_tokens for row in self.rows)
-        return sum(row.cache_read_tokens for row in self.rows) / sent if sent else None
+    def more(self) -> bool:
+        """True where more sessions match than are listed."""
+        return self.totals.sessions > len(self.rows)
 
 
-def read_fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
-    """Return the matching sessions, the one under most pressure first."""
-    rows = reader.sessions(filters.to_store(limit=FLEET_ROWS + 1))
-    return Fleet(
-        tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS, firing_now(reader.alerts(firing=True, limit=FIRINGS))
-    )
+def read_fleet(reader: EventReader, query: SessionFilter, live_since: float) -> Fleet:
+    """Return the matching sessions in their order; those are live that had an event since *live_since*."""
+    firing = reader.alerts(firing=True, live_since=live_since, limit=FIRINGS)
+    totals = reader.fleet_totals(query, live_since=live_since)
+    return Fleet(tuple(reader.sessions(query)), totals, severities_by_session(firing))
 
 
-def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
-    """Return the unresolved alerts of each session, counted by severity."""
+def severities_by_session(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
+    """Return the alerts of each session, counted by severity."""
     fired: defaultdict[str, Counter[Severity]] = defaultdict(Counter)
     for alert in alerts:
-        if alert.resolved_turn is None:
-            fired[alert.session_id][alert.severity] += 1
+        fired[alert.session_id][alert.severity] += 1
     return dict(fired)
 
 
@@ -91,47 +71,54 @@ def worst_severity(fired: Counter[Severity]) -> Severity:
     return max(fired, key=SEVERITIES.index)
 
 
-def firing_text(firing: int, fired: Counter[Severity] | None) -> str:
-    """Return the number of *firing* alerts of the worst severity, and of the others: `1 critical +2`."""
-    if not firing or not fired:
-        return f"{firing} firing" if firing else ""
+def firing_text(fired: Counter[Severity] | None) -> str:
+    """Return the firing alerts of the worst severity, and the number of others: `1 critical +2`."""
+    if not fired:
+        return ""
     worst = worst_severity(fired)
-    others = firing - fired[worst]
+    others = fired.total() - fired[worst]
     return f"{fired[worst]} {worst} +{others}" if others > 0 else f"{fired[worst]} {worst}"
 
 
 def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
     """Return one row per session, in the columns of the fleet's table."""
     records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
-    return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
-
-
-_FLEET_COLUMNS: Final = (
-    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "worst", "next", "Δ/turn",
-    "turns", "cost", "last event", "alerts", "estimated", "firing",
+    return pd.DataFrame(records, columns=list(_FLEET_COLUMNS: Final = (
+    "zone", "session", "project", "agent", "utilization over time", "now", "worst", "next", "compactions", "cost",
+    "last event", "alerts", "model", "turns", "Δ/turn", "tokens", "source", "estimated", "firing",
 )  # fmt: skip
+STYLING: Final = ("estimated", "firing")
+"""Columns that only set the style of a row."""
 
 
 def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) -> dict[str, Any]:
     letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
     return {
         "zone": zone_label(row.zone),
-        "session": SessionAddress(row.session_id).url(),
+        "session": titled_url(row),
+        "project": project(row),
         "agent": row.agent or UNKNOWN,
-        "model": row.model or UNKNOWN,
         "utilization over time": list(row.sparkline),
         "now": None if row.utilization is None else 100 * row.utilization,
-        "tokens": row.used_tokens,
         "worst": zone_label(row.worst_zone),
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
-        "Δ/turn": row.velocity,
-        "turns": row.turns,
+        "compactions": compactions_text(row),
         "cost": row.cost_dollars,
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
-        "alerts": firing_text(row.firing, fired),
+        "alerts": firing_text(fired),
+        "model": row.model or UNKNOWN,
+        "turns": row.turns,
+        "Δ/turn": row.velocity,
+        "tokens": row.used_tokens,
+        "source": row.source,
         "estimated": row.is_estimated,
-        "firing": worst_severity(fired) if row.firing and fired else None,
+        "firing": worst_severity(fired) if fired else None,
     }
+
+
+def titled_url(row: SessionRow) -> str:
+    """Return the address of a session with its title as the fragment, which a column of links shows."""
+    return f"{SessionAddress(row.session_id).url()}#{quote(plain(session_title(row)), safe=' ')}"
 
 
 # -- what is stored, and for how long --------------------------------------------------------------------------

@@ -5,17 +5,13 @@ Shared by the dashboard, the report and the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from windowpane.core.events import FidelityEvaluated
-from windowpane.core.liveness import is_live
-from windowpane.core.vocabulary import Severity, Zone
-from windowpane.store.records import SessionRow
+from windowpane.core.vocabulary import Zone
+from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.formats import count, percent, tokens
-
-RED_SOON_TURNS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +40,13 @@ class FactTotals:
         return cls(*map(sum, zip(*counts, strict=True))) if counts else None
 
 
-def is_red_soon(row: SessionRow) -> bool:
-    """Return True if red is expected within three turns and not reached yet."""
-    return row.turns_until_red is not None and 0 < row.turns_until_red <= RED_SOON_TURNS
+def session_headline(
+    row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None, live: bool = True
+) -> str:
+    """Return one sentence about a session; *worst_turn* is the first turn in its worst zone.
 
-
-def session_headline(row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None) -> str:
-    """Return one sentence about a session; *worst_turn* is the first turn in its worst zone."""
+    An alert fires only while its session is *live*.
+    """
     parts = [_fullness(row, worst_turn)]
     if row.overflows:
         parts.append(f"{count(row.overflows, 'overflow')}")
@@ -62,7 +58,7 @@ def session_headline(row: SessionRow, *, worst_turn: int | None = None, facts: F
         again = "was" if row.regrets == 1 else "were"
         parts.append(f"{count(row.regrets, 'removed block')} {again} fetched again")
     if row.firing:
-        parts.append(f"{count(row.firing, 'alert')} firing")
+        parts.append(f"{count(row.firing, 'alert')} {'firing' if live else 'never resolved'}")
     if row.incomplete:
         parts.append("the recording is incomplete")
     return "; ".join(parts) + "."
@@ -96,44 +92,25 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     return text
 
 
-def fleet_headline(
-    rows: Sequence[SessionRow], now: float, *, firing: Mapping[str, Severity], more: bool = False
-) -> str:
-    """Return one sentence about the sessions that need attention, or about the recorded ones if none is live.
-
-    *firing* has the worst firing severity of each session; *more* is True if *rows* are not all sessions.
-    """
-    live = [row for row in rows if is_live(row, now)]
-    if not live:
-        high = sum(row.worst_zone in ("red", "overflow") for row in rows)
-        regrets = sum(1 for row in rows if row.regrets)
-        of_them = f"the {len(rows):,} listed" if more else "them"
-        reached = f"{high:,} of {of_them} reached red" if high else f"none of {of_them} reached red"
-        again = f"; {regrets:,} fetched removed content again" if regrets else ""
-        recorded = f"{'More than ' if more else ''}{count(len(rows), 'session')}"
-        return f"No session is live. {recorded} recorded, {reached}{again}."
-    critical = sum(firing.get(row.session_id) == "critical" for row in live)
-    warned = sum(firing.get(row.session_id) == "warning" for row in live)
-    full = sum(row.zone in ("red", "overflow") for row in live)
-    soon = sum(is_red_soon(row) and row.zone not in ("red", "overflow") for row in live)
-    needy = sum(
-        firing.get(row.session_id) in ("warning", "critical")
-        or row.zone in ("red", "overflow")
-        or is_red_soon(row)
-        for row in live
-    )
-    several = f"{'more than ' if more and len(live) == len(rows) else ''}{count(len(live), 'live session')}"
-    if not needy:
-        return f"{several[:1].upper()}{several[1:]}, none needs you."
+def fleet_headline(totals: FleetTotals) -> str:
+    """Return one sentence about the sessions that need attention, or about the recorded ones if none is live."""
+    if not totals.live:
+        reached = f"{totals.reached_red:,}" if totals.reached_red else "none"
+        again = f"; {totals.regretting:,} fetched removed content again" if totals.regretting else ""
+        recorded = count(totals.sessions, "session")
+        return f"No session is live. {recorded} recorded, {reached} of them reached red{again}."
+    live = count(totals.live, "live session")
+    if not totals.live_needing_attention:
+        return f"{live}, none needs you."
     parts = [
         text
         for number, text in (
-            (critical, f"{critical:,} with a critical alert"),
-            (warned, f"{warned:,} with a warning"),
-            (full, f"{full:,} in red"),
-            (soon, f"{soon:,} red soon"),
+            (totals.live_critical, f"{totals.live_critical:,} with a critical alert"),
+            (totals.live_warned, f"{totals.live_warned:,} with a warning"),
+            (totals.live_red, f"{totals.live_red:,} in red"),
+            (totals.live_red_soon, f"{totals.live_red_soon:,} red soon"),
         )
         if number
     ]
-    verb = "needs" if needy == 1 else "need"
-    return f"{needy:,} of {several} {verb} you" + (f" ({', '.join(parts)})." if parts else ".")
+    verb = "needs" if totals.live_needing_attention == 1 else "need"
+    return f"{totals.live_needing_attention:,} of {live} {verb} you ({', '.join(parts)})."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from windowpane.report.session_report import SessionReport
+    from windowpane.store.records import AlertRow
 
 ROWS: Final = 200
 """Rows of each table; further rows are counted."""
@@ -145,7 +146,7 @@ def _tables(report: SessionReport) -> str:
     alerts = [
         [
             item.severity, item.alert, str(item.fired_turn),
-            "firing" if item.resolved_turn is None else str(item.resolved_turn), item.summary,
+            _resolved(item, live=report.live), item.summary,
         ]
         for item in report.alerts
     ]  # fmt: skip
@@ -208,6 +209,13 @@ def _tables(report: SessionReport) -> str:
             _table("Unreadable events", ("turn", "seq", "event", "problem"), damaged),
         ]
     )
+
+
+def _resolved(alert: AlertRow, *, live: bool) -> str:
+    """Return the turn at which an alert was resolved; it fires only while its session is live."""
+    if alert.resolved_turn is not None:
+        return str(alert.resolved_turn)
+    return "firing" if live else "never"
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

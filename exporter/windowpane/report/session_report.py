@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import math
 from collections import Counter
 from dataclasses import asdict, astuple, dataclass
@@ -16,6 +17,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
     HistoryRewound,
 )
+from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
 from windowpane.report.evidence import read_evidence
 from windowpane.report.findings import Finding, findings
@@ -151,11 +153,13 @@ class SessionReport:
     """Tools with their files and commands, those carried through most calls first."""
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
+    live: bool = False
+    """The session was live when the report was made: its unresolved alerts fire."""
 
     @property
     def headline(self) -> str:
         """The state of the window in one sentence."""
-        return session_headline(self.session, worst_turn=self.worst_turn, facts=self.facts)
+        return session_headline(self.session, worst_turn=self.worst_turn, facts=self.facts, live=self.live)
 
     @property
     def missing_costs(self) -> tuple[str, ...]:
@@ -216,6 +220,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
         ],
         uses=evidence.uses,
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
+        live=is_live(session, time.time()),
     )
 
 

@@ -214,7 +214,9 @@ def _alerts(report: SessionReport) -> list[str]:
         return ["Alerts   none fired"]
     rows = []
     for alert in report.alerts:
-        until = "firing" if alert.resolved_turn is None else f"resolved at turn {alert.resolved_turn}"
+        until = f"resolved at turn {alert.resolved_turn}"
+        if alert.resolved_turn is None:
+            until = "firing" if report.live else "never resolved"
         rows.append(f"  {alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}, {until}")
     return [f"Alerts   {len(report.alerts)}", *_bounded(rows)]
 

@@ -69,18 +69,33 @@ def listed(
     alert: str | None,
     severity: Severity | None,
     firing: bool | None,
+    live_since: float | None,
+    silent_since: float | None,
+    at_from: float | None,
+    at_to: float | None,
     limit: int,
 ) -> list[AlertRow]:
-    """Return the firings that match, latest first; *session* is a row number."""
+    """Return the firings that match, latest first; *session* is a row number.
+
+    Recordings are imported one after another, so the order is that of the times and only then of the store.
+    """
     conditions = Conditions()
     for column, value in (("session", session), ("alert", alert), ("severity", severity)):
         if value is not None:
             conditions.add(f"a.{column} = ?", value)
     if firing is not None:
         conditions.add(f"a.resolved_turn IS {'NULL' if firing else 'NOT NULL'}")
+    if live_since is not None:
+        conditions.add("s.ended = 0 AND s.last_at >= ?", live_since)
+    if silent_since is not None:
+        conditions.add("(s.ended = 1 OR s.last_at IS NULL OR s.last_at < ?)", silent_since)
+    if at_from is not None:
+        conditions.add("a.fired_at >= ?", at_from)
+    if at_to is not None:
+        conditions.add("a.fired_at < ?", at_to)
     sql = (
         f"SELECT {_COLUMNS} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608  # values are bound
-        f"WHERE {conditions.clause} ORDER BY a.fired_seq DESC LIMIT ?"
+        f"WHERE {conditions.clause} ORDER BY a.fired_at DESC, a.fired_seq DESC LIMIT ?"
     )
     return [_row(row) for row in connection.execute(sql, (*conditions.values, limit))]
 

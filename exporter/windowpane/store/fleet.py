@@ -14,7 +14,7 @@ from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import StoreError
 from windowpane.store.fleet_order import FLEET_ORDERS, pressure_rank
 from windowpane.store.interface import SessionFilter
-from windowpane.store.records import SessionRow
+from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.statements import Conditions, Value
 
 SPARKLINE_POINTS: Final = 24
@@ -259,8 +259,58 @@ _HAS_TEXT: Final = f"({' OR '.join(f'instr(lower({column}), ?)' for column in _T
 _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
 
 
+RED_SOON_TURNS: Final = 3.0
+_IS_LIVE: Final = "(ended = 0 AND last_at >= ?)"
+_IS_SILENT: Final = "(ended = 1 OR last_at IS NULL OR last_at < ?)"
+_RANKED: Final = f"""
+SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, {_IS_LIVE} AS live,
+    CASE WHEN zone IN ('red', 'overflow') THEN 2 WHEN turns_until_red > 0 AND turns_until_red <= {RED_SOON_TURNS}
+        THEN 1 ELSE 0 END AS redness,
+    CASE WHEN {_IS_LIVE} THEN (
+        SELECT max(CASE severity WHEN 'critical' THEN 2 WHEN 'warning' THEN 1 ELSE 0 END) FROM alerts
+        WHERE session = sessions.key AND resolved_turn IS NULL) ELSE 0 END AS fires
+FROM sessions WHERE current = 1 AND """
+_TOTALS: Final = """
+SELECT zone, count(*), sum(cost_dollars), sum(input_tokens), sum(cache_read_tokens),
+    sum(worst_zone IS NOT NULL AND worst_zone IN ('red', 'overflow')), sum(regrets > 0), sum(live IS TRUE),
+    sum(live IS TRUE AND (fires >= 1 OR redness >= 1)), sum(live IS TRUE AND fires = 2),
+    sum(live IS TRUE AND fires = 1), sum(live IS TRUE AND redness = 2), sum(live IS TRUE AND redness = 1)
+FROM ({}) GROUP BY zone"""
+
+
 def listed(connection: sqlite3.Connection, query: SessionFilter) -> list[SessionRow]:
     """Return the current revisions that match, in the order of *query*."""
+    if query.live_first_since is None:
+        return _page(connection, query, _conditions(query), query.limit, query.offset)
+    live, silent = _conditions(query), _conditions(query)
+    live.add(_IS_LIVE, query.live_first_since)
+    silent.add(_IS_SILENT, query.live_first_since)
+    first = _page(connection, query, live, query.offset + query.limit, 0)
+    remaining = query.offset + query.limit - len(first)
+    if not remaining:
+        return first[query.offset :]
+    skipped = max(0, query.offset - len(first))
+    return first[query.offset :] + _page(connection, query, silent, min(remaining, query.limit), skipped)
+
+
+def totals(connection: sqlite3.Connection, query: SessionFilter, live_since: float) -> FleetTotals:
+    """Return the sums over all current revisions that match."""
+    conditions = _conditions(query)
+    sql = _TOTALS.format(_RANKED + conditions.clause)
+    rows = connection.execute(sql, (live_since, live_since, *conditions.values)).fetchall()
+    costs = [row[2] for row in rows if row[2] is not None]
+    sums = [sum(row[column] or 0 for row in rows) for column in range(3, 13)]
+    return FleetTotals({row[0]: row[1] for row in rows}, sum(costs) if costs else None, *sums)
+
+
+def _page(
+    connection: sqlite3.Connection, query: SessionFilter, conditions: Conditions, limit: int, offset: int
+) -> list[SessionRow]:
+    sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
+    return _rows(connection, sql, (*conditions.values, limit, offset))
+
+
+def _conditions(query: SessionFilter) -> Conditions:
     conditions = Conditions()
     for column, value in (
         ("agent", query.agent),
@@ -281,11 +331,14 @@ def listed(connection: sqlite3.Connection, query: SessionFilter) -> list[Session
         if part:
             conditions.add(f"instr(lower({column}), ?)", part.lower())
     if query.live_since is not None:
-        conditions.add("ended = 0 AND last_at >= ?", query.live_since)
+        conditions.add(_IS_LIVE, query.live_since)
+    if query.at_from is not None:
+        conditions.add("last_at >= ?", query.at_from)
+    if query.at_to is not None:
+        conditions.add("started_at < ?", query.at_to)
     if query.text:
         conditions.add(_HAS_TEXT, *[query.text.lower()] * len(_TEXT_COLUMNS))
-    sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
-    return _rows(connection, sql, (*conditions.values, query.limit, query.offset))
+    return conditions
 
 
 def find(connection: sqlite3.Connection, prefix: str) -> list[SessionRow]:

@@ -19,6 +19,7 @@ from windowpane.store.records import (
     BlockRow,
     DamagedEvent,
     ImportOutcome,
+    FleetTotals,
     SessionRow,
     StoredEvent,
     StoreSize,
@@ -45,6 +46,11 @@ class SessionFilter:
     severity: Severity | None = None
     live_since: float | None = None
     """Only sessions with an event at or after this time and no end."""
+    live_first_since: float | None = None
+    """Sessions with an event at or after this time and no end come before the others, whatever the order."""
+    at_from: float | None = None
+    """Only sessions with an event at or after this time, and one before the next."""
+    at_to: float | None = None
     text: str | None = None
     """Substring of the session id, agent, title, folder, repository, branch or label."""
     folder: str | None = None
@@ -79,6 +85,13 @@ class EventReader(Protocol):
 
     def sessions(self, query: SessionFilter = ...) -> Sequence[SessionRow]:
         """Return the current revision of each session that matches, in the order of *query*."""
+        ...
+
+    def fleet_totals(self, query: SessionFilter, *, live_since: float) -> FleetTotals:
+        """Return the sums over all sessions that match, whatever the limit of *query*.
+
+        A session is live that has an event at or after *live_since* and no end.
+        """
         ...
 
     def session(self, session_id: str) -> SessionRow | None:
@@ -131,9 +144,17 @@ class EventReader(Protocol):
         alert: str | None = None,
         severity: Severity | None = None,
         firing: bool | None = None,
+        live_since: float | None = None,
+        silent_since: float | None = None,
+        at_from: float | None = None,
+        at_to: float | None = None,
         limit: int = 500,
     ) -> Sequence[AlertRow]:
-        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones."""
+        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones.
+
+        *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
+        all other sessions, *at_from* and *at_to* those that fired between the two.
+        """
         ...
 
     def content(self, digest: str) -> str | None:

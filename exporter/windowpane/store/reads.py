@@ -39,6 +39,7 @@ from windowpane.store.records import (
     AlertRow,
     BlockRow,
     DamagedEvent,
+    FleetTotals,
     SessionRow,
     StoredEvent,
     StoreSize,
@@ -80,6 +81,14 @@ class SqliteReader:
         """Return the current revision of each session that matches, in the order of *query*."""
         with self._pool.lend() as connection:
             return fleet.listed(connection, query)
+
+    def fleet_totals(self, query: SessionFilter, *, live_since: float) -> FleetTotals:
+        """Return the sums over all sessions that match, whatever the limit of *query*.
+
+        A session is live that has an event at or after *live_since* and no end.
+        """
+        with self._pool.lend() as connection:
+            return fleet.totals(connection, query, live_since)
 
     def session(self, session_id: str) -> SessionRow | None:
         """Return one session, or None."""
@@ -201,14 +210,23 @@ class SqliteReader:
         alert: str | None = None,
         severity: Severity | None = None,
         firing: bool | None = None,
+        live_since: float | None = None,
+        silent_since: float | None = None,
+        at_from: float | None = None,
+        at_to: float | None = None,
         limit: int = 500,
     ) -> Sequence[AlertRow]:
-        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones."""
+        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones.
+
+        *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
+        all other sessions, *at_from* and *at_to* those that fired between the two.
+        """
         with self._pool.lend() as connection:
             session = None if session_id is None else fleet.current_key(connection, session_id)
             return alerts.listed(
-                connection, session=session, alert=alert, severity=severity, firing=firing, limit=limit
-            )
+                connection, session=session, alert=alert, severity=severity, firing=firing,
+                live_since=live_since, silent_since=silent_since, at_from=at_from, at_to=at_to, limit=limit,
+            )  # fmt: skip
 
     def content(self, digest: str) -> str | None:
         """Return the captured text of a digest, or None."""

@@ -136,6 +136,41 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetTotals:
+    """Sums over all sessions that match a filter, however many are listed."""
+
+    by_zone: dict[Zone | None, int]
+    """Sessions in each zone that occurs; None for those without a known limit."""
+    cost_dollars: float | None
+    """None where no price is known."""
+    input_tokens: int
+    cache_read_tokens: int
+    reached_red: int
+    """Sessions that were red or in overflow at any time."""
+    regretting: int
+    """Sessions that fetched removed content again."""
+    live: int
+    live_needing_attention: int
+    """Live sessions in red, red soon, or with a firing warning or critical alert."""
+    live_critical: int
+    """Live sessions whose worst firing alert is critical, and a warning below."""
+    live_warned: int
+    live_red: int
+    live_red_soon: int
+    """Live sessions below red that are expected there within three turns."""
+
+    @property
+    def sessions(self) -> int:
+        """The number of sessions."""
+        return sum(self.by_zone.values())
+
+    @property
+    def cache_ratio(self) -> float | None:
+        """Share of all input tokens that came from a prompt cache, 0 to 1."""
+        return self.cache_read_tokens / self.input_tokens if self.input_tokens else None
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRow:
     """One turn of a session, with the measurement before the call and the final one."""
 
