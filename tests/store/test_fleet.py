@@ -5,7 +5,17 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
-from windowpane.core.events import AlertFired, AlertResolved, Event, SessionDescribed
+import pytest
+
+from windowpane.core.events import (
+    AlertFired,
+    AlertResolved,
+    BlockAdded,
+    ContentCompressed,
+    Event,
+    SessionDescribed,
+    TurnEnded,
+)
 from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -36,7 +46,7 @@ def test_an_older_store_gets_count_sources(tmp_path, make_session):
     store.append(make_session(turns=2))
     store.close()
     with sqlite3.connect(path) as connection:
-        for name in ("sessions_parent", "alerts_firing"):
+        for name in ("sessions_parent",):
             connection.execute(f"DROP INDEX {name}")
         connection.execute("ALTER TABLE sessions DROP COLUMN count_source")
         connection.execute("DELETE FROM migrations WHERE name = 'm003_add_count_source'")
@@ -77,6 +87,102 @@ def test_alerts_are_filtered_by_name_severity_and_state(store, make_session):
     assert [row.session_id for row in store.alerts(severity="critical")] == ["s2", "s1"]
     assert [row.session_id for row in store.alerts(alert="red_soon", session_id="s1")] == ["s1"]
     assert store.alerts(severity="critical", firing=True) == []
+
+
+def at(events: list[Event], start: float) -> list[Event]:
+    """The same events from another moment on."""
+    return [event._replace(at=start + number) for number, event in enumerate(events)]
+
+
+def test_live_sessions_come_first_and_totals_are_of_all(store, make_session):
+    """A live session below any pressure comes before old ones, on every page; the totals do not depend on it."""
+    for number in range(6):
+        store.append(at(make_session(f"old{number}", turns=2), 1_000.0 + 100 * number))
+    for number in range(3):
+        events = [event for event in make_session(f"live{number}", turns=1) if event.type != "session.ended"]
+        store.append(at(events, 5_000.0))
+    query = SessionFilter(live_first_since=4_900.0, limit=100)
+
+    rows = store.sessions(query)
+
+    assert {row.session_id for row in rows[:3]} == {"live0", "live1", "live2"}
+    assert [row.session_id for row in rows[3:]] == [
+        row.session_id for row in store.sessions() if row.session_id.startswith("old")
+    ]
+    for offset in range(10):
+        page = SessionFilter(live_first_since=4_900.0, limit=4, offset=offset)
+        assert store.sessions(page) == rows[offset : offset + 4]
+    totals = store.fleet_totals(SessionFilter(limit=2), live_since=4_900.0)
+    assert (totals.sessions, totals.live) == (9, 3)
+    assert sum(totals.by_zone.values()) == 9
+    assert totals.input_tokens == sum(row.input_tokens for row in rows)
+    assert totals.cost_dollars == pytest.approx(
+        sum(row.cost_dollars for row in rows if row.cost_dollars is not None)
+    )
+
+
+def test_totals_count_the_worst_firing_alert_of_live_sessions(store, make_session):
+    """An unresolved alert of a session that is over fires for no one."""
+    for name, start in (("over", 1_000.0), ("live", 5_000.0)):
+        events = [event for event in with_alerts(make_session(name, turns=2)) if event.type != "session.ended"]
+        store.append(at(events, start))
+
+    totals = store.fleet_totals(SessionFilter(), live_since=4_900.0)
+
+    assert (totals.live, totals.live_warned, totals.live_critical, totals.live_needing_attention) == (1, 1, 0, 1)
+    assert [row.session_id for row in store.alerts(firing=True, live_since=4_900.0)] == ["live"]
+    assert [row.session_id for row in store.alerts(firing=True, silent_since=4_900.0)] == ["over"]
+
+
+def test_sessions_and_alerts_are_found_by_their_time(store, make_session):
+    """A session counts that was active at any moment of the range; the latest alert comes first."""
+    for name, start in (("later", 5_000.0), ("earlier", 1_000.0)):
+        store.append(at(with_alerts(make_session(name, turns=2)), start))
+
+    found = store.sessions(SessionFilter(at_from=900.0, at_to=1_001.0))
+
+    assert [row.session_id for row in found] == ["earlier"]
+    assert [row.session_id for row in store.alerts(at_from=4_000.0)] == ["later", "later"]
+    assert [row.session_id for row in store.alerts()] == ["later", "later", "earlier", "earlier"]
+
+
+def compressed_in_task(events: list[Event], *, next_message: bool) -> list[Event]:
+    """Add a compression and a turn after it, in the same exchange unless there is a *next_message*."""
+    last = events[-1]
+    exchange = max(event.data.block.exchange for event in events if isinstance(event.data, BlockAdded))
+    block = next(event.data.block for event in events if isinstance(event.data, BlockAdded))
+    turn = replace(last.context, turn=last.context.turn + 1)
+    added = replace(block, id="later", exchange=exchange + next_message)
+    data = (
+        ContentCompressed("compaction", "red", "accepted", 90, 10),
+        BlockAdded(added),
+        TurnEnded(None, "estimate"),
+    )
+    return [
+        *events,
+        *(last._replace(n=last.n + number, context=turn, data=one) for number, one in enumerate(data, 1)),
+    ]
+
+
+def test_a_compression_in_the_middle_of_a_task_is_counted(tmp_path, make_session):
+    """The exchange continues after it; a store from before gets the same number when it is opened."""
+    path = tmp_path / "windowpane.db"
+    store = SqliteStore(path)
+    for name, next_message in (("inside", False), ("between", True)):
+        events = [event for event in make_session(name, turns=2) if event.type != "session.ended"]
+        store.append(compressed_in_task(events, next_message=next_message))
+    counted = {row.session_id: row.compressions_in_task for row in store.sessions()}
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE sessions DROP COLUMN compressions_in_task")
+        connection.execute("DELETE FROM migrations WHERE name = 'm011_count_compressions_in_task'")
+    connection.close()
+
+    again = SqliteStore(path)
+
+    assert counted == {"inside": 1, "between": 0}
+    assert {row.session_id: row.compressions_in_task for row in again.sessions()} == counted
+    again.close()
 
 
 def described(events: list[Event], *names: SessionDescribed) -> list[Event]:

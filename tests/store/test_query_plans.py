@@ -109,7 +109,7 @@ def test_the_latest_alerts_are_read_from_the_end(plans, firing):
 
     store.alerts(firing=firing, limit=10)
 
-    assert any(f"alerts_{'firing' if firing else 'fired'}" in detail for detail in found), found
+    assert any(f"alerts_{'unresolved_at' if firing else 'at'}" in detail for detail in found), found
     assert not any("FOR ORDER BY" in detail for detail in found), found
 
 

@@ -12,7 +12,7 @@ from windowpane.core.events import PAYLOADS, BlocksEvicted, ContentCompressed, E
 from windowpane.core.vocabulary import ZONES
 from windowpane.core.window.blocks import Block
 from windowpane.report.headline import FactTotals, fleet_headline, session_headline
-from windowpane.store.records import SessionRow
+from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.events import content_counts, describe_event
 from windowpane.text.formats import (
     ago,
@@ -194,26 +194,23 @@ def test_an_unknown_limit_is_not_called_green() -> None:
 
 
 def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None:
-    """Live sessions in red, red soon or with a firing alert are counted once each."""
-    rows = [
-        row(session_id="worst", zone="red", firing=1),
-        row(turns_until_red=2.0),
-        row(),
-        row(last_at=-5_000.0, zone="red"),
-    ]
+    """It is about live sessions where there are any, and about all sessions, not only those that are listed."""
+    totals = FleetTotals({"red": 1, "green": 2, None: 901}, 3.5, 100, 80, 4, 2, 3, 2, 1, 0, 1, 1)
 
-    assert fleet_headline(rows, now=1_100.0, firing={"worst": "critical"}) == (
+    assert fleet_headline(totals) == (
         "2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon)."
     )
-    assert fleet_headline(rows[2:3], now=1_100.0, firing={}) == "1 live session, none needs you."
-    assert fleet_headline(rows[2:3], now=1_100.0, firing={}, more=True) == (
-        "More than 1 live session, none needs you."
+    quiet = replace(totals, live=1, live_needing_attention=0)
+    assert fleet_headline(quiet) == "1 live session, none needs you."
+    assert fleet_headline(replace(quiet, live=0)) == (
+        "No session is live. 904 sessions recorded, 4 of them reached red; 2 fetched removed content again."
     )
-    assert fleet_headline(rows, now=99_999.0, firing={}, more=True).startswith(
-        f"No session is live. More than {len(rows)} sessions recorded, "
+    assert fleet_headline(replace(quiet, live=0, regretting=0, reached_red=0)) == (
+        "No session is live. 904 sessions recorded, none of them reached red."
     )
-    assert f" of the {len(rows)} listed reached red" in fleet_headline(rows, now=99_999.0, firing={}, more=True)
-    assert (
-        fleet_headline(rows, now=99_999.0, firing={})
-        == "No session is live. 4 sessions recorded, 4 of them reached red."
-    )
+
+
+def test_an_alert_of_a_session_that_is_over_does_not_fire() -> None:
+    """It was never resolved."""
+    assert "2 alerts firing" in session_headline(row(firing=2), live=True)
+    assert "2 alerts never resolved" in session_headline(row(firing=2), live=False)

@@ -32,11 +32,12 @@ def replay_panes(runs: Sequence[ReplayRunRow], palette: Palette) -> go.Figure:
     )
     layout = {}
     for index, run in enumerate(panes):
-        high = 1 - (index * (PANE_PIXELS + GAP_PIXELS) + GAP_PIXELS) / inner
+        bottom_pixels = (len(panes) - 1 - index) * (PANE_PIXELS + GAP_PIXELS)
+        low, high = bottom_pixels / inner, (bottom_pixels + PANE_PIXELS) / inner
         number = "" if index == 0 else str(index + 1)
         layout[f"yaxis{number}"] = axis(
             palette,
-            domain=(high - PANE_PIXELS / inner, high),
+            domain=(low, high),
             range=(0, top),
             tickformat="~s",
             title=axis_title("tokens", palette),

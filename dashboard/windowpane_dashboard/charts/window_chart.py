@@ -49,13 +49,13 @@ class SharedAxes:
     top: float
 
     @classmethod
-    def around(cls, *several: pd.DataFrame) -> SharedAxes:
-        """Return axes that fit all of the turns, at the scale of the fullest."""
+    def around(cls, *several: pd.DataFrame, ahead: int = 0) -> SharedAxes:
+        """Return axes that fit all of the turns and *ahead* more, at the scale of the fullest."""
         sampled = [turns for turns in several if len(turns)]
         content = any(natural_scale(turns) == "limit" for turns in sampled)
         return cls(
             first=min(int(turns["turn"].iloc[0]) for turns in sampled),
-            last=max(int(turns["turn"].iloc[-1]) for turns in sampled),
+            last=max(int(turns["turn"].iloc[-1]) for turns in sampled) + ahead,
             top=max(_top(turns, "limit" if content else "content") for turns in sampled),
         )
 
@@ -76,19 +76,20 @@ def window_chart(
     scale: Scale = "limit",
     axes: SharedAxes | None = None,
     regrets: pd.DataFrame | None = None,
+    forecast: bool = True,
 ) -> go.Figure:
     """Draw one session; *turns* has at least one row, *selected* is the turn marked by a line.
 
-    *axes* gives several charts the same axes.
+    *axes* gives several charts the same axes. A session that is over has no *forecast*.
     """
     columns = ["used", "used_before", "limit_tokens", *STACKING]
     sampled = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float))]
     last = int(turns["turn"].iloc[-1])
-    ahead = forecast_turns(turns)
+    ahead = forecast_turns(turns) if forecast else 0
     x_range = (int(turns["turn"].iloc[0]) - 0.5, last + ahead + 0.5)
     top = _top(turns, scale)
     if axes is not None:
-        x_range, top = (axes.first - 0.5, max(axes.last, x_range[1]) + 0.5), axes.top
+        x_range, top = (axes.first - 0.5, axes.last + 0.5), axes.top
     figure = go.Figure()
     add_limits(figure, spans, palette, first=x_range[0], end=x_range[1], top=top)
     _add_components(figure, sampled, palette)

@@ -7,12 +7,14 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import streamlit as st
 
 from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
+from windowpane.core.liveness import live_since
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS: Final = 5
 INDEX_SECONDS: Final = 0.3
+LIVENESS_SECONDS: Final = 30.0
 Drawing = TypeVar("Drawing")
 
 
@@ -107,9 +110,9 @@ def _path(snapshot: StoreSnapshot) -> str:
 
 
 @st.cache_data(show_spinner=False, max_entries=32, hash_funcs={StoreSnapshot: _path_and_version})
-def fleet(snapshot: StoreSnapshot, query: SessionFilter, live_since: float) -> Fleet:
-    """Return `read_fleet`, cached while neither the store nor *live_since* changes."""
-    return read_fleet(snapshot.store, query, live_since)
+def fleet(snapshot: StoreSnapshot, query: SessionFilter, since: float) -> Fleet:
+    """Return `read_fleet`, cached while neither the store nor the start of liveness changes."""
+    return read_fleet(snapshot.store, query, since)
 
 
 def _row_key(row: SessionRow) -> str:
@@ -151,6 +154,11 @@ def _drawn(key: tuple[str, str, str], _draw: Callable[[], Any]) -> Any:  # noqa:
 
 
 @st.cache_data(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path_and_version})
-def firings(snapshot: StoreSnapshot, filters: AlertFilters) -> Firings:
-    """Return `read_firings`, cached while the store does not change."""
-    return read_firings(snapshot.store, filters)
+def firings(snapshot: StoreSnapshot, filters: AlertFilters, since: float, _zone: tzinfo) -> Firings:
+    """Return `read_firings`, cached while neither the store nor the start of liveness changes."""
+    return read_firings(snapshot.store, filters, since, _zone)
+
+
+def live_since_now() -> float:
+    """Return since when a session must have had an event to be live; constant for half a minute, for caches."""
+    return live_since(time.time() // LIVENESS_SECONDS * LIVENESS_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Final
 
 import pandas as pd
@@ -18,7 +19,7 @@ from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_e
 from windowpane.text.formats import UNKNOWN, count, seconds, utc
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.queries.events import utc_times
-from windowpane_dashboard.queries.filters import AlertFilters, DeliveryState, SessionAddress
+from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState, SessionAddress
 
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
@@ -38,10 +39,8 @@ class Firings:
     more: bool
     """True where more firings match than are listed."""
     sessions: dict[str, SessionRow]
-
-    def firing_now(self, now: float) -> tuple[AlertRow, ...]:
-        """Return unresolved firings of live sessions."""
-        return tuple(row for row in self.rows if outcome_of(row, self.sessions.get(row.session_id), now).now)
+    firing: tuple[AlertRow, ...]
+    """Unresolved firings of live sessions, whether they are listed or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +57,36 @@ class FiringOutcome:
     seconds: float | None
 
 
-def read_firings(reader: EventReader, filters: AlertFilters) -> Firings:
-    """Return the matching firings that were recorded last, ordered by time.
+def read_firings(reader: EventReader, filters: AlertFilters, live_since: float, zone: tzinfo = UTC) -> Firings:
+    """Return the matching firings, the latest first; an alert fires while its session is live.
 
-    Recordings are imported one after another, so the order of the store is not that of the times.
+    Sessions are live that had an event since *live_since*; days are those of *zone*.
     """
-    limit = ALERT_ROWS + 1 if filters.delivery is None else SCANNED_FIRINGS
-    candidates = reader.alerts(
-        session_id=filters.session,
-        alert=filters.alert,
-        severity=filters.severity,
-        firing=None if filters.state is None else filters.state == "firing",
-        limit=limit,
-    )
-    matching = [row for row in candidates if filters.delivery is None or delivery_state(row) == filters.delivery]
-    rows = tuple(sorted(matching[:ALERT_ROWS], key=lambda row: row.fired_at or 0.0, reverse=True))
+    at_from, at_to = filters.dates.bounds(zone) if filters.dates else (None, None)
+
+    def read(state: AlertState | None, limit: int) -> list[AlertRow]:
+        candidates = reader.alerts(
+            session_id=filters.session,
+            alert=filters.alert,
+            severity=filters.severity,
+            firing=None if state is None else state != "resolved",
+            live_since=live_since if state == "firing" else None,
+            silent_since=live_since if state == "unresolved" else None,
+            at_from=at_from,
+            at_to=at_to,
+            limit=limit,
+        )
+        return [row for row in candidates if filters.delivery is None or delivery_state(row) == filters.delivery]
+
+    matching = read(filters.state, ALERT_ROWS + 1 if filters.delivery is None else SCANNED_FIRINGS)
+    rows = tuple(matching[:ALERT_ROWS])
+    firing = tuple(read("firing", SCANNED_FIRINGS))
     session_ids = dict.fromkeys(row.session_id for row in rows)
     recent = {row.session_id: row for row in reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))}
     sessions = {
         name: row for name in session_ids if (row := recent.get(name) or reader.session(name)) is not None
     }
-    return Firings(rows, len(matching) > ALERT_ROWS, sessions)
+    return Firings(rows, len(matching) > ALERT_ROWS, sessions, firing)
 
 
 def delivery_state(row: AlertRow) -> DeliveryState:
@@ -128,6 +136,15 @@ def duration_text(outcome: FiringOutcome) -> str:
     return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
 
 
+def requested_firing(reader: EventReader, session_id: str, requested: str | None) -> AlertRow | None:
+    """Return the firing `alert:crossing turn` of a session, however many others there are; None without it."""
+    alert, _, turn = (requested or "").partition(":")
+    if not alert:
+        return None
+    rows = reader.alerts(session_id=session_id, alert=alert, limit=SCANNED_FIRINGS)
+    return next((row for row in rows if str(row.crossing_turn) == turn), None)
+
+
 def firing_key(row: AlertRow) -> str:
     """Return the key of a firing in an address."""
     return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
@@ -142,9 +159,9 @@ def alert_title(alert: str) -> str:
 _NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "warning", "info": "notice"}
 
 
-def alerts_headline(listed: Firings, now: float) -> str:
+def alerts_headline(listed: Firings) -> str:
     """Return a sentence about the alerts that fire now, else that fired, and about failed messages."""
-    current = listed.firing_now(now)
+    current = listed.firing
     failed = sum(bool(row.failed) for row in listed.rows)
     lost = f"; {count(failed, 'message')} did not arrive" if failed else ""
     several = f"{count(len(listed.rows), 'alert')}{' or more' if listed.more else ''}"

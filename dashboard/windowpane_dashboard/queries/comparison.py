@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import pandas as pd
 
 from windowpane.core.vocabulary import ZONES
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.formats import UNKNOWN, count, dollars, percent, ratio, tokens
+from windowpane.text.formats import UNKNOWN, dollars, percent, ratio, tokens
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.timeline import Timeline
 
@@ -84,11 +84,21 @@ def _cache(side: ComparedSession) -> MeasureValue:
     return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
 
 
+def _threshold(zone: Literal["yellow", "red"]) -> Callable[[ComparedSession], MeasureValue]:
+    def start(side: ComparedSession) -> MeasureValue:
+        limits = next((span.limits for span in reversed(side.timeline.spans) if span.limits is not None), None)
+        return None if limits is None else getattr(limits, f"{zone}_tokens") / limits.limit_tokens
+
+    return start
+
+
 MEASURES: Final[tuple[Measure, ...]] = (
     Measure("window limit, tokens", lambda side: side.row.limit_tokens, tokens),
     Measure("turns", lambda side: side.row.turns, _plain),
     Measure("peak utilization", lambda side: side.row.peak_utilization, percent, lower=True),
     Measure("worst zone", _zone, _zone_text, lower=True),
+    Measure("yellow from", _threshold("yellow"), percent),
+    Measure("red from", _threshold("red"), percent),
     Measure("overflows", lambda side: side.row.overflows, _plain, lower=True),
     Measure("tokens sent", _sum("used"), tokens, lower=True),
     Measure("of these stale", _share("stale_tokens"), percent, lower=True),
@@ -134,17 +144,38 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
     return (*texts, change, better)
 
 
-def compare_headline(frame: pd.DataFrame, names: Sequence[str]) -> str:
-    """Return a sentence that counts the measures in which each side is better."""
-    ahead = [int((frame["better"] == letter).sum()) for letter in ("A", "B")]
-    equal = int((frame["B against A"] == "same").sum())
-    if ahead == [0, 0]:
-        return "The two sessions are alike in every measure that can be compared."
-    best = 0 if ahead[0] >= ahead[1] else 1
-    if ahead[0] == ahead[1]:
-        return f"Each is better in {count(ahead[0], 'measure')}; {equal} are the same."
-    letter = "AB"[best]
+HEADLINE_MEASURES: Final = (
+    "peak utilization", "overflows", "facts lost or contradicted", "regrets", "tokens sent", "cost",
+)  # fmt: skip
+"""Measures that the headline names; they are not added, because nothing they share makes a sum of them."""
+
+
+def compare_headline(frame: pd.DataFrame) -> str:
+    """Return a sentence with the differences of B against A that matter most."""
+    rows = frame.set_index("measure")["B against A"]
+    if not (frame["better"] != "").any():
+        return "The two sessions are alike in every measure in which one could be better."
+    differences = [f"{name} {rows[name]}" for name in HEADLINE_MEASURES if rows[name] not in ("same", UNKNOWN)]
+    if not differences:
+        return "The two sessions are alike in size, loss and cost; the table has the other differences."
+    return f"B against A: {', '.join(differences)}."
+
+
+def zone_reason(one: ComparedSession, other: ComparedSession) -> str:
+    """Return why the side with the lower utilization is in the worse zone; empty where it is not."""
+    sides = sorted((("A", one), ("B", other)), key=lambda side: side[1].row.peak_utilization or 0.0)
+    (low, lower), (high, higher) = sides
+    zones, shares = [_zone(lower), _zone(higher)], [lower.row.peak_utilization, higher.row.peak_utilization]
+    if None in zones or None in shares or shares[0] == shares[1] or zones[0] <= zones[1]:  # type: ignore[operator]
+        return ""
+    starts = [_threshold("yellow")(side) for side in (lower, higher)]
+    if None in starts or starts[0] == starts[1]:
+        return (
+            f"{low} was in a worse zone at a lower utilization because zones also count the room that a reply "
+            f"needs, and its thresholds changed during the session."
+        )
     return (
-        f"{letter} ({names[best]}) is better in {count(ahead[best], 'measure')}, "
-        f"{'BA'[best]} in {ahead[1 - best]}; {equal} are the same."
+        f"{low} was in a worse zone at a lower utilization because its zones start lower: yellow at "
+        f"{percent(starts[0])} of its limit, in {high} at {percent(starts[1])}. Tokens reserved for the reply "
+        "and the safety margin lower them."
     )

@@ -52,7 +52,7 @@ class DateRange(NamedTuple):
         except ValueError:
             return None
         chosen = cls(min(first, last), max(first, last))
-        return chosen if FIRST_DAY <= chosen.first and chosen.last <= LAST_DAY else None
+        return chosen if chosen.first >= FIRST_DAY and chosen.last <= LAST_DAY else None
 
     def __str__(self) -> str:
         return f"{self.first.isoformat()}..{self.last.isoformat()}"
@@ -115,9 +115,7 @@ class FleetFilters(Parameters):
     """Only sessions that were active on one of these days."""
     order: FleetOrder = "pressure"
 
-    def to_store(
-        self, *, limit: int, live_first_since: float | None = None, zone: tzinfo = UTC
-    ) -> SessionFilter:
+    def to_store(self, *, limit: int, live_first_since: float | None = None, zone: tzinfo = UTC) -> SessionFilter:
         """Return the query to the store for at most *limit* sessions; days are those of *zone*."""
         at_from, at_to = self.dates.bounds(zone) if self.dates else (None, None)
         return SessionFilter(
@@ -139,6 +137,8 @@ class SessionAddress(Parameters):
     """The height of the chart; None where it suits the content."""
     events: Events | None = None
     """The events that are listed; None for those of the turn."""
+    alert: str | None = None
+    """The alert that is explained, as `alert:crossing turn`."""
     order: TurnOrder | None = None
     """The order of the table of turns; None for their own."""
     tab: str | None = None
@@ -153,6 +153,8 @@ class SessionAddress(Parameters):
         """The tab that shows what this address is about; None for the first."""
         if self.tab is not None:
             return self.tab
+        if self.alert is not None:
+            return "alerts"
         if self.compression is not None:
             return "compressions"
         if self.text is not None:

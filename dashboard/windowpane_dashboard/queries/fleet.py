@@ -83,9 +83,12 @@ def firing_text(fired: Counter[Severity] | None) -> str:
 def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
     """Return one row per session, in the columns of the fleet's table."""
     records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
-    return pd.DataFrame(records, columns=list(_FLEET_COLUMNS: Final = (
-    "zone", "session", "project", "agent", "utilization over time", "now", "worst", "next", "compactions", "cost",
-    "last event", "alerts", "model", "turns", "Δ/turn", "tokens", "source", "estimated", "firing",
+    return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
+
+
+_FLEET_COLUMNS: Final = (
+    "zone", "session", "project", "utilization over time", "now", "next", "compactions", "cost", "alerts",
+    "last event", "agent", "worst", "model", "turns", "Δ/turn", "tokens", "source", "estimated", "firing",
 )  # fmt: skip
 STYLING: Final = ("estimated", "firing")
 """Columns that only set the style of a row."""
@@ -114,6 +117,13 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "estimated": row.is_estimated,
         "firing": worst_severity(fired) if fired else None,
     }
+
+
+def compactions_text(row: SessionRow) -> str:
+    """Return the number of compressions, marked where one hit in the middle of a task; empty without any."""
+    if not row.compressions:
+        return ""
+    return f"{row.compressions:,}{' ◆' if row.compressions_in_task else ''}"
 
 
 def titled_url(row: SessionRow) -> str:

@@ -130,12 +130,13 @@ def _rounded(value: float, name: str) -> float:
 def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
     """Return the managed setup with the fewest overflows; among those the least cost, then the best fidelity.
 
-    Only setups that ran on every session are compared.
+    Only setups that ran on every session are compared; None where all come out alike.
     """
     most = max((len(result.runs) for result in results), default=0)
     whole = [result for result in results if len(result.runs) == most]
     managed = [result for result in whole if result.kind == "managed"] or whole
-    return min(managed, key=_rank, default=None)
+    ranks = {_rank(result) for result in managed}
+    return None if len(managed) > 1 and len(ranks) == 1 else min(managed, key=_rank, default=None)
 
 
 def _rank(result: SetupResult) -> tuple[float, float, float]:
@@ -146,7 +147,7 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
     """Return a sentence about the best setup and its values."""
     best = best_setup(results)
     if best is None:
-        return "Nothing could be replayed."
+        return "All setups come out alike: none is best." if results else "Nothing could be replayed."
     overflows = int(best.total("overflows"))
     full = "no call overflows" if not overflows else f"{count(overflows, 'call')} overflow, the fewest"
     fidelity = best.mean("fidelity")

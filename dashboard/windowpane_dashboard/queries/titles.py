@@ -18,14 +18,14 @@ def session_title(row: SessionRow) -> str:
 
 def project(row: SessionRow) -> str:
     """Return the repository or folder, with its branch: `windowpane, next`."""
-    place = _name(row.repository.removesuffix(".git")) or _name(row.folder)
-    return ", ".join(part for part in (place, row.branch) if part) or UNKNOWN
+    base = _name(row.repository.removesuffix(".git")) or _name(row.folder)
+    return ", ".join(part for part in (base, row.branch) if part) or UNKNOWN
 
 
 def picker_label(row: SessionRow) -> str:
     """Return the line of a session in a list to choose from: its title, project, agent and id."""
-    named = [row.title[:LENGTH], project(row)] if row.title else []
-    return "  ·  ".join(part for part in (*named, row.agent, row.session_id) if part and part != UNKNOWN)
+    names = [row.title[:LENGTH], project(row)] if row.title else []
+    return "  ·  ".join(part for part in (*names, row.agent, row.session_id) if part and part != UNKNOWN)
 
 
 def _name(path: str) -> str:

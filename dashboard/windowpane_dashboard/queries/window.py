@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from windowpane.core.events import (
@@ -13,11 +14,11 @@ from windowpane.core.events import (
     SubagentDelegated,
     SubagentReturned,
 )
-from windowpane.core.vocabulary import COMPONENT_OF
+from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, SessionRow, intact_events
 from windowpane.text.formats import UNKNOWN, count
-from windowpane.text.labels import CONTENT_LABELS
+from windowpane.text.labels import COMPONENT_LABELS, CONTENT_LABELS
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 
@@ -49,7 +50,47 @@ def read_turn_window(reader: EventReader, session_id: str, timeline: Timeline, t
     here = timeline.turns[timeline.turns["turn"] == turn]
     evicted_turn = last_eviction(timeline.marks, turn)
     blocks = window_at(reader, session_id, turn, evicted_turn=evicted_turn)
-    return TurnWindow(turn, None if here.empty else here.iloc[0], blocks, evicted_turn)
+    if here.empty:
+        return TurnWindow(turn, None, blocks, evicted_turn)
+    values = here.iloc[0]
+    return TurnWindow(turn, values, at_measured_scale(blocks, values), evicted_turn)
+
+
+def at_measured_scale(blocks: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """Return the blocks with the tokens of each component that the turn measured, as in the chart.
+
+    Blocks are counted one by one, the window by its provider. A component that no block of the window belongs to
+    becomes one row of its own. What was not counted as it is shown is an estimate.
+    """
+    parts = []
+    for component in COMPONENTS:
+        of_component = blocks[blocks["component"] == component]
+        measured, counted = round(float(values[component])), int(of_component["tokens"].sum())
+        if measured == counted:
+            parts.append(of_component)
+        elif counted:
+            parts.append(_scaled(of_component, measured))
+        elif measured:
+            parts.append(_without_blocks(component, measured, values))
+    together = pd.concat([part for part in parts if len(part)]) if any(map(len, parts)) else blocks
+    return together.sort_index().reset_index(drop=True)
+
+
+def _scaled(blocks: pd.DataFrame, measured: int) -> pd.DataFrame:
+    """Return the blocks with tokens in the same proportions that sum to *measured*."""
+    counted = blocks["tokens"].to_numpy()
+    edges = np.rint(counted.cumsum() * (measured / counted.sum())).astype("int64")
+    return blocks.assign(tokens=np.diff(edges, prepend=0), count="estimate")
+
+
+def _without_blocks(component: Component, measured: int, values: pd.Series) -> pd.DataFrame:
+    """Return the row of a component whose blocks were not recorded, at the start of the window."""
+    row = {
+        "what": f"{COMPONENT_LABELS[component]}, not recorded", "tokens": measured, "from turn": values["turn"],
+        "age": 0, "last used": UNKNOWN, "score": pd.NA, "pinned": False, "preview": "", "replaces": "",
+        "block": "", "component": component, "count": "estimate",
+    }  # fmt: skip
+    return pd.DataFrame([row], index=[-1]).astype({"score": "Float64"})
 
 
 def last_eviction(marks: pd.DataFrame, turn: int) -> int | None:

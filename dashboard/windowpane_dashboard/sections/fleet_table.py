@@ -11,6 +11,7 @@ from pandas.io.formats.style import Styler
 from windowpane.core.vocabulary import ZONES, Severity, Zone
 from windowpane.text.formats import tokens_short
 from windowpane.text.zones import zone_label
+from windowpane_dashboard.queries.fleet import STYLING
 from windowpane_dashboard.style.theme import Palette
 
 _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical": "red"}
@@ -25,7 +26,7 @@ def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
     zones = {zone_label(zone): palette.zone_text[zone] for zone in ZONES}
     estimated = frame.index[frame["estimated"]]
     exact = frame.index[~frame["estimated"]]
-    style = frame.drop(columns=["estimated", "firing"]).style
+    style = frame.drop(columns=list(STYLING)).style
     for rows, prefix in ((exact, ""), (estimated, "≈")):
         style.format(partial(_tokens, prefix), subset=(rows, "tokens"), na_rep="–")
         style.format(partial(_share, prefix), subset=(rows, "now"), na_rep="–")

@@ -79,6 +79,7 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
     if blocks.empty:
         return
     visible = blocks.drop(columns=["component", "count"])
+    visible.insert(1, "≈", ["≈" if source == "estimate" else "" for source in blocks["count"]])
     empty = [name for name in ("replaces", "preview") if not visible[name].any()]
     if not visible["pinned"].any():
         empty.append("pinned")
@@ -94,6 +95,9 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
         column_config={
             "tokens": st.column_config.NumberColumn(format="localized", width=64),
             "what": st.column_config.TextColumn(width=150),
+            "≈": st.column_config.TextColumn(
+                width=24, help="≈ estimated: blocks are counted one by one and scaled to what the call measured"
+            ),
             "age": st.column_config.NumberColumn(width=44, help="turns since it was added"),
             "score": st.column_config.NumberColumn(
                 format="%.2f",

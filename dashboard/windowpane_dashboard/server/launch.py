@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from windowpane.core.version import install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.serve.authentication import is_local_host_header
+from windowpane.serve.local_dashboard import announced
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -70,7 +71,9 @@ def run(
     warm_up()
     middleware = [Middleware(OwnOriginOnly, address=address, public_url=public_url)]
     app = st.App(APP, routes=routes(), middleware=middleware, on_script_error=show_unforeseen)
-    app.run(config=server_config(port, address))
+    host = f"[{address}]" if ":" in address else address
+    with announced(store_path, f"http://{host}:{port}"):
+        app.run(config=server_config(port, address))
 
 
 def routes() -> tuple[Route, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 import pandas as pd
@@ -16,6 +16,7 @@ from windowpane.store.interface import SessionFilter
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.page import address, messages, store_access, times, widgets
+from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
@@ -30,6 +31,7 @@ from windowpane_dashboard.queries.alerts import (
     selected_firing,
 )
 from windowpane_dashboard.queries.filters import AlertFilters, AlertState, Along, DeliveryState
+from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
@@ -48,10 +50,11 @@ def main() -> None:
             messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
         filters = filter_bar(snapshot)
-        listed = store_access.firings(snapshot, filters.listing)
+        since, zone = store_access.live_since_now(), times.reader_zone()
+        listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
         with head:
-            widgets.headline(alerts_headline(listed, now))
+            widgets.headline(alerts_headline(listed))
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:
@@ -70,7 +73,12 @@ def filter_bar(snapshot: StoreSnapshot) -> AlertFilters:
     """Draw the filters with the values of the address; a choice changes the address and clears the selection."""
     filters = AlertFilters.from_query(st.query_params.to_dict())
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
-    columns = st.columns([2.4, 2, 1.3, 1.3, 1.3])
+    titles = {row.session_id: picker_label(row) for row in recent}
+    labels: dict[str, Callable[[str], str]] = {
+        "alert": alert_title,
+        "session": lambda session_id: titles.get(session_id, session_id),
+    }
+    columns = st.columns([2.4, 2, 1.3, 1.3, 1.3, 1.6])
     offered: dict[str, Sequence[str]] = {
         "session": [row.session_id for row in recent],
         "alert": tuple(RULES_BY_NAME),
@@ -78,11 +86,12 @@ def filter_bar(snapshot: StoreSnapshot) -> AlertFilters:
         "state": get_args(AlertState),
         "delivery": get_args(DeliveryState),
     }
-    for column, (name, options) in zip(columns, offered.items(), strict=True):
+    for column, (name, options) in zip(columns[:5], offered.items(), strict=True):
         value = getattr(filters, name)
         bound = address.bound_widget(PAGE, name, value, clears=("pick",))
-        format_func = alert_title if name == "alert" else str
+        format_func = labels.get(name, str)
         widgets.filter_select(column, name.capitalize(), options, value, bound=bound, format_func=format_func)
+    date_range(columns[5], PAGE, filters.dates, clears=("pick",))
     address.write(PAGE, filters.to_query())
     return filters
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from windowpane.core.characters import plain
+from windowpane.core.liveness import is_live
 from windowpane.report.headline import session_headline
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
+from windowpane_dashboard.charts.zone_bands import forecast_turns
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
+from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, zone_reason
 from windowpane_dashboard.queries.filters import CompareAddress, SessionAddress
+from windowpane_dashboard.queries.titles import picker_label, session_title
 from windowpane_dashboard.sections.timeline import chart_description, chart_table
 from windowpane_dashboard.style.sanitize import escape_markdown
 
@@ -39,7 +43,9 @@ def main() -> None:
         sides = [_side(snapshot, row) for row in rows]
         frame = differences(*sides)
         with head:
-            widgets.headline(compare_headline(frame, [row.session_id for row in rows]))
+            widgets.headline(compare_headline(frame))
+            if reason := zone_reason(*sides):
+                st.caption(reason)
         charts(sides)
         st.subheader("Differences", anchor=False, divider="grey")
         widgets.table(
@@ -49,8 +55,8 @@ def main() -> None:
             height="content",
             column_config={
                 "measure": st.column_config.TextColumn(width=220),
-                "A": st.column_config.TextColumn(f"A: {rows[0].session_id}"[:60], width=220),
-                "B": st.column_config.TextColumn(f"B: {rows[1].session_id}"[:60], width=220),
+                "A": st.column_config.TextColumn(plain(f"A: {session_title(rows[0])}"[:60]), width=220),
+                "B": st.column_config.TextColumn(plain(f"B: {session_title(rows[1])}"[:60]), width=220),
                 "B against A": st.column_config.TextColumn(width=200),
                 "better": st.column_config.TextColumn(width=70, help="A or B; empty where neither is better"),
             },
@@ -104,7 +110,7 @@ def _select(
         f"Session {letter}",
         list(rows),
         key=key,
-        format_func=lambda name: plain(f"{rows[name].agent}  ·  {name}" if rows[name].agent else name),
+        format_func=lambda name: plain(picker_label(rows[name])),
         on_change=lambda: widget_state.apply(control, key, on_choice),
     )
 
@@ -116,12 +122,22 @@ def _open(chosen: CompareAddress) -> None:
 def charts(sides: list[ComparedSession]) -> None:
     """Draw both windows turn by turn on the same axes, each with its headline."""
     drawn = [side.timeline.turns for side in sides if not side.timeline.turns.empty]
-    axes = SharedAxes.around(*drawn) if drawn else None
+    now = time.time()
+    last = max((int(turns["turn"].iloc[-1]) for turns in drawn), default=0)
+    ends = [
+        int(side.timeline.turns["turn"].iloc[-1]) + forecast_turns(side.timeline.turns)
+        for side in sides
+        if is_live(side.row, now) and not side.timeline.turns.empty
+    ]
+    axes = SharedAxes.around(*drawn, ahead=max(0, *ends, last) - last) if drawn else None
     for letter, side in zip("AB", sides, strict=True):
-        turns = side.timeline.turns
-        headline = session_headline(side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts)
+        turns, live = side.timeline.turns, is_live(side.row, now)
+        headline = session_headline(
+            side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts, live=live
+        )
         left, right = st.columns([8, 1], vertical_alignment="center")
-        left.markdown(f"**{letter}: {escape_markdown(side.row.session_id)}**  \n{escape_markdown(headline)}")
+        title = escape_markdown(session_title(side.row))
+        left.markdown(f"**{letter}: {title}**  \n{escape_markdown(headline)}")
         right.page_link(
             "views/session.py",
             label=f"Open {letter}",
@@ -138,6 +154,7 @@ def charts(sides: list[ComparedSession]) -> None:
             widgets.current_palette(),
             selected=None,
             axes=axes,
+            forecast=live,
         )
         widgets.chart(figure, key=f"compare_chart_{letter}", alt=chart_description(turns))
         widgets.folded_table(

@@ -5,21 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import streamlit as st
 
 from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import fleet_headline
-from windowpane.store.interface import EventReader, SessionFilter
+from windowpane.store.interface import EventReader, FleetOrder, SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane.text.labels import MARKS
 from windowpane.text.zones import zone_label
-from windowpane_dashboard.page import address, messages, store_access, widgets
+from windowpane_dashboard.page import address, messages, store_access, times, widgets
+from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
     FLEET_ROWS,
+    STYLING,
     Fleet,
     bytes_on_disk,
     configured_retention,
@@ -31,6 +34,14 @@ from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 PAGE, TABLE = "fleet", "fleet_table"
+ALTERNATIVE: Final = "Sessions, live ones first, then by pressure"
+HIDDEN: Final = ("Δ/turn", "tokens", "source", *STYLING)  # until a user adds them by the table's menu
+ORDERS: Final[dict[FleetOrder, str]] = {
+    "pressure": "live first",
+    "recent": "newest first",
+    "cost": "highest cost first",
+    "regret": "most regrets first",
+}
 LETTERS = ", ".join(f"{mark.letter} {mark.label}" for mark in MARKS.values())
 
 
@@ -42,12 +53,14 @@ def main() -> None:
             messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
         filters = filter_bar(snapshot.store)
-        listed = store_access.fleet(snapshot, filters)
-    now = time.time()
+        now = time.time()
+        since = store_access.live_since_now()
+        query = filters.to_store(limit=FLEET_ROWS, live_first_since=since, zone=times.reader_zone())
+        listed = store_access.fleet(snapshot, query, since)
     with head:
-        widgets.headline(fleet_headline(listed.rows, now, firing=listed.firing, more=listed.more))
+        widgets.headline(fleet_headline(listed.totals))
         summary(listed)
-    session_table(listed, now)
+    session_table(listed, now, filters.order)
     with messages.report_read_errors("The size of the store cannot be read"):
         store_line(snapshot, now)
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -75,7 +88,7 @@ def filter_bar(store: EventReader) -> FleetFilters:
         query = address.last_written(PAGE)
     filters = FleetFilters.from_query(query)
     facets = store.facets()
-    columns = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
+    columns = st.columns([2, 1.6, 1.6, 1.4, 1.2, 1.2, 1.6, 1.3])
     offered: dict[str, Sequence[str]] = {
         "agent": facets.get("agents", ()),
         "model": facets.get("models", ()),
@@ -84,70 +97,85 @@ def filter_bar(store: EventReader) -> FleetFilters:
         "severity": tuple(reversed(SEVERITIES)),
     }
     columns[0].text_input(
-        "Session or agent",
+        "Session",
+        help="Part of its title, id, agent, folder, repository, branch or label.",
         placeholder="contains …",
         max_chars=200,
         **address.bound_widget(PAGE, "text", filters.text or ""),
     )
-    for column, (name, options) in zip(columns[1:], offered.items(), strict=True):
+    for column, (name, options) in zip(columns[1:6], offered.items(), strict=True):
         value = getattr(filters, name)
         widgets.filter_select(
             column, name.capitalize(), options, value, bound=address.bound_widget(PAGE, name, value)
         )
+    date_range(columns[6], PAGE, filters.dates)
+    columns[7].selectbox(
+        "Order",
+        list(ORDERS),
+        format_func=ORDERS.__getitem__,
+        **address.bound_widget(PAGE, "order", filters.order),
+    )
     address.write(PAGE, filters.to_query())
     return filters
 
 
 def summary(listed: Fleet) -> None:
     """Draw one line of sessions by zone, cost and cache."""
-    counts = listed.zone_counts
-    parts = [f"{label} {counts[label]:,}" for label in (zone_label(zone) for zone in reversed(ZONES))]
-    unknown = counts.get("–", 0)
-    if unknown:
-        parts.append(f"– limit unknown {unknown:,}")
-    parts.append(f"cost {dollars(listed.cost_dollars)}")
-    if listed.cache_ratio is not None:
-        parts.append(f"{percent(listed.cache_ratio)} of the input from the cache")
-    if listed.more:
-        parts.append(f"all of the {len(listed.rows):,} sessions listed")
+    totals = listed.totals
+    parts = [f"{zone_label(zone)} {totals.by_zone.get(zone, 0):,}" for zone in reversed(ZONES)]
+    if None in totals.by_zone:
+        parts.append(f"– limit unknown {totals.by_zone[None]:,}")
+    parts.append(f"cost {dollars(totals.cost_dollars)}")
+    if totals.cache_ratio is not None:
+        parts.append(f"{percent(totals.cache_ratio)} of the input from the cache")
+    parts.append(f"of {count(totals.sessions, 'session')}")
     st.caption(escape_markdown("   ·   ".join(parts)))
 
 
-def session_table(listed: Fleet, now: float) -> None:
+def session_table(listed: Fleet, now: float, order: FleetOrder) -> None:
     """Draw the table of sessions; selecting a row opens it."""
     if not listed.rows:
         st.text("No session matches these filters. Clear one to see more.")
         return
     config = st.column_config
+    frame = fleet_frame(listed, now)
     widgets.table(
-        fleet_styled(fleet_frame(listed, now), widgets.current_palette()),
+        fleet_styled(frame, widgets.current_palette()),
         key=TABLE,
-        alt="Sessions, the one under most pressure first",
+        alt=ALTERNATIVE,
         on_select=lambda: None,
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
+        column_order=[name for name in frame.columns if name not in HIDDEN],
         column_config={
-            "zone": config.TextColumn(width=84, help="at the last turn"),
-            "session": config.LinkColumn(width=164, display_text=r"session=([^&]+)", alignment="left"),
-            "agent": config.TextColumn(width=100),
-            "model": config.TextColumn(width=100),
-            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=92),
-            "now": config.NumberColumn(width=54, help="used tokens / limit, at the last turn; ≈ estimated"),
-            "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
-            "worst": config.TextColumn(width=84, help="the worst zone of the session"),
+            "zone": config.TextColumn(width=76, help="at the last turn"),
+            "session": config.LinkColumn(width=190, display_text=r"#(.+)$", alignment="left"),
+            "project": config.TextColumn(width=84, help="repository or folder, branch"),
+            "agent": config.TextColumn(width=76),
+            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=64),
+            "now": config.NumberColumn(width=46, help="used tokens / limit, at the last turn; ≈ estimated"),
+            "worst": config.TextColumn(width=76, help="the worst zone of the session"),
             "next": config.TextColumn(
-                width=110, help="turns until the agent's own compaction, or until red; only live sessions"
+                width=72, help="turns until the agent's own compaction, or until red; only live sessions"
             ),
+            "compactions": config.TextColumn(
+                "C", width=40, help="compressions; ◆ where the agent was in the middle of a task"
+            ),
+            "cost": config.NumberColumn(format="dollar", width=54),
+            "last event": config.TextColumn(width=88, help=LETTERS),
+            "alerts": config.TextColumn(width=72, help="firing now: the worst, + how many others"),
+            "model": config.TextColumn(width=110),
+            "turns": config.NumberColumn(width=44),
             "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens per turn, mean of the last 5"),
-            "turns": config.NumberColumn(width=50),
-            "cost": config.NumberColumn(format="dollar", width=64),
-            "last event": config.TextColumn(width=90, help=LETTERS),
-            "alerts": config.TextColumn(width=92, help="firing now: the worst, + how many others"),
+            "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
         },
     )
-    more = f" Only the first {FLEET_ROWS} are listed: narrow the filters to see others." if listed.more else ""
-    listed_text = f"{count(len(listed.rows), 'session')}, most pressure first."
-    st.caption(f"{listed_text} Select a row to open it, with the keyboard by Shift and space.{more}")
+    more = f" Only the first {FLEET_ROWS} are listed: narrow the filters." if listed.more else ""
+    listed_text = f"{count(len(listed.rows), 'session')}, {ORDERS[order]}."
+    st.caption(
+        f"{listed_text} Select a row to open it, with the keyboard by Shift and space. The table's menu has "
+        f"more columns.{more}"
+    )
     chosen = st.session_state[TABLE].selection.rows
     if chosen:
         session_id = listed.rows[chosen[0]].session_id

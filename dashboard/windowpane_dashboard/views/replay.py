@@ -183,10 +183,10 @@ def configuration_section(results: tuple[SetupResult, ...], position: ReplayAddr
     st.subheader("Configuration", anchor=False, divider="grey")
     best = best_setup(results)
     names = [result.setup for result in results if result.kind == "managed"]
-    if best is None or not names:
+    if not names:
         st.text("Only baselines were replayed; no configuration reproduces them.")
         return
-    default = best.setup if best.setup in names else names[0]
+    default = best.setup if best is not None and best.setup in names else names[0]
     chosen = bound_select("Setup", names, position.setup, name="setup", default=default)
     config = next(result.config for result in results if result.setup == chosen)
     st.code(sanitized(config, length=CONFIG_CHARS), language=None)  # the colors of highlighted code are too pale

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Final
 
 import streamlit as st
 
 from windowpane.core.characters import plain
+from windowpane.core.liveness import is_live
 from windowpane.report.headline import session_headline
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
+from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.queries.window import read_turn_window
 from windowpane_dashboard.sections.cache_breaks import cache_breaks_section
 from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
@@ -25,6 +28,7 @@ from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.notes import notes_section
 from windowpane_dashboard.sections.reading import beside_block, find_section
 from windowpane_dashboard.sections.regrets import regrets_section
+from windowpane_dashboard.sections.session_alerts import session_alerts_section
 from windowpane_dashboard.sections.session_header import identity_line, metrics_row
 from windowpane_dashboard.sections.session_tabs import SessionTab, SessionView, session_tabs
 from windowpane_dashboard.sections.subagents import children_section, has_children, parent_link
@@ -66,7 +70,11 @@ def main() -> None:
         timeline = store_access.timeline(snapshot, row)
         identity_line(row, timeline)
         parent_link(row)
-        widgets.headline(session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
+        widgets.headline(
+            session_headline(
+                row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=is_live(row, time.time())
+            )
+        )
         metrics_row(row, timeline)
         if not timeline.turns.empty:
             findings_section(snapshot, row, timeline)
@@ -117,6 +125,14 @@ TABS: Final = (
         lambda view: regrets_section(view.snapshot.store, view.row, view.timeline),
         lambda view: view.row.regrets > 0,
     ),
+    SessionTab(
+        "alerts",
+        "Alerts",
+        lambda view: session_alerts_section(
+            view.snapshot.store, view.row, int(view.timeline.turns["turn"].iloc[-1])
+        ),
+        lambda view: view.row.worst_severity is not None,
+    ),
     SessionTab("notes", "Notes", notes_section),
     SessionTab("cost", "Cost and cache", lambda view: cost_section(view.snapshot, view.row, view.timeline)),
     SessionTab("breaks", "Cache breaks", cache_breaks_section, lambda view: view.row.cache_breaks > 0),
@@ -150,15 +166,11 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
         "Session",
         list(rows),
         key=key,
-        format_func=lambda session_id: plain(_name(rows[session_id])),
+        format_func=lambda session_id: plain(picker_label(rows[session_id])),
         on_change=lambda: widget_state.apply(CHOICE, key, _open_chosen),
         label_visibility="collapsed",
     )
     return rows[requested]
-
-
-def _name(row: SessionRow) -> str:
-    return f"{row.agent}  ·  {row.session_id}" if row.agent else row.session_id
 
 
 def _open_chosen(session_id: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import math
+import time
 from collections import Counter
 from dataclasses import asdict, astuple, dataclass
 from operator import attrgetter

@@ -31,6 +31,7 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.runtime.current import process_digester
 from windowpane.serve.authentication import TlsOptions
 from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, start_http_server
+from windowpane.serve.local_dashboard import local_dashboard
 from windowpane.serve.service_discovery import running_targets, target_at
 
 if TYPE_CHECKING:
@@ -345,7 +346,7 @@ def configured_notifier(
     return Notifier(
         list(quiet_hours),
         Outbox(outbox),
-        public_url=config.public_url,
+        public_url=lambda: config.public_url or local_dashboard(config.store.path),
         quiet_hours={channel.key: QuietHours.parse(hours) for channel, hours in quiet_hours.items() if hours},
         emit=emit,
         count=count,

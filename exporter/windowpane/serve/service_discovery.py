@@ -25,7 +25,7 @@ def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
     return [
         target_at(endpoint.host, endpoint.port, endpoint.scheme)
         for endpoint in endpoints
-        if _is_running(endpoint.pid)
+        if is_running(endpoint.pid)
     ]
 
 
@@ -59,7 +59,8 @@ def reported_health(url: str, *, timeout_seconds: float) -> str:
     return str(document.get("status", "")) if isinstance(document, dict) else ""
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Return whether a process of this machine has this number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -76,6 +76,8 @@ class ProjectionMemory:
     firing: list[tuple[str, int]] = field(default_factory=list)
     """Alert and crossing turn of each alert that is firing."""
     sparkline: Sparkline = field(default_factory=Sparkline)
+    compressed_exchange: int | None = None
+    """The exchange of a compression after which no turn has ended yet."""
     has_totals: bool = False
     """The provider reported a total: peaks are those of its totals."""
 
@@ -146,6 +148,7 @@ class SessionDraft:
     branch: str = ""
     agent_version: str = ""
     label: str = ""
+    compressions_in_task: int = 0
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""
@@ -269,7 +272,7 @@ SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone,
     CASE WHEN {_IS_LIVE} THEN (
         SELECT max(CASE severity WHEN 'critical' THEN 2 WHEN 'warning' THEN 1 ELSE 0 END) FROM alerts
         WHERE session = sessions.key AND resolved_turn IS NULL) ELSE 0 END AS fires
-FROM sessions WHERE current = 1 AND """
+FROM sessions WHERE current = 1 AND """  # noqa: S608  # our conditions
 _TOTALS: Final = """
 SELECT zone, count(*), sum(cost_dollars), sum(input_tokens), sum(cache_read_tokens),
     sum(worst_zone IS NOT NULL AND worst_zone IN ('red', 'overflow')), sum(regrets > 0), sum(live IS TRUE),

@@ -150,6 +150,7 @@ class Projection:
         if data.outcome == "accepted":
             session.compressions += 1
             session.fidelity = None
+            session.memory.compressed_exchange = session.exchanges
             blocks.compress(self._statements, session, event, seq)
 
     def _rolled(self, session: SessionDraft, event: Event, seq: int, data: WindowRolled) -> None:
@@ -175,6 +176,9 @@ class Projection:
 
     def _turn_ended(self, session: SessionDraft, event: Event, seq: int, data: TurnEnded) -> None:
         session.turns += 1
+        if session.memory.compressed_exchange is not None:
+            session.compressions_in_task += session.memory.compressed_exchange == session.exchanges
+            session.memory.compressed_exchange = None
         if data.cost_dollars is not None:
             session.cost_dollars = (session.cost_dollars or 0.0) + data.cost_dollars
         if data.usage is not None:

@@ -114,6 +114,8 @@ class SessionRow:
     branch: str = ""
     agent_version: str = ""
     label: str = ""
+    compressions_in_task: int = 0
+    """Compressions after which the agent went on with the same exchange: they hit in the middle of a task."""
     subagent_cost_dollars: float | None = None
     """Cost of its sub-agents and theirs; None where none is known."""
 

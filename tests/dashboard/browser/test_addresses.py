@@ -46,7 +46,7 @@ def test_back_takes_the_last_filter_off_and_forward_puts_it_on(here: Any) -> Non
 
     expect(chosen(here, "Zone")).to_have_value("")
     expect(chosen(here, "Agent")).to_have_value("tau-bench")
-    page.get_by_text("10 sessions, most pressure first").wait_for()
+    page.get_by_text("10 sessions, live first").wait_for()
 
     page.go_forward()
 
@@ -89,7 +89,7 @@ def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
 
     page.wait_for_url("**/?zone=green")
     expect(chosen(here, "Zone")).to_have_value("green")
-    here.assert_shows("most pressure first")
+    here.assert_shows("live first")
 
 
 def test_back_returns_to_the_turn_before(here: Any) -> None:

@@ -173,7 +173,7 @@ def test_two_filters_before_an_answer_stay(over_line: Any, line: Line) -> None:
     line.release()
 
     page.wait_for_url("**?agent=writer&model=m-1")
-    over_line.assert_shows("2 sessions, most pressure first")
+    over_line.assert_shows("2 sessions, live first")
     expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
     expect(page.get_by_role("combobox", name="Model")).to_have_value("m-1")
 
@@ -193,6 +193,6 @@ def test_a_filter_before_the_response_to_back_does_not_undo_it(over_line: Any, l
     line.release()
 
     page.wait_for_url("**?model=gpt-5")
-    over_line.assert_shows("1 session, most pressure first")
+    over_line.assert_shows("1 session, live first")
     expect(page.get_by_role("combobox", name="Agent")).to_have_value("")
     expect(page.get_by_role("combobox", name="Model")).to_have_value("gpt-5")

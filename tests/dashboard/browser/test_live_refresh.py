@@ -25,13 +25,13 @@ def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
     """New matching rows appear by themselves; the filter and its address stay."""
     here = site(Path(small_store.path))
     page = here.open(agent="writer")
-    page.get_by_text("2 sessions, most pressure first").wait_for()
+    page.get_by_text("2 sessions, live first").wait_for()
 
     now = time.time()
     small_store.append(builders.plain("brand-new", start=now, turns=2, limit_tokens=9_000, end=False))
     small_store.append(builders.rich(start=now - 700, session_id="other", agent="somebody else"))
 
-    page.get_by_text("3 sessions, most pressure first").wait_for()
+    page.get_by_text("3 sessions, live first").wait_for()
     here.settle()
     expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
     assert page.url.endswith("?agent=writer")

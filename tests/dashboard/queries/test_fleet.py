@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from windowpane.core.events import AlertFired
+from windowpane.core.liveness import live_since
 from windowpane.core.vocabulary import Severity, Zone
-from windowpane.store.records import AlertRow, SessionRow
+from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane.text.formats import size
 from windowpane_dashboard.queries.filters import FleetFilters
@@ -22,7 +24,6 @@ from windowpane_dashboard.queries.fleet import (
     Retention,
     bytes_on_disk,
     configured_retention,
-    firing_now,
     firing_text,
     fleet_frame,
     read_fleet,
@@ -107,28 +108,38 @@ def test_an_unreadable_configuration_is_reported(
     assert "(default)" not in page_text(app)
 
 
-def test_only_unresolved_alerts_count() -> None:
-    """A resolved critical alert does not make a session critical while a warning fires."""
-    plain = AlertRow("s", "a", "x", "warning", 3, 4, None, None, None, 1.0, 1.0, "")
-    resolved = replace(plain, severity="critical", resolved_turn=9)
-
-    assert firing_now([plain, resolved]) == {"s": {"warning": 1}}
-    assert firing_now([resolved]) == {}
-    both = firing_now([plain, plain, replace(resolved, resolved_turn=None)])
-    assert Fleet((), more=False, fired=both).firing == {"s": "critical"}
-
-
 def test_the_worst_alerts_are_counted_apart() -> None:
     """The number of the worst severity comes first, less severe alerts follow."""
-    assert firing_text(2, Counter(warning=2)) == "2 warning"
-    assert firing_text(3, Counter(critical=1, warning=1, info=1)) == "1 critical +2"
-    assert firing_text(2, None) == "2 firing"
-    assert firing_text(0, None) == ""
+    assert firing_text(Counter(warning=2)) == "2 warning"
+    assert firing_text(Counter(critical=1, warning=1, info=1)) == "1 critical +2"
+    assert firing_text(None) == ""
+
+
+def listed_now(store: SqliteStore) -> Fleet:
+    since = live_since(time.time())
+    return read_fleet(store, FleetFilters().to_store(limit=500, live_first_since=since), since)
+
+
+def test_an_alert_fires_only_in_a_live_session(empty_store: SqliteStore, builders: Any) -> None:
+    """The same unresolved alert in a session that is silent for an hour is not counted."""
+    now = time.time()
+    for name, start in (("live", now - 800), ("silent", now - 8_000)):
+        events = builders.rich(start=start, session_id=name)
+        fired = next(event for event in events if isinstance(event.data, AlertFired))
+        last = events[-1]
+        empty_store.append([*events, last._replace(n=last.n + 1, data=replace(fired.data, crossing_turn=20))])
+
+    listed = listed_now(empty_store)
+
+    assert listed.fired == {"live": Counter(critical=1)}
+    alerts = dict(zip(fleet_frame(listed, now)["zone"].index, fleet_frame(listed, now)["alerts"], strict=True))
+    assert list(alerts.values()) == ["1 critical", ""]
+    assert [row.firing for row in listed.rows] == [1, 1]
 
 
 def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
     """Unknown values stay empty."""
-    listed = read_fleet(small_store, FleetFilters())
+    listed = listed_now(small_store)
     frame = fleet_frame(listed, time.time()).set_index("agent")
 
     assert frame.loc["reviewer", "next"] not in ("not live", "–")
@@ -136,30 +147,9 @@ def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
     assert frame.loc["writer", "now"].isna().sum() == 1
 
 
-SESSION = SessionRow(
-    session_id="s", revision=1, agent="a", model="m", source="live", parent_session_id=None, started_at=0.0,
-    last_at=1_000.0, ended=False, incomplete=False, turns=40, exchanges=1, events=10, windows=1,
-    limit_tokens=100_000, limit_source="given", used_tokens=50_000, peak_used_tokens=93_000, utilization=0.5,
-    peak_utilization=0.93, zone="yellow", worst_zone="red", velocity=100.0, turns_until_red=9.0, cost_dollars=1.0,
-    input_tokens=100, output_tokens=1, cache_read_tokens=40, evicted_blocks=0, evicted_tokens=0, compressions=0,
-    regrets=0, overflows=0, fidelity=None, firing=0, worst_severity=None, last_event="turn.ended",
-)  # fmt: skip
-
-
-class TestFleet:
-    def test_the_cache_ratio_is_a_ratio_of_sums(self) -> None:
-        """A large session counts for more than a small one."""
-        rows = (SESSION, replace(SESSION, input_tokens=900, cache_read_tokens=860, cost_dollars=None))
-        listed = Fleet(rows, more=False, fired={})
-
-        assert listed.cache_ratio == 0.9
-        assert listed.cost_dollars == 1.0
-        assert Fleet((), more=False, fired={}).cache_ratio is None
-
-
 def test_estimates_are_marked_in_the_fleet_table(small_store: SqliteStore) -> None:
     """An estimate has a prefix in the table, and still sorts as a number."""
-    listed = read_fleet(small_store, FleetFilters())
+    listed = listed_now(small_store)
     rows: list[SessionRow] = [replace(listed.rows[0], count_source="estimate"), *listed.rows[1:]]
     frame = fleet_frame(replace(listed, rows=tuple(rows)), time.time())
 
@@ -174,7 +164,7 @@ def test_alerts_are_colored_by_their_severity(
     small_store: SqliteStore, worst: Severity, zone: Zone | None
 ) -> None:
     """Only the cell of the session with the alert has the color, whatever its text."""
-    listed = read_fleet(small_store, FleetFilters())
+    listed = listed_now(small_store)
     rows = [replace(row, zone=None, worst_zone=None, firing=0) for row in listed.rows]
     rows[1] = replace(rows[1], firing=3)
     fired = {rows[1].session_id: Counter({worst: 1, "info": 2})}

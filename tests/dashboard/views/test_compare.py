@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from tests.dashboard.timelines import TURN, timeline
 
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import Zone
 from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
-from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
-from windowpane_dashboard.queries.timeline import read_timeline
+from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, zone_reason
+from windowpane_dashboard.queries.timeline import LimitSpan, read_timeline
 from windowpane_dashboard.style.theme import LIGHT
 
 
@@ -45,15 +47,16 @@ def test_a_session_equals_itself(small_store: SqliteStore) -> None:
     frame = differences(both, both)
 
     assert set(frame["B against A"]) <= {"same", "–"}
-    assert compare_headline(frame, ["x", "y"]).startswith("The two sessions are alike")
+    assert compare_headline(frame).startswith("The two sessions are alike")
 
 
-def test_the_headline_counts_the_better_measures(small_store: SqliteStore) -> None:
-    """Whichever side is A, the same session is ahead."""
+def test_the_headline_names_the_differences(small_store: SqliteStore) -> None:
+    """It does not count unlike measures together."""
     one, other = side(small_store, "refactor-api"), side(small_store, "short")
 
-    assert compare_headline(differences(one, other), ["refactor-api", "short"]).startswith("B (short) is better")
-    assert compare_headline(differences(other, one), ["short", "refactor-api"]).startswith("A (short) is better")
+    headline = compare_headline(differences(one, other))
+    assert headline.startswith("B against A: peak utilization −")
+    assert "better in" not in headline
 
 
 def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
@@ -68,7 +71,35 @@ def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
     assert drawn[0].yaxis.range == drawn[1].yaxis.range
     assert drawn[0].yaxis.range[1] >= both[0].turns["used_before"].max()
     assert drawn[0].xaxis.range[0] == drawn[1].xaxis.range[0] == 0.5
-    assert min(layout.xaxis.range[1] for layout in drawn) >= 23
+    assert drawn[0].xaxis.range == drawn[1].xaxis.range
+    assert drawn[0].xaxis.range[1] >= 23
+
+
+def test_a_session_that_is_over_does_not_forecast(small_store: SqliteStore) -> None:
+    """Its chart ends with its last turn."""
+    one = read_timeline(small_store, "refactor-api")
+
+    figure = window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, forecast=False)
+
+    assert figure.layout.xaxis.range[1] == one.turns["turn"].iloc[-1] + 0.5
+    assert not [trace.name for trace in figure.data if trace.name and "forecast" in trace.name]
+
+
+def test_a_worse_zone_at_a_lower_utilization_has_its_reason(small_store: SqliteStore) -> None:
+    """Words and percentages do not contradict each other without it."""
+    row, timeline = small_store.session("refactor-api"), read_timeline(small_store, "refactor-api")
+    assert row is not None
+
+    def side(share: float, zone: Zone, reserved: int) -> ComparedSession:
+        limits = WindowLimits.of(20_000, "given", requested_output_tokens=reserved)
+        spans = (LimitSpan(0, limits),)
+        return ComparedSession(
+            replace(row, peak_utilization=share, worst_zone=zone), replace(timeline, spans=spans), ()
+        )
+
+    assert "A was in a worse zone" in zone_reason(side(0.41, "yellow", 8_000), side(0.55, "green", 0))
+    assert "B was in a worse zone" in zone_reason(side(0.55, "green", 0), side(0.41, "yellow", 8_000))
+    assert zone_reason(side(0.41, "green", 0), side(0.75, "yellow", 0)) == ""
 
 
 def test_the_address_selects_both_sessions(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
@@ -77,7 +108,7 @@ def test_the_address_selects_both_sessions(small_store: SqliteStore, open_page: 
 
     assert not app.exception
     assert [box.value for box in app.selectbox] == ["short", "refactor-api"]
-    assert "is better in" in app.subheader[0].value
+    assert "B against A" in app.subheader[0].value
 
     next(button for button in app.button if button.label == "Swap").click().run()
 

@@ -315,6 +315,13 @@ class TestReplays:
         assert best is not None
         assert best.setup == "better"
 
+    def test_setups_that_come_out_alike_have_no_best(self) -> None:
+        """Two identical setups name none; one that is better is named."""
+        alike = results_by_setup([replayed("one"), replayed("two")])
+
+        assert best_setup(alike) is None
+        assert replay_headline(alike) == "All setups come out alike: none is best."
+
     def test_a_setup_without_all_sessions_does_not_win(self) -> None:
         """Fewer sessions cost less, which is not an advantage."""
         runs = [replayed("whole"), replayed("whole", "s2"), replayed("half", cost_tokens=1.0)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from windowpane.alerts.rules import RULES_BY_NAME, Nature
 from windowpane.core.calendar import moment
 from windowpane.core.characters import plain
-from windowpane.core.events import AlertFired, AlertResolved, Event
+from windowpane.core.events import AlertFired, AlertResolved, Event, EventContext
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.text import formats
 
@@ -38,7 +38,7 @@ class AlertMessage:
     nature: Nature | None
     """Degradation or anomaly; None for an alert that is not declared."""
     link: str | None
-    """Address of the session's page; None where no public address is set."""
+    """Address of the session's page; None where the dashboard has no known address."""
 
     @property
     def since(self) -> str:
@@ -77,13 +77,19 @@ def message_of(event: Event, *, public_url: str | None = None) -> AlertMessage |
         summary=data.summary if isinstance(data, AlertFired) else "The condition no longer holds",
         todo=rule.todo if rule is not None and fired else "",
         nature=None if rule is None else rule.nature,
-        link=session_link(public_url, context.session_id),
+        link=alert_link(public_url, context, data),
     )
 
 
-def session_link(public_url: str | None, session_id: str) -> str | None:
-    """Return the address of a session's page; None where no public address is set."""
-    return f"{public_url.rstrip('/')}/session?session={quote(session_id, safe='')}" if public_url else None
+def alert_link(public_url: str | None, context: EventContext, data: AlertFired | AlertResolved) -> str | None:
+    """Return the address of the session's page at the turn of the alert, with the alert and its runbook open.
+
+    None where the dashboard has no known address.
+    """
+    if not public_url:
+        return None
+    query = {"session": context.session_id, "turn": context.turn, "alert": f"{data.alert}:{data.crossing_turn}"}
+    return f"{public_url.rstrip('/')}/session?{urlencode(query, quote_via=quote)}"
 
 
 def render(messages: Sequence[AlertMessage]) -> Notification:

@@ -22,7 +22,7 @@ from windowpane.alerts.delivery.channels import Channel, DeliveryError, channel_
 from windowpane.alerts.delivery.message import AlertMessage, message_of
 from windowpane.alerts.delivery.outbox import Outbox, OutboxEntry, QueuedAlert, is_locked, state_of
 from windowpane.alerts.delivery.quiet_hours import QuietHours
-from windowpane.alerts.delivery.worker import ChannelWorker, DeliverySettings
+from windowpane.alerts.delivery.worker import ChannelWorker, DeliverySettings, FindUrl, no_url
 from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
 from windowpane.effects.error_boundary import ErrorBoundary
 
@@ -57,7 +57,7 @@ class Notifier:
         outbox: Outbox,
         *,
         settings: DeliverySettings | None = None,
-        public_url: str | None = None,
+        public_url: FindUrl = no_url,
         quiet_hours: Mapping[str, QuietHours] | None = None,
         emit: Emit | None = None,
         count: CountNotifications | None = None,

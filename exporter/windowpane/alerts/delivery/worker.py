@@ -38,6 +38,14 @@ class DeliverySettings:
     """Maximum rate of each channel."""
 
 
+FindUrl = Callable[[], str | None]
+"""Returns the address of the dashboard, if it is known."""
+
+
+def no_url() -> None:
+    """Return that the dashboard has no known address."""
+
+
 class ReportOutcome(Protocol):
     """Receives the outcome of attempts to deliver."""
 
@@ -79,10 +87,10 @@ class ChannelWorker:
         report: ReportOutcome,
         clock: Callable[[], float],
         boundary: ErrorBoundary,
-        public_url: str | None = None,
+        public_url: FindUrl = no_url,
         quiet_hours: QuietHours | None = None,
     ) -> None:
-        """During *quiet_hours* the channel receives only critical alerts."""
+        """During *quiet_hours* the channel receives only critical alerts; *public_url* finds the dashboard."""
         self.channel = channel
         self._outboxes = tuple(outboxes)
         self._settings = settings
@@ -138,7 +146,8 @@ class ChannelWorker:
         if wait > 0:
             outbox.defer(alerts, due_at=now + wait)
             return 0
-        messages = (message_of(alert.event, public_url=self._public_url) for alert in alerts)
+        public_url = self._public_url()
+        messages = (message_of(alert.event, public_url=public_url) for alert in alerts)
         try:
             self.channel.send([message for message in messages if message is not None])
         except DeliveryError as error:

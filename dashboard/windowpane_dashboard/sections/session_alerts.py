@@ -1,0 +1,62 @@
+"""The alerts of one session, and one of them explained beside the list."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from windowpane.store.interface import EventReader
+from windowpane.store.records import AlertRow, SessionRow
+from windowpane.text.labels import severity_label
+from windowpane_dashboard.page import address, widgets
+from windowpane_dashboard.queries.alerts import alert_title, outcome_of, requested_firing, selected_firing
+from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.sections.alert_detail import firing_section
+from windowpane_dashboard.sections.timeline import PAGE, select_turn
+
+TABLE: Final = "session_alerts"
+LISTED: Final = 200
+
+
+def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> None:
+    """Draw the alerts, the latest first, beside the one of the address; selecting a row selects its turn."""
+    rows = list(store.alerts(session_id=row.session_id, limit=LISTED))
+    if not rows:
+        st.text("No alert has fired in this session.")
+        return
+    requested = SessionAddress.from_query(st.query_params.to_dict()).alert
+    chosen = requested_firing(store, row.session_id, requested) or selected_firing(rows, None)
+    now = time.time()
+    left, right = st.columns([1.2, 1], gap="medium")
+    with left:
+        widgets.table(
+            pd.DataFrame(
+                {
+                    "severity": [severity_label(one.severity) for one in rows],
+                    "alert": [alert_title(one.alert) for one in rows],
+                    "turn": [one.fired_turn for one in rows],
+                    "ended": [outcome_of(one, row, now).short for one in rows],
+                    "what": [one.summary for one in rows],
+                }
+            ),
+            key=TABLE,
+            alt="Alerts of this session, the latest first",
+            on_select=lambda: _show(rows, last),
+            selection_mode="single-row",
+            height="content" if len(rows) <= 10 else 390,
+            column_config={"turn": st.column_config.NumberColumn(width=50)},
+        )
+    if chosen is not None:
+        with right, st.container(border=True):
+            firing_section(store, chosen, outcome_of(chosen, row, now))
+
+
+def _show(rows: list[AlertRow], last: int) -> None:
+    selected = st.session_state[TABLE].selection.rows
+    if selected and selected[0] < len(rows):
+        alert = rows[selected[0]]
+        select_turn(alert.fired_turn, last)
+        address.update(PAGE, alert=f"{alert.alert}:{alert.crossing_turn}")

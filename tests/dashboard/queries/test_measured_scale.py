@@ -1,0 +1,54 @@
+"""Chart, strip and table of a turn have one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from windowpane.core.vocabulary import COMPONENTS
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.queries.timeline import read_timeline
+from windowpane_dashboard.queries.window import at_measured_scale, read_turn_window, window_at
+from windowpane_dashboard.sections.block_strip import window_strip
+from windowpane_dashboard.style.theme import LIGHT
+
+
+@pytest.mark.parametrize("session", ["refactor-api", "unknown-limit", "short"])
+def test_the_blocks_of_each_turn_sum_to_the_chart(small_store: SqliteStore, session: str) -> None:
+    """By component, in the table and in the strip."""
+    timeline = read_timeline(small_store, session)
+
+    for _, values in timeline.turns.iterrows():
+        window = read_turn_window(small_store, session, timeline, int(values["turn"]))
+
+        by_component = window.blocks.groupby("component")["tokens"].sum()
+        assert by_component.to_dict() == {name: values[name] for name in COMPONENTS if values[name]}
+        assert sum(window_strip(window.blocks, LIGHT, limit_tokens=None).sizes) == round(values["used"])
+
+
+def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) -> None:
+    """Blocks that were counted as they are shown keep their source, and the order is that of the window."""
+    blocks = window_at(small_store, "refactor-api", 5)
+    counted = {name: int(blocks.loc[blocks["component"] == name, "tokens"].sum()) for name in COMPONENTS}
+    measured = {**counted, "tool_results": 413, "unattributed": 16_008, "turn": 5}
+
+    scaled = at_measured_scale(blocks, pd.Series(measured))
+
+    assert scaled["tokens"].sum() == sum(measured[name] for name in COMPONENTS)
+    assert list(scaled["block"])[1:] == list(blocks["block"])
+    assert scaled.loc[0, "what"] == "unattributed, not recorded"
+    of_results = scaled["component"] == "tool_results"
+    assert set(scaled.loc[of_results, "count"]) == {"estimate"}
+    kept = scaled[scaled["component"] == "message_history"]
+    assert list(kept["count"]) == list(blocks.loc[blocks["component"] == "message_history", "count"])
+
+
+def test_the_table_marks_estimates(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
+    """A column beside the tokens."""
+    app = open_page("session", session="refactor-api")
+
+    table = next(one.value for one in app.dataframe if "since turn" in one.value or "from turn" in one.value)
+    assert set(table["≈"]) <= {"≈", ""}
