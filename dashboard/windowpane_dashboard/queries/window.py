@@ -60,7 +60,7 @@ def at_measured_scale(blocks: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
     """Return the blocks with the tokens of each component that the turn measured, as in the chart.
 
     Blocks are counted one by one, the window by its provider. A component that no block of the window belongs to
-    becomes one row of its own. What was not counted as it is shown is an estimate.
+    becomes one row. What was not counted as it is shown is an estimate.
     """
     parts = []
     for component in COMPONENTS:

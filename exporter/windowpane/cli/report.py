@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -28,7 +29,7 @@ def command(session: str, html_path: Path | None, *, as_json: bool, store_path: 
     from windowpane.report import gather, to_html, to_json, to_text  # slow to load
 
     with open_to_read(store_path) as store:
-        report = gather(store, pick_session(store, session))
+        report = gather(store, pick_session(store, session), now=time.time())
     if html_path is not None:
         html_path.write_text(to_html(report), encoding="utf-8")
         click.echo(f"wrote {html_path} ({html_path.stat().st_size:,} bytes)", err=True)

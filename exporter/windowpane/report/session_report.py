@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from dataclasses import asdict, astuple, dataclass
 from operator import attrgetter
@@ -183,8 +182,11 @@ class SessionReport:
         return FactTotals(*map(sum, zip(*map(astuple, evaluated), strict=True))) if evaluated else None
 
 
-def gather(store: EventReader, session: SessionRow) -> SessionReport:
-    """Read the content of a report on *session*, bounded for sessions of any length."""
+def gather(store: EventReader, session: SessionRow, *, now: float | None = None) -> SessionReport:
+    """Read the content of a report on *session* as of *now*, bounded for sessions of any length.
+
+    Without *now* the session counts as over, so that no alert fires.
+    """
     turns = store.turns(session.session_id)
     zones = Counter(turn.zone for turn in turns if turn.zone is not None)
     record = [one for types in _READ for one in _record(store, session, types)]
@@ -220,7 +222,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
         ],
         uses=evidence.uses,
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
-        live=is_live(session, time.time()),
+        live=now is not None and is_live(session, now),
     )
 
 
