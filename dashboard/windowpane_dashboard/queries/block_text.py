@@ -77,8 +77,8 @@ def hits_frame(rows: Sequence[HitRow], titles: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "text": [plain(row.line) for row in rows],
-            "session": [plain(titles.get(block.session_id) or block.session_id) for block in blocks],
             "turn": pd.array([block.turn for block in blocks], dtype="int64"),
+            "session": [plain(titles.get(block.session_id) or block.session_id) for block in blocks],
             "what": [plain(occurrence_name(block)) for block in blocks],
             "tokens": pd.array([block.tokens for block in blocks], dtype="int64"),
             "time": moments(pd.Series([block.at for block in blocks], dtype="float64")),

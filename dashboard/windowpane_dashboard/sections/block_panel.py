@@ -93,4 +93,4 @@ def _step(session_id: str, step: LifeStep) -> None:
     position = SessionAddress(session_id, turn=step.turn, block=step.block_id)
     left.page_link("views/session.py", label=f"Turn {step.turn}", query_params=position.to_query())
     with right:
-        st.markdown(f"**{step.step.capitalize()}.** {escape_markdown(plain(step.text))}")
+        st.markdown(escape_markdown(plain(step.text)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import streamlit as st
@@ -11,6 +11,7 @@ from windowpane.core.characters import harmless
 from windowpane.core.descriptions import TITLE_CHARACTERS
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.notes import NOTE_CHARACTERS, Note
+from windowpane.text.formats import count
 from windowpane_dashboard.page import store_access
 from windowpane_dashboard.page.messages import READ_ERRORS
 from windowpane_dashboard.queries.filters import SessionAddress
@@ -38,6 +39,19 @@ def notes_section(view: SessionView) -> None:
         _note(view, note, may_write=may_write)
     if len(notes) > LISTED:
         st.caption(f"The first {LISTED} of {len(notes):,} notes; the audit page lists all.")
+
+
+def found_notes(notes: Sequence[Note], titles: dict[str, str]) -> None:
+    """Draw notes that match a search, each with a link to its turn."""
+    if not notes:
+        return
+    st.markdown(f"**{count(len(notes), 'note')} of readers**")
+    for note in notes:
+        left, right = st.columns([1, 5], vertical_alignment="top")
+        position = SessionAddress(note.session_id, turn=note.turn, tab="notes")
+        left.page_link("views/session.py", label=f"Turn {note.turn}", query_params=position.to_query())
+        with right:
+            st.text(harmless(f"{titles.get(note.session_id) or note.session_id}: {note.text}"))
 
 
 def _form(view: SessionView) -> None:

@@ -77,11 +77,10 @@ def hits_table(
     if not rows:
         st.text(f"No captured text contains this. {_coverage(result)}")
         return
-    frame = hits_frame(rows, titles).drop(columns=list(without))
-    if frame["time"].isna().all():
-        frame = frame.drop(columns="time")
-    else:
-        frame["time"] = times.in_reader_zone(frame["time"])
+    frame = hits_frame(rows, titles)
+    frame["time"] = times.in_reader_zone(frame["time"])
+    empty = ["time"] if frame["time"].isna().all() else []
+    frame = frame.drop(columns=[*without, *empty])
 
     def on_select() -> None:
         chosen = st.session_state[key].selection.rows
@@ -89,7 +88,7 @@ def hits_table(
             choose(rows[chosen[0]])
 
     config: dict[str, Any] = {
-        "text": st.column_config.TextColumn(width=440),
+        "text": st.column_config.TextColumn(width=300 if "what" in without else 440),
         "session": st.column_config.TextColumn(width=180),
         "turn": st.column_config.NumberColumn(format="localized", width=56),
         "what": st.column_config.TextColumn(width=150),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import streamlit as st
 
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import SessionFilter
+from windowpane.store.notes import Note
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, messages, store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.block_text import HitRow
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
 from windowpane_dashboard.sections.block_panel import block_panel
+from windowpane_dashboard.sections.notes import found_notes
 from windowpane_dashboard.sections.reading import hits_table
 
 PAGE, TABLE = "search", "search_hits"
@@ -64,14 +67,16 @@ def search_bar(snapshot: StoreSnapshot) -> SearchAddress:
 def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     """Draw the texts that match, beside the block that is read."""
     result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
-    titles = session_titles(snapshot, result)
+    notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
+    titles = session_titles(snapshot, result, notes)
+    found_notes(notes, titles)
     block_id, _, session_id = (position.pick or "").partition(":")
     if not session_id:
         hits_table(result, titles, key=TABLE, choose=_read)
         return
     left, right = st.columns([1.1, 1], gap="medium")
     with left:
-        hits_table(result, titles, key=TABLE, choose=_read)
+        hits_table(result, titles, key=TABLE, choose=_read, without=("what", "tokens", "time"))
     with right:
         block_panel(
             snapshot,
@@ -82,9 +87,10 @@ def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
         )
 
 
-def session_titles(snapshot: StoreSnapshot, result: ContentHits) -> dict[str, str]:
-    """Return the titles of the sessions of the hits."""
+def session_titles(snapshot: StoreSnapshot, result: ContentHits, notes: Sequence[Note]) -> dict[str, str]:
+    """Return the titles of the sessions of the hits and notes."""
     names = {one.session_id for hit in result.hits for one in hit.occurrences}
+    names |= {note.session_id for note in notes}
     rows = (snapshot.store.session(name) for name in names)
     return {row.session_id: row.title for row in rows if row is not None}
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
 from windowpane.core.digests import keyed_digester
-from windowpane.core.events import SessionStarted
+from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.store_names import store_file
 from windowpane.core.vocabulary import Severity
@@ -24,7 +24,6 @@ from windowpane.store import (
     export,
     fleet,
     migrations,
-    notes,
     registry,
     replays,
     retention,
@@ -35,6 +34,7 @@ from windowpane.store import (
 )
 from windowpane.store.connection import BUSY_SECONDS, ReaderPool, reporting
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
@@ -141,10 +141,24 @@ class SqliteReader:
             key = fleet.current_key(connection, session_id)
             return blocks.removed_before(connection, key, turn, limit=limit, regretted=regretted)
 
-    def notes(self, session_id: str) -> list[notes.Note]:
+    def notes(self, session_id: str) -> list[Note]:
         """Return the notes and bookmarks of a session that are not deleted, by turn."""
-        query = EventFilter(session_id=session_id, types=notes.NOTE_EVENTS, limit=notes.MAXIMUM_EVENTS)
-        return notes.notes_of(intact_events(self.events_or_damage(query)))
+        query = EventFilter(session_id=session_id, types=NOTE_EVENTS, limit=MAXIMUM_EVENTS)
+        return notes_of(intact_events(self.events_or_damage(query)))
+
+    def find_notes(self, text: str, *, session_id: str | None = None, limit: int = 20) -> list[Note]:
+        """Return the latest notes that contain all words of *text*, of which the last may be a prefix."""
+        query = EventFilter(
+            session_id, (NOTE_EVENTS[0],), text=text.replace('"', " "), limit=limit, newest_first=True
+        )
+        added = [one.event for one in reversed(intact_events(self.events_or_damage(query)))]
+        remaining = {
+            note.note_id: note
+            for session in {event.context.session_id for event in added}
+            for note in self.notes(session)
+        }
+        ids = dict.fromkeys(event.data.note_id for event in added if isinstance(event.data, NoteAdded))
+        return [remaining[note_id] for note_id in ids if note_id in remaining]
 
     def block_life(self, session_id: str, block_id: str) -> block_life.BlockLife | None:
         """Return how a block was added, used, removed, replaced and fetched again; None for an unknown one."""

@@ -150,3 +150,12 @@ def test_the_search_page_indexes_what_waits(
     monkeypatch.delenv(READ_ONLY_VARIABLE)
     open_page("search", text="axios")
     assert not captured.find_content(ContentFilter("axios")).waiting
+
+
+def test_notes_are_found_on_the_search_page(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
+    """By a word of theirs, with a link to the turn, until they are deleted."""
+    note = captured.add_note(SESSION, 5, "the schema was lost here")
+    assert "the schema was lost here" in page_text(open_page("search", text="schem"))
+
+    captured.delete_note(SESSION, note)
+    assert "the schema was lost here" not in page_text(open_page("search", text="schem"))
