@@ -300,3 +300,18 @@ def test_a_rolled_back_thread_ends_before_its_last_user_messages(
 
     assert played.texts == window
     assert [data.turns for data in played.of("history.rewound")] == [min(turns, 3)]
+
+
+@pytest.mark.parametrize(
+    ("reader", "rows", "field"),
+    [
+        (CodexReader(complete=True), [item("session_meta", id="s", forked_from_id="r")], "forked_from_id"),
+        (PiReader(complete=True), [HEADER | {"parentSession": "/old.jsonl"}], "parentSession"),
+        (PiReader(complete=True), [HEADER | {"branchedFrom": "/old.jsonl"}], "parentSession"),
+    ],
+)
+def test_a_copy_of_another_session_is_reported(
+    tmp_path: Path, reader: Reader, rows: list[Json], field: str
+) -> None:
+    """Nothing in the file shows where the repeated rows end, so the report says that they count twice."""
+    assert [problem.field for problem in read_rows(reader, tmp_path, rows).problems] == [field]

@@ -133,11 +133,43 @@ def test_every_recording_is_recognised_by_its_own_reader(sessions_dir: Path) -> 
 @pytest.mark.parametrize("odd", [[], {}, [[]], 1, None])
 def test_no_reader_fails_on_values_of_another_kind(tmp_path: Path, odd: object) -> None:
     """A file whose fields hold lists or objects in place of names is recognized or not, without an error."""
-    names = (
-        "type kind event role source run_type message sessionId session_id uuid args action history metrics issue "
-        "instance_id request response inputs traceId startTime trace_id start_time subtype payload timestamp data "
-        "properties user_id time id messages info eval status"
-    ).split()
+    names = [
+        "type",
+        "kind",
+        "event",
+        "role",
+        "source",
+        "run_type",
+        "message",
+        "sessionId",
+        "session_id",
+        "uuid",
+        "args",
+        "action",
+        "history",
+        "metrics",
+        "issue",
+        "instance_id",
+        "request",
+        "response",
+        "inputs",
+        "traceId",
+        "startTime",
+        "trace_id",
+        "start_time",
+        "subtype",
+        "payload",
+        "timestamp",
+        "data",
+        "properties",
+        "user_id",
+        "time",
+        "id",
+        "messages",
+        "info",
+        "eval",
+        "status",
+    ]
     for row in (dict.fromkeys(names, odd), *({name: odd, "type": "user", "kind": "X"} for name in names)):
         head = json.dumps(row).encode() + b"\n"
         for reader in all_readers(complete=True):

@@ -157,6 +157,13 @@ class _Rollout(Transcript):
             key = unnamed_key(payload)
         spawned = mapping(mapping(mapping(payload.get("source")).get("subagent")).get("thread_spawn"))
         self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None)
+        origin = text(payload.get("forked_from_id"))
+        if origin:
+            self.log.odd(
+                self.line,
+                "forked_from_id",
+                f"repeats the rows of {origin[:64]}; their calls count in both sessions",
+            )
         git = mapping(payload.get("git"))
         self.out.append(
             SessionDescribed(

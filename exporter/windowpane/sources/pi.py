@@ -160,6 +160,13 @@ class _PiSession(Transcript):
             self.log.odd(self.line, "id", "the session has no id; named by its content")
             key = unnamed_key(row)
         self._folder = text(row.get("cwd"))
+        origin = text(row.get("parentSession")) or text(row.get("branchedFrom"))
+        if origin:
+            self.log.odd(
+                self.line,
+                "parentSession",
+                "repeats the entries of another file; their calls count in both sessions",
+            )
         self._heading = SessionOpened(
             key, self._agent, text(row.get("modelId")), at=instant(row.get("timestamp"))
         )
