@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from windowpane.manager.steps.completion import Completion
     from windowpane.manager.steps.step import Step
     from windowpane.models.language_models import AnyLanguageModel, anthropic_model, openai_model
-    from windowpane.observer.clients.api import observe, session
+    from windowpane.observer.clients.api import litellm_callback, observe, observe_everything, session
     from windowpane.otlp.spans import WindowSpanProcessor
     from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager, default_dependencies
     from windowpane.runtime.start import Runtime, start, stop
@@ -75,7 +75,9 @@ __all__ = [
     "anthropic_model",
     "baseagent",
     "default_dependencies",
+    "litellm_callback",
     "observe",
+    "observe_everything",
     "openai_model",
     "picoclaw",
     "session",
@@ -118,7 +120,9 @@ _HOMES: Final = {
     "anthropic_model": "windowpane.models.language_models",
     "baseagent": "windowpane.contrib.presets.baseagent",
     "default_dependencies": "windowpane.runtime.managers",
+    "litellm_callback": "windowpane.observer.clients.api",
     "observe": "windowpane.observer.clients.api",
+    "observe_everything": "windowpane.observer.clients.api",
     "openai_model": "windowpane.models.language_models",
     "picoclaw": "windowpane.contrib.presets.picoclaw",
     "session": "windowpane.observer.clients.api",

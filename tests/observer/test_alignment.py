@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowpane.observer.alignment import TrackedBlock, align
-from windowpane.observer.messages import BlockSpec, Key
+from windowpane.observer.block_specs import BlockSpec, Key
 
 
 def message(text: str) -> BlockSpec:

@@ -12,7 +12,8 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from windowpane.core.vocabulary import STATIC_TYPES
-from windowpane.observer.messages import BlockSpec, Key, same_rendering
+from windowpane.observer.block_specs import BlockSpec, Key
+from windowpane.observer.messages import same_rendering
 
 SUMMARY_TYPES: Final = frozenset({"user_message", "assistant_response", "system_prompt", "memory_injection"})
 """Content types that agents write a summary as."""

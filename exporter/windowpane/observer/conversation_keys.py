@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from windowpane.observer.messages import ApiCall, Key, field_of, is_system, message_blocks
+from windowpane.observer.block_specs import Key, field_of
+from windowpane.observer.messages import ApiCall, is_system, message_blocks
 
 SEARCHED_MESSAGES: Final = 64
 """Messages, from the last, that are searched for generated pieces."""
@@ -16,6 +17,8 @@ UNIQUE_TEXT_CHARACTERS: Final = 80
 """A reply of at least this length is unique enough, beside a message in common."""
 START_CHARACTERS: Final = 32
 """Characters of the first message by which conversations are indexed: it may grow at its end."""
+
+MODEL_ROLES: Final = ("assistant", "model")
 
 
 def is_text(key: object) -> bool:
@@ -35,7 +38,7 @@ def generated_keys(call: ApiCall) -> Iterator[object]:
     """Yield the keys of content in *call* that its conversation may have generated, latest first."""
     for message in islice(reversed(call.messages), SEARCHED_MESSAGES):
         kind = field_of(message, "type")
-        if field_of(message, "role") == "assistant" or (kind is not None and str(kind).endswith("_call")):
+        if field_of(message, "role") in MODEL_ROLES or (kind is not None and str(kind).endswith("_call")):
             for spec in message_blocks(call.shape, message):
                 yield spec.key
         elif field_of(message, "tool_call_id") or str(kind).endswith("_output"):

@@ -21,6 +21,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.models.replies import Reply
+from windowpane.observer.block_specs import Key, copy_structure
 from windowpane.observer.compactions import summarizes
 from windowpane.observer.conversation_keys import (
     generated_keys,
@@ -30,14 +31,7 @@ from windowpane.observer.conversation_keys import (
     start_of,
     system_prompt,
 )
-from windowpane.observer.messages import (
-    ApiCall,
-    Key,
-    Shape,
-    copy_structure,
-    message_blocks,
-    reply_blocks,
-)
+from windowpane.observer.messages import ApiCall, Shape, message_blocks, reply_blocks
 from windowpane.observer.observer import WindowObserver
 
 CAPACITY: Final = 1_024

@@ -17,7 +17,7 @@ from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, Re
 from windowpane.fidelity.probe import evaluate
 from windowpane.models.replies import ContextEdit
 from windowpane.observer.alignment import Alignment, Rewrite, Summarization, TrackedBlock, align
-from windowpane.observer.messages import BlockSpec, Key
+from windowpane.observer.block_specs import BlockSpec, Key
 
 POLICY: Final = "agent"
 """The policy of every reduction that the agent did itself."""

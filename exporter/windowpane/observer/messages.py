@@ -1,7 +1,7 @@
-"""The messages that agents send, in the shapes of OpenAI and Anthropic, read as blocks.
+"""The messages that agents send, in the shapes of every provider, read as blocks.
 
-Pure and duck-typed: messages may be dictionaries or objects of the clients, and nothing of a provider's library
-is imported. Markers that change nothing the model sees, such as `cache_control`, are not part of a block.
+OpenAI's and Anthropic's are read here, the others by `gemini_contents` and `converse_messages`. Markers that
+change nothing the model sees, such as `cache_control`, are not part of a block.
 """
 
 from __future__ import annotations
@@ -9,37 +9,42 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.replies import Reply
+from windowpane.observer.block_specs import (
+    BlockSpec,
+    Key,
+    call_spec,
+    canonical_json,
+    copy_structure,
+    field_of,
+    items_of,
+    json_text,
+    media_spec,
+    parts_of,
+    result_specs,
+    text_specs,
+    texts_of,
+    tool_spec,
+)
+from windowpane.observer.converse_messages import converse_blocks, converse_tools
+from windowpane.observer.gemini_contents import gemini_blocks, gemini_system, gemini_tools, joined_contents
 
-Shape = Literal["chat", "responses", "anthropic"]
-"""OpenAI chat completions, OpenAI responses, Anthropic messages."""
+Shape = Literal["chat", "responses", "anthropic", "gemini", "converse"]
+"""OpenAI chat completions, OpenAI responses, Anthropic messages, Gemini's generateContent, Bedrock's Converse."""
 
-SENDS_OWN_MESSAGES: Final[frozenset[Shape]] = frozenset({"anthropic"})
+SENDS_OWN_MESSAGES: Final[frozenset[Shape]] = frozenset({"anthropic", "converse"})
 """Shapes whose client sends the agent's own dictionaries. The client of the others sends copies of them."""
-_MESSAGES_FIELD: Final[dict[Shape, str]] = {"chat": "messages", "responses": "input", "anthropic": "messages"}
-
-
-class Key(NamedTuple):
-    """The identity of a piece of content: a tool call's id where it has one, else the text."""
-
-    content_type: ContentType
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class BlockSpec:
-    """One piece of content as it was sent."""
-
-    content_type: ContentType
-    text: str | None
-    key: Key
-    tool_call_id: str | None = None
-    tool_name: str | None = None
-    media: int = 0
-    """Images or documents in it, counted at a flat rate each; their bytes are never counted as text."""
+JSON_CHARACTERS_PER_MESSAGE: Final = 500
+_MESSAGES_FIELD: Final[dict[Shape, str]] = {
+    "chat": "messages",
+    "responses": "input",
+    "anthropic": "messages",
+    "gemini": "contents",
+    "converse": "messages",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,33 @@ class CapturedCall:
         self._body = {_MESSAGES_FIELD[self.shape]: ()}
 
 
+class CapturedJson(CapturedCall):
+    """A call whose body was sent as JSON: the agent cannot edit it, and it is parsed where it is read."""
+
+    __slots__ = ("_json", "_model")
+
+    def __init__(self, shape: Shape, body: str | bytes, model: str) -> None:
+        super().__init__(shape, {})
+        self._json: str | bytes | None = body
+        self._model = model
+
+    @property
+    def message_count(self) -> int:
+        """The number of its messages, by the length of the body."""
+        return len(self._json or "") // JSON_CHARACTERS_PER_MESSAGE
+
+    def before_return(self) -> None:
+        """Copy nothing."""
+
+    def read(self) -> ApiCall:
+        """Return the call."""
+        return parse_call(self.shape, {"model": self._model, **json.loads(self._json or "{}")})
+
+    def release(self) -> None:
+        """Drop the body."""
+        self._json = None
+
+
 def capture_call(shape: Shape, body: Mapping[str, Any]) -> CapturedCall | None:
     """Return references to the call that *body* requests; None where reading its messages would consume them."""
     field = _MESSAGES_FIELD[shape]
@@ -105,34 +137,55 @@ def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall:
     """Return the call that *body* requests, whose messages are text or a list."""
     messages = body[_MESSAGES_FIELD[shape]]
     if isinstance(messages, str):
-        messages = [{"role": "user", "content": messages}]
+        messages = [{"role": "user", "content": messages}] if shape != "gemini" else [messages]
+    if shape == "gemini":
+        messages = joined_contents(messages)
     model = body.get("model")
     continues = None
     if shape == "responses":
         conversation = body.get("conversation")
         continues = body.get("previous_response_id") or field_of(conversation, "id") or conversation
-    system = {"chat": None, "responses": "instructions", "anthropic": "system"}[shape]
+    system, tools = _head(shape, body)
     return ApiCall(
         shape,
         model if isinstance(model, str) else "",
         messages,
-        None if system is None else _text_or_list(body.get(system)),
-        _text_or_list(body.get("tools")),
+        _text_or_list(system),
+        _text_or_list(tools),
         continues if isinstance(continues, str) else None,
         body.get("stream") is True,
     )
 
 
+def _head(shape: Shape, body: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the system prompt and the tools that are sent beside the messages."""
+    match shape:
+        case "gemini":
+            return gemini_system(body), gemini_tools(body)
+        case "converse":
+            return body.get("system"), converse_tools(body)
+        case "responses":
+            return body.get("instructions"), body.get("tools")
+        case "anthropic":
+            return body.get("system"), body.get("tools")
+        case "chat":
+            return None, body.get("tools")
+
+
 def head_blocks(call: ApiCall) -> list[BlockSpec]:
     """Return the blocks of the system prompt and tool definitions that are sent beside the messages."""
     return [
-        *(spec for text in _texts(call.system) for spec in _text("system_prompt", text)),
-        *(_tool(tool) for tool in call.tools or ()),
+        *(spec for text in texts_of(call.system) for spec in text_specs("system_prompt", text)),
+        *(tool_spec(tool) for tool in call.tools or ()),
     ]
 
 
 def message_blocks(shape: Shape, message: object) -> list[BlockSpec]:
     """Return the blocks of one message."""
+    if shape == "gemini":
+        return list(gemini_blocks(message))
+    if shape == "converse":
+        return list(converse_blocks(message))
     if shape == "responses" and field_of(message, "type") not in (None, "message"):
         return list(_item(message))
     role = str(field_of(message, "role") or "user")
@@ -140,19 +193,19 @@ def message_blocks(shape: Shape, message: object) -> list[BlockSpec]:
     specs: list[BlockSpec] = []
     if role in ("tool", "function"):
         name = field_of(message, "tool_call_id") or field_of(message, "name")
-        specs += _result(name, content, tool_name=field_of(message, "name"))
+        specs += result_specs(name, content, tool_name=field_of(message, "name"))
     else:
         specs += [
-            spec for part in _parts(content) for spec in _part(_TYPE_OF_ROLE.get(role, "user_message"), part)
+            spec for part in parts_of(content) for spec in _part(_TYPE_OF_ROLE.get(role, "user_message"), part)
         ]
     for call in items_of(message, "tool_calls"):
         function = field_of(call, "function") or field_of(call, "custom")
         arguments = field_of(function, "arguments")
         if arguments is None:
             arguments = field_of(function, "input")
-        specs.append(_call(field_of(call, "id"), field_of(function, "name"), arguments))
+        specs.append(call_spec(field_of(call, "id"), field_of(function, "name"), arguments))
     if field_of(message, "refusal"):
-        specs += _text("assistant_response", field_of(message, "refusal"))
+        specs += text_specs("assistant_response", field_of(message, "refusal"))
     return specs
 
 
@@ -161,9 +214,9 @@ def reply_blocks(reply: Reply) -> list[BlockSpec]:
     specs: list[BlockSpec] = []
     for part in reply.parts:
         if part.kind == "tool_call":
-            specs.append(_call(part.tool_call_id, part.tool_name, part.text))
+            specs.append(call_spec(part.tool_call_id, part.tool_name, part.text))
         else:
-            specs += _text(part.kind, part.text)
+            specs += text_specs(part.kind, part.text)
     return specs
 
 
@@ -188,30 +241,6 @@ def _content(spec: BlockSpec) -> tuple[Key, str | None, int]:
     return spec.key, None if spec.text is None else spec.text.strip(), spec.media
 
 
-def canonical_json(text: str | None) -> str | None:
-    """Return JSON with sorted keys and no spaces; other text unchanged."""
-    try:
-        return json.dumps(json.loads(text or "{}"), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    except (ValueError, RecursionError):
-        return text
-
-
-def copy_structure(value: Any) -> Any:
-    """Return a copy of a message that shares its texts, so that later edits in place are noticed."""
-    if isinstance(value, dict):
-        return {key: copy_structure(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [copy_structure(item) for item in value]
-    return value
-
-
-def field_of(value: object, name: str) -> Any:
-    """Return a field of a dictionary or of an object; None where it has no such field."""
-    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  # the check of a dict is much faster
-        return value.get(name)
-    return getattr(value, name, None)
-
-
 def is_system(message: object) -> bool:
     """Return whether *message* is a system prompt."""
     return field_of(message, "role") in ("system", "developer")
@@ -224,64 +253,40 @@ _TYPE_OF_ROLE: Final[dict[str, ContentType]] = {
 }
 
 
-def items_of(value: object, name: str) -> Sequence[Any]:
-    """Return the items of a field that holds a list; none where it holds anything else, such as a text."""
-    items = field_of(value, name)
-    return items if isinstance(items, list | tuple) else ()
-
-
 def _text_or_list(value: Any) -> Any:
     """Return text or a list of parts; None for a client's marker for *not given* or an iterator."""
     return value if isinstance(value, str | list | tuple) else None
 
 
-def _parts(content: Any) -> Sequence[Any]:
-    if content is None:
-        return ()
-    return content if isinstance(content, list | tuple) else (content,)
-
-
-def _texts(content: Any) -> Iterator[str]:
-    for part in _parts(content):
-        text = part if isinstance(part, str) else field_of(part, "text")
-        if isinstance(text, str):
-            yield text
-
-
-def _text(content_type: ContentType, text: object) -> Iterator[BlockSpec]:
-    if isinstance(text, str) and text.strip():
-        yield BlockSpec(content_type, text, Key(content_type, text.strip()))
-
-
 def _part(content_type: ContentType, part: object) -> Iterator[BlockSpec]:
     """Read one part of a message's content, in either provider's shape."""
     if isinstance(part, str):
-        yield from _text(content_type, part)
+        yield from text_specs(content_type, part)
         return
     kind = str(field_of(part, "type") or "text")
     reader = _READERS.get(kind)
     if reader is not None:
         yield from reader(part)
     elif kind in _TEXT_KINDS:
-        yield from _text(content_type, field_of(part, "text") or field_of(part, "refusal"))
+        yield from text_specs(content_type, field_of(part, "text") or field_of(part, "refusal"))
     elif kind.endswith("_tool_result"):
-        yield from _result(field_of(part, "tool_use_id"), field_of(part, "content"))
+        yield from result_specs(field_of(part, "tool_use_id"), field_of(part, "content"))
     elif kind in _MEDIA_KINDS:
-        yield BlockSpec("media", None, Key("media", _json(part)), media=1)
+        yield media_spec(part)
     else:
-        yield from _text(content_type, _json(part))
+        yield from text_specs(content_type, json_text(part))
 
 
 def _thinking(part: object) -> Iterator[BlockSpec]:
-    return _text("thinking", field_of(part, "thinking") or field_of(part, "data"))
+    return text_specs("thinking", field_of(part, "thinking") or field_of(part, "data"))
 
 
 def _tool_use(part: object) -> Iterator[BlockSpec]:
-    yield _call(field_of(part, "id"), field_of(part, "name"), field_of(part, "input"))
+    yield call_spec(field_of(part, "id"), field_of(part, "name"), field_of(part, "input"))
 
 
 def _tool_result(part: object) -> Iterator[BlockSpec]:
-    return _result(field_of(part, "tool_use_id"), field_of(part, "content"))
+    return result_specs(field_of(part, "tool_use_id"), field_of(part, "content"))
 
 
 _READERS: Final[dict[str, Callable[[object], Iterator[BlockSpec]]]] = {
@@ -295,7 +300,6 @@ _TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
 _MEDIA_KINDS: Final = frozenset(
     {"image", "image_url", "input_image", "document", "file", "input_file", "input_audio", "audio", "video"}
 )
-_RESULT_MEDIA: Final = frozenset({"image", "document", "input_image", "image_url", "input_file"})
 
 
 def _item(item: object) -> Iterator[BlockSpec]:
@@ -304,50 +308,9 @@ def _item(item: object) -> Iterator[BlockSpec]:
     call_id = field_of(item, "call_id") or field_of(item, "id")
     if kind in ("function_call", "custom_tool_call"):
         arguments = field_of(item, "arguments" if kind == "function_call" else "input")
-        yield _call(call_id, field_of(item, "name"), arguments)
+        yield call_spec(call_id, field_of(item, "name"), arguments)
     elif kind.endswith("_output"):
-        yield from _result(call_id, field_of(item, "output"))
+        yield from result_specs(call_id, field_of(item, "output"))
     elif kind.endswith("_call"):
-        yield _call(call_id, kind, _json(item))
+        yield call_spec(call_id, kind, json_text(item))
     # Reasoning is encrypted or a summary, and a reference has no text: only the provider's total knows them.
-
-
-def _result(call_id: object, content: Any, *, tool_name: object = None) -> Iterator[BlockSpec]:
-    media = sum(
-        str(field_of(part, "type")) in _RESULT_MEDIA for part in _parts(content) if not isinstance(part, str)
-    )
-    text = content if isinstance(content, str) else "".join(_texts(content))
-    if not text and not media and content and not isinstance(content, str):
-        text = _json(content)
-    name = None if call_id is None else str(call_id)
-    yield BlockSpec(
-        "tool_result",
-        text,
-        Key("tool_result", text if name is None else name),
-        name,
-        tool_name if isinstance(tool_name, str) else None,
-        media,
-    )
-
-
-def _call(call_id: object, name: object, arguments: object) -> BlockSpec:
-    text = arguments if isinstance(arguments, str) else _json(arguments or {})
-    tool_name = str(name or "")
-    tool_call_id = None if call_id is None else str(call_id)
-    key = Key("tool_call", tool_call_id or f"{tool_name}\0{text}")
-    return BlockSpec("tool_call", text, key, tool_call_id, tool_name)
-
-
-def _tool(tool: object) -> BlockSpec:
-    definition = field_of(tool, "function") or tool
-    name = str(field_of(definition, "name") or field_of(tool, "type") or "")
-    return BlockSpec("tool_definition", _json(tool), Key("tool_definition", name), tool_name=name or None)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_plain)
-
-
-def _plain(value: object) -> object:
-    dump = getattr(value, "model_dump", None)
-    return dump(exclude_none=True) if callable(dump) else str(value)

@@ -15,11 +15,10 @@ from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 from windowpane.observer.alignment import TrackedBlock
+from windowpane.observer.block_specs import BlockSpec, copy_structure
 from windowpane.observer.diff import ChangeRecorder, ModelProfiles
 from windowpane.observer.messages import (
     ApiCall,
-    BlockSpec,
-    copy_structure,
     head_blocks,
     is_system,
     message_blocks,

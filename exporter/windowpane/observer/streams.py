@@ -1,17 +1,21 @@
 """Streamed replies, assembled from their pieces, with content and usage.
 
-Duck-typed over the chunks of OpenAI chat completions and the events of OpenAI responses and Anthropic messages.
+Duck-typed over the chunks of OpenAI chat completions and the events of OpenAI responses and Anthropic messages;
+those of Gemini and Converse are read by `models.gemini_replies` and `models.converse_replies`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, Protocol
 
 from windowpane.core.events import Usage
+from windowpane.models.converse_replies import read_converse_events, read_converse_reply
+from windowpane.models.gemini_replies import read_gemini_chunks, read_gemini_reply
 from windowpane.models.replies import ContextEdit, Reply, ReplyPart, read_edits, read_reply, read_usage
-from windowpane.observer.messages import Shape, field_of, items_of
+from windowpane.observer.block_specs import field_of, items_of
+from windowpane.observer.messages import Shape
 
 
 class ReplyAssembler(Protocol):
@@ -42,24 +46,23 @@ def raise_for_error(piece: object) -> None:
 
 def read_events(shape: Shape, events: Iterable[object]) -> Reply:
     """Return the reply in *events*, which may end early. Raises `FailedReplyError` for an error among them."""
-    assembler = assembler_for(shape)
+    return _READERS[shape](_without_errors(events))
+
+
+def _without_errors(events: Iterable[object]) -> Iterator[object]:
     for event in events:
         raise_for_error(field_of(event, "response") if field_of(event, "type") == "response.failed" else event)
-        assembler.add(event)
-    return assembler.reply()
+        yield event
 
 
-def read_whole(reply: object, _shape: Shape) -> Reply:
+def read_whole(reply: object, shape: Shape) -> Reply:
     """Return a reply that came whole. Raises `FailedReplyError` where it reports an error instead of content."""
+    if isinstance(reply, Reply):
+        return reply
     raise_for_error(reply)
-    return read_reply(reply)
-
-
-def assembler_for(shape: Shape) -> ReplyAssembler:
-    """Return an assembler for streamed replies of *shape*."""
-    if shape == "chat":
-        return ChatAssembler()
-    return ResponsesAssembler() if shape == "responses" else AnthropicAssembler()
+    if shape == "gemini":
+        return read_gemini_reply(reply)
+    return read_converse_reply(reply) if shape == "converse" else read_reply(reply)
 
 
 class ChatAssembler:
@@ -196,6 +199,21 @@ _KINDS: Final[dict[str, Literal["assistant_response", "thinking", "tool_call"]]]
     "thinking": "thinking",
     "redacted_thinking": "thinking",
     "tool_use": "tool_call",
+}
+
+
+def _assembled(events: Iterable[object], assembler: ReplyAssembler) -> Reply:
+    for event in events:
+        assembler.add(event)
+    return assembler.reply()
+
+
+_READERS: Final[dict[Shape, Callable[[Iterable[object]], Reply]]] = {
+    "chat": lambda events: _assembled(events, ChatAssembler()),
+    "responses": lambda events: _assembled(events, ResponsesAssembler()),
+    "anthropic": lambda events: _assembled(events, AnthropicAssembler()),
+    "gemini": read_gemini_chunks,
+    "converse": read_converse_events,
 }
 
 

@@ -1,30 +1,39 @@
-"""Watches the clients of the `anthropic` package: messages and beta messages, sync and async."""
+"""Watches the clients of the `anthropic` package: messages and beta messages, sync and async.
+
+The clients for Amazon Bedrock, Google Vertex and others are of the same base class and send the same messages.
+"""
 
 from __future__ import annotations
 
 import sys
+from types import ModuleType
+from typing import Final
 
 from windowpane.observer.clients.calls import WatchedClient
-from windowpane.observer.clients.resources import watch_copies, watch_resource
+from windowpane.observer.clients.methods import Restore, mark_watched
+from windowpane.observer.clients.resources import Paths, watch_copies, watch_requests, watch_resource
 
-NAMES = ("Anthropic", "AsyncAnthropic", "AnthropicBedrock", "AsyncAnthropicBedrock", "AnthropicVertex",
-         "AsyncAnthropicVertex")  # fmt: skip
+BASE_MODULE: Final = "anthropic._base_client"
+"""The module whose classes send the requests of all clients."""
+MESSAGES: Final[Paths] = {"/v1/messages": "anthropic"}
 
 
 def watch_anthropic(client: object, watched: WatchedClient) -> bool:
     """Watch *client* and return True if it is a client of `anthropic`, which is not imported for this check."""
-    anthropic = sys.modules.get("anthropic")
-    if anthropic is None:
-        return False
-    kinds = tuple(kind for name in NAMES if isinstance(kind := getattr(anthropic, name, None), type))
-    if not isinstance(client, kinds):
+    base = sys.modules.get(BASE_MODULE)
+    if base is None or not isinstance(client, base.SyncAPIClient | base.AsyncAPIClient):
         return False
     _watch(client, watched)
     return True
 
 
+def watch_all_anthropic(base: ModuleType, watched: WatchedClient) -> list[Restore]:
+    """Watch every client of the package, now and later."""
+    return [watch_requests(kind, MESSAGES, watched) for kind in (base.SyncAPIClient, base.AsyncAPIClient)]
+
+
 def _watch(client: object, watched: WatchedClient) -> None:
-    watch_resource(getattr(client, "messages", None), "anthropic", "/v1/messages", watched)
-    beta = getattr(client, "beta", None)
-    watch_resource(getattr(beta, "messages", None), "anthropic", "/v1/messages", watched)
+    for parent in (client, getattr(client, "beta", None)):
+        watch_resource(getattr(parent, "messages", None), MESSAGES, watched)
     watch_copies(client, lambda made: _watch(made, watched))
+    mark_watched(client)

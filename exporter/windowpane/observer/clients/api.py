@@ -1,4 +1,4 @@
-"""The public functions of observing mode: `observe(client)` and `session(...)`."""
+"""The public functions of observing mode: `observe(client)`, `observe_everything()` and `session(...)`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.names import check_description, check_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients.anthropic import watch_anthropic
+from windowpane.observer.clients.bedrock import watch_bedrock
 from windowpane.observer.clients.calls import WatchedClient, boundary, current_scope
+from windowpane.observer.clients.everything import ObservedEverything
+from windowpane.observer.clients.frameworks import watch_framework
+from windowpane.observer.clients.google_genai import watch_google_genai
+from windowpane.observer.clients.litellm import make_callback, watch_litellm
 from windowpane.observer.clients.openai import watch_openai
 from windowpane.observer.clients.recording import live_conversations
 from windowpane.observer.conversations import Scope
@@ -22,12 +27,20 @@ from windowpane.runtime.current import running_outputs
 C = TypeVar("C")
 
 AGENT: Final = "agent"
-ADAPTERS: Final = (watch_openai, watch_anthropic)
+ADAPTERS: Final = (watch_openai, watch_anthropic, watch_google_genai, watch_bedrock, watch_litellm)
 """One function per provider: starts watching a client and returns True, or returns False for any other object."""
+ACCEPTED: Final = (
+    "a client of openai, anthropic, google-genai or boto3's bedrock-runtime, the module litellm, or a model, "
+    "provider or agent that holds one, of LangChain, Pydantic AI, LlamaIndex, Strands, Agno, AutoGen, smolagents "
+    "or OpenAI Agents"
+)
 
 
 def observe(client: C, *, agent: str = AGENT, limit_tokens: int | None = None) -> C:
-    """Watch the calls of an OpenAI or Anthropic client, sync or async; returns the same client.
+    """Watch the calls of a provider's client, or of what a framework holds one in; returns the same object.
+
+    The clients are those of openai, anthropic, google-genai and boto3's bedrock-runtime, sync and async, and the
+    module litellm; docs/observing.md lists the frameworks.
 
     *agent* names the caller of all calls outside a `session(...)`, and *limit_tokens* is the size of the window
     where the catalog does not have the model's. Observing a client twice changes nothing. Calls are observed
@@ -35,9 +48,29 @@ def observe(client: C, *, agent: str = AGENT, limit_tokens: int | None = None) -
     `ConfigurationError` for an empty name or a size below 1.
     """
     watched = WatchedClient(_scope(agent, limit_tokens=limit_tokens))
-    if any(watch(client, watched) for watch in ADAPTERS):
+    watch = partial(_watch, watched)
+    if watch(client) or watch_framework(client, watch):
         return client
-    raise TypeError(f"cannot observe a {type(client).__name__}: expected a client of openai or anthropic")
+    raise TypeError(f"cannot observe a {type(client).__name__}: expected {ACCEPTED}")
+
+
+def observe_everything(*, agent: str = AGENT, limit_tokens: int | None = None) -> ObservedEverything:
+    """Watch the calls of all clients of openai, anthropic, google-genai, boto3 and litellm in this process.
+
+    The clients that exist are watched, those made later, and those of packages imported later. A client that is
+    passed to `observe` keeps the name given there. Ends with `close()` of the result or with its `with` block. A
+    second use while the first is open changes nothing.
+    """
+    return ObservedEverything(WatchedClient(_scope(agent, limit_tokens=limit_tokens)))
+
+
+def litellm_callback(*, agent: str = AGENT, limit_tokens: int | None = None) -> Any:
+    """Return a callback for `litellm.callbacks`, or for the settings of LiteLLM's proxy."""
+    return make_callback(WatchedClient(_scope(agent, limit_tokens=limit_tokens)))
+
+
+def _watch(watched: WatchedClient, client: object) -> bool:
+    return any(watch(client, watched) for watch in ADAPTERS)
 
 
 @contextmanager

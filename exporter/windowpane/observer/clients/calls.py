@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.replies import Reply
 from windowpane.observer.clients.recording import CallRecord, PassedCall
 from windowpane.observer.conversations import Scope
-from windowpane.observer.messages import Shape, capture_call
+from windowpane.observer.messages import CapturedCall, CapturedJson, Shape, capture_call
 from windowpane.observer.streams import read_whole
 from windowpane.runtime.current import running_outputs
 
@@ -32,24 +32,49 @@ boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 current_scope: Final[ContextVar[Scope | None]] = ContextVar("windowpane_session", default=None)
 
 
+class ReportedCall(Protocol):
+    """A call that a library reports itself before it sends it by a client, which may be watched too."""
+
+    def is_sent_as(self, shape: Shape, body: object) -> bool:
+        """Return whether a request is this call; then it is recorded already."""
+        ...
+
+
+reported_call: Final[ContextVar[ReportedCall | None]] = ContextVar("windowpane_reported_call", default=None)
+
+
 class WatchedClient:
     """Starts a record of each call of one client; never raises."""
 
     def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+        self.scope = scope
+        self._closed = False
 
-    def start(self, shape: Shape, body: object) -> WatchedCall | None:
-        """Capture a call that is about to be sent; returns None where it cannot be observed."""
+    def close(self) -> None:
+        """Start no more records: methods that could not be given back pass their calls on."""
+        self._closed = True
+
+    def start(
+        self, shape: Shape, body: object, *, model: str = "", at: float | None = None, scope: Scope | None = None
+    ) -> WatchedCall | None:
+        """Capture a call that is about to be sent; returns None where it cannot be observed.
+
+        The body is a dictionary, or the JSON of one, to which *model* is added. *at* and *scope* are those of a
+        call that was sent before and is reported only now.
+        """
         outputs = running_outputs()
-        if outputs is None:
+        if outputs is None or self._closed:
             return None
         started = time.perf_counter()
         watched = None
         try:
-            call = capture_call(shape, body) if isinstance(body, dict) else None
+            reported = reported_call.get()
+            if at is None and reported is not None and reported.is_sent_as(shape, body):
+                return None
+            call = CapturedJson(shape, body, model) if isinstance(body, str | bytes) else _captured(shape, body)
             if call is not None:
-                record = CallRecord(call, current_scope.get() or self._scope, outputs)
-                task = partial(record.start, time.time())
+                record = CallRecord(call, scope or current_scope.get() or self.scope, outputs)
+                task = partial(record.start, time.time() if at is None else at)
                 if outputs.observations.put("observing a call", task, weight=1 + call.message_count):
                     watched = WatchedCall(call, record, outputs)
                     record.call_seconds = watched.sent_at - started
@@ -67,6 +92,10 @@ def start_call(call: PassedCall, scope: Scope, *, weight: int) -> WatchedCall | 
     if not outputs.observations.put("observing a call", partial(record.start, time.time()), weight=weight):
         return None
     return WatchedCall(call, record, outputs)
+
+
+def _captured(shape: Shape, body: object) -> CapturedCall | None:
+    return capture_call(shape, body) if isinstance(body, dict) else None
 
 
 class WatchedCall:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
+from typing import Final
 
 from windowpane.observer.clients.calls import WatchedClient
-from windowpane.observer.clients.resources import watch_copies, watch_resource
+from windowpane.observer.clients.methods import Restore, mark_watched
+from windowpane.observer.clients.resources import Paths, watch_copies, watch_requests, watch_resource
+
+BASE_MODULE: Final = "openai._base_client"
+"""The module whose classes send the requests of all clients."""
+CHAT: Final[Paths] = {"/chat/completions": "chat"}
+RESPONSES: Final[Paths] = {"/responses": "responses"}
 
 
 def watch_openai(client: object, watched: WatchedClient) -> bool:
@@ -17,9 +25,16 @@ def watch_openai(client: object, watched: WatchedClient) -> bool:
     return True
 
 
+def watch_all_openai(base: ModuleType, watched: WatchedClient) -> list[Restore]:
+    """Watch every client of the package, now and later."""
+    kinds = (base.SyncAPIClient, base.AsyncAPIClient)
+    return [watch_requests(kind, {**CHAT, **RESPONSES}, watched) for kind in kinds]
+
+
 def _watch(client: object, watched: WatchedClient) -> None:
     for parent in (client, getattr(client, "beta", None)):
         chat = getattr(parent, "chat", None)
-        watch_resource(getattr(chat, "completions", None), "chat", "/chat/completions", watched)
-        watch_resource(getattr(parent, "responses", None), "responses", "/responses", watched)
+        watch_resource(getattr(chat, "completions", None), CHAT, watched)
+        watch_resource(getattr(parent, "responses", None), RESPONSES, watched)
     watch_copies(client, lambda made: _watch(made, watched))
+    mark_watched(client)

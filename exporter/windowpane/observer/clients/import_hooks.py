@@ -1,0 +1,73 @@
+"""Calls a function with a module: at once if it is imported already, else right after it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+from windowpane.observer.clients.calls import boundary
+
+Hook = Callable[[ModuleType], object]
+
+
+class ImportHooks(MetaPathFinder):
+    """Runs hooks by the names of modules, until it is closed."""
+
+    def __init__(self, hooks: Mapping[str, Hook]) -> None:
+        self._waiting = dict(hooks)
+        for name in hooks:
+            module = sys.modules.get(name)
+            if module is not None:
+                self.run(module)
+        sys.meta_path.insert(0, self)
+
+    def close(self) -> None:
+        """Run no more hooks."""
+        self._waiting.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def run(self, module: ModuleType) -> None:
+        """Run the hook of *module*, once; a failure is logged and never raised."""
+        hook = self._waiting.pop(module.__name__, None)
+        if hook is not None:
+            with boundary.contain(f"observing {module.__name__}"):
+                hook(module)
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the module's own description, with a loader that runs the hook after it."""
+        if fullname not in self._waiting:
+            return None
+        position = sys.meta_path.index(self)
+        sys.meta_path.pop(position)
+        try:
+            spec = find_spec(fullname)
+        finally:
+            sys.meta_path.insert(position, self)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _HookedLoader(spec.loader, self)
+        return spec
+
+
+class _HookedLoader(Loader):
+    """Loads a module by its own loader, then runs the hook."""
+
+    def __init__(self, loader: Loader, hooks: ImportHooks) -> None:
+        self._loader = loader
+        self._hooks = hooks
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader  # for what reads resources of the package by it
+        self._loader.exec_module(module)
+        self._hooks.run(module)
