@@ -9,7 +9,7 @@ PYTEST ?= $(BIN)/python -m pytest -n auto
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium
 DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium
 
-.PHONY: help demo test test-all lint format bench campaign servers clean
+.PHONY: help demo test test-all lint format bench campaign servers frameworks clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 12
@@ -17,11 +17,16 @@ help: ## list the targets
 demo: $(VENV)/.installed-all ## install, then show recorded sessions in the browser and on /metrics
 	$(BIN)/windowpane demo
 
-test: servers lint ## format, lint, types, then every test
+test: servers lint frameworks ## format, lint, types, then every test
 	$(PYTEST)
 
 test-all: servers lint ## like test, with the large matrices and more generated examples
+	-$(BIN)/python -m tests.providers.environments all
 	WINDOWPANE_TEST_ALL=1 $(PYTEST)
+
+# Agent frameworks that the tests observe, in virtualenvs of their own; the tests are skipped without them.
+frameworks: $(VENV)/.installed-dev
+	-$(BIN)/python -m tests.providers.environments
 
 lint: $(VENV)/.installed-dev ## format check, lint, words and types
 	$(BIN)/ruff format --check .

@@ -12,10 +12,10 @@ import pytest
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.models.replies import read_reply
 from windowpane.observer.diff import ModelProfile
 from windowpane.observer.messages import Shape, parse_call
 from windowpane.observer.observer import WindowObserver
+from windowpane.observer.streams import read_whole
 from windowpane.testing import CharacterCounter, RecordingSink
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -48,11 +48,11 @@ class Agent:
 
     def send(self, messages: Any, reply: object | None = None, **body: Any) -> None:
         """One call with its reply; without one the call stays under way."""
-        name = "input" if self.shape == "responses" else "messages"
+        name = {"responses": "input", "gemini": "contents"}.get(self.shape, "messages")
         call = parse_call(self.shape, {**self.body, **body, name: messages})
         self.observer.record_call(call)
         if reply is not None:
-            self.observer.record_reply(read_reply(reply))
+            self.observer.record_reply(read_whole(reply, self.shape))
 
     def window(self) -> list[tuple[str, str | None]]:
         """Return the content of the window: content types and texts in order."""

@@ -14,9 +14,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from loopback_provider import CHAT as CHAT_REPLY
-from loopback_provider import MESSAGE, STREAMS, TEXT, LoopbackProvider, loopback_provider
-from loopback_provider import RESPONSE as RESPONSE_REPLY
+from tests.providers.formats import CHAT as CHAT_REPLY
+from tests.providers.formats import MESSAGE, STREAMS, TEXT
+from tests.providers.formats import RESPONSE as RESPONSE_REPLY
+from tests.providers.loopback import LoopbackProvider, loopback_provider
 
 import windowpane
 from windowpane.core.events import OverflowDetected, TurnEnded

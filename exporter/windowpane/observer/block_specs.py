@@ -49,6 +49,11 @@ def items_of(value: object, name: str) -> Sequence[Any]:
     return items if isinstance(items, list | tuple) else ()
 
 
+def name_of(value: object, default: str) -> str:
+    """Return the role or kind of something, which may be a member of an enumeration of texts."""
+    return str.__str__(value) if isinstance(value, str) and value else default
+
+
 def copy_structure(value: Any) -> Any:
     """Return a copy of a message that shares its texts, so that later edits in place are noticed."""
     if isinstance(value, dict):

@@ -23,6 +23,7 @@ from windowpane.observer.block_specs import (
     items_of,
     json_text,
     media_spec,
+    name_of,
     parts_of,
     result_specs,
     text_specs,
@@ -188,7 +189,7 @@ def message_blocks(shape: Shape, message: object) -> list[BlockSpec]:
         return list(converse_blocks(message))
     if shape == "responses" and field_of(message, "type") not in (None, "message"):
         return list(_item(message))
-    role = str(field_of(message, "role") or "user")
+    role = name_of(field_of(message, "role"), "user")
     content = field_of(message, "content")
     specs: list[BlockSpec] = []
     if role in ("tool", "function"):
@@ -263,7 +264,7 @@ def _part(content_type: ContentType, part: object) -> Iterator[BlockSpec]:
     if isinstance(part, str):
         yield from text_specs(content_type, part)
         return
-    kind = str(field_of(part, "type") or "text")
+    kind = name_of(field_of(part, "type"), "text")
     reader = _READERS.get(kind)
     if reader is not None:
         yield from reader(part)
@@ -304,7 +305,7 @@ _MEDIA_KINDS: Final = frozenset(
 
 def _item(item: object) -> Iterator[BlockSpec]:
     """Read an entry of a response's input other than a message."""
-    kind = str(field_of(item, "type"))
+    kind = name_of(field_of(item, "type"), "")
     call_id = field_of(item, "call_id") or field_of(item, "id")
     if kind in ("function_call", "custom_tool_call"):
         arguments = field_of(item, "arguments" if kind == "function_call" else "input")

@@ -112,7 +112,11 @@ class CallbackMethods:
                 started.record_reply(response_obj, lambda reply, shape: _read(reply, shape, seconds))
 
     def log_failure_event(
-        self, kwargs: Mapping[str, Any], _response: object, _started: datetime, _ended: datetime
+        self,
+        kwargs: Mapping[str, Any],
+        response_obj: object,  # noqa: ARG002  # LiteLLM passes these by their names
+        start_time: datetime,  # noqa: ARG002
+        end_time: datetime,  # noqa: ARG002
     ) -> None:
         """Record a call with the error that it raised."""
         with boundary.contain("observing a reply"):
@@ -135,7 +139,10 @@ class CallbackMethods:
     def _start(self, kwargs: Mapping[str, Any]) -> WatchedCall | None:
         """Start the record of a call that has ended; the second of two reports of its end is ignored."""
         call = self._calls.pop(str(kwargs.get("litellm_call_id")), None)
-        return None if call is None else self._watched.start(call.shape, call.body, at=call.at, scope=call.scope)
+        if call is None:
+            return None
+        call.is_awaited = False
+        return self._watched.start(call.shape, call.body, at=call.at, scope=call.scope)
 
 
 class _Call:
@@ -147,14 +154,16 @@ class _Call:
         self.at = at
         self.scope = scope
         self._field = field
-        self._sent = False
+        self.is_awaited = True
+        """It has not ended, and no client has sent it."""
 
     def is_sent_as(self, shape: Shape, body: object) -> bool:
         """Return whether a request of a client is this call, which is sent once."""
-        if self._sent or shape != self.shape or not isinstance(body, dict):
+        if not self.is_awaited or shape != self.shape or not isinstance(body, dict):
             return False
-        self._sent = body.get(self._field) == self.body[self._field]
-        return self._sent
+        is_this = bool(body.get(self._field) == self.body[self._field])
+        self.is_awaited = not is_this
+        return is_this
 
 
 def _read(reply: object, shape: Shape, seconds: float) -> Reply:

@@ -1,0 +1,73 @@
+"""Virtualenvs in which frameworks are installed, since they pin conflicting releases of the clients.
+
+They are made on demand by pip, in one folder under the user's cache, and kept until the requirements change.
+Where the package index cannot be reached the tests are skipped with the reason, or fail in CI.
+
+Usage: python -m tests.providers.environments [all]
+
+It makes the virtualenv of the tests of every run, or of all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from hashlib import sha256
+from pathlib import Path
+
+import platformdirs
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = (
+    "anthropic", "boto3", "google-genai", "langchain", "langchain-anthropic", "langchain-google-genai",
+    "langchain-openai", "openai", "openai-agents", "pydantic-ai-slim[anthropic,bedrock,google,openai]",
+)  # fmt: skip
+"""Frameworks whose newest releases agree on the clients."""
+LITELLM = ("litellm", "openai", "smolagents")
+LIGHT = (CLIENTS, LITELLM)
+"""The virtualenvs of every run of the tests."""
+AGNO = ("agno", "anthropic", "openai")
+AUTOGEN = ("autogen-agentchat", "autogen-ext[openai]", "openai")
+LLAMA_INDEX = ("anthropic", "llama-index-llms-anthropic", "llama-index-llms-openai", "openai")
+STRANDS = ("boto3", "openai", "strands-agents[anthropic,openai]")
+HEAVY = (AGNO, AUTOGEN, LLAMA_INDEX, STRANDS)
+"""The virtualenvs of the long run."""
+
+
+class NotInstalledError(Exception):
+    """The package index cannot be reached, or has no release that fits."""
+
+
+def environment(requirements: tuple[str, ...]) -> Path:
+    """Return the interpreter of a virtualenv with *requirements* and what Windowpane needs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*requirements, *project["dependencies"]]
+    key = sha256("\n".join([sys.version, *wanted]).encode()).hexdigest()[:16]
+    folder = platformdirs.user_cache_path("windowpane-tests") / key
+    python = folder / "bin" / "python"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the tests run in several processes
+        if not (folder / "complete").exists():
+            _install(folder, python, wanted)
+    return python
+
+
+def _install(folder: Path, python: Path, wanted: list[str]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--no-compile"]
+    for packages in (["--upgrade", "pip"], wanted):  # the resolver of old releases of pip takes minutes
+        done = subprocess.run([*pip, *packages], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise NotInstalledError(f"the frameworks cannot be installed: {done.stderr.strip()[-400:]}")
+    (folder / "complete").touch()
+
+
+if __name__ == "__main__":
+    for one in (*LIGHT, *HEAVY) if "all" in sys.argv else LIGHT:
+        print(environment(one))
