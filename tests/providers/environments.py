@@ -27,7 +27,7 @@ CLIENTS = (
     "langchain-openai", "openai", "openai-agents", "pydantic-ai-slim[anthropic,bedrock,google,openai]",
 )  # fmt: skip
 """Frameworks whose newest releases agree on the clients."""
-LITELLM = ("litellm", "openai", "smolagents")
+LITELLM = ("litellm", "mcp", "openai", "smolagents")  # LiteLLM needs mcp where a call has tools
 LIGHT = (CLIENTS, LITELLM)
 """The virtualenvs of every run of the tests."""
 AGNO = ("agno", "anthropic", "openai")

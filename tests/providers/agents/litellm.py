@@ -80,9 +80,7 @@ def proxy_configuration(provider: LoopbackProvider) -> None:
     assert isinstance(callback, CustomLogger)
     litellm.callbacks.append(callback)
     converse(provider)
-    for name in ("callbacks", "input_callback", "success_callback", "failure_callback"):
-        registered = getattr(litellm, name)
-        registered[:] = [one for one in registered if one is not callback]
+    litellm.logging_callback_manager._reset_all_callbacks()
 
 
 def completion_async(provider: LoopbackProvider) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.llms import ChatMessage
-from llama_index.core.workflow import Context
 from llama_index.llms.anthropic import Anthropic
 from llama_index.llms.openai import OpenAI
-from tests.providers.agent_runs import QUESTION, SECOND_QUESTION, SYSTEM, report
+from tests.providers.agent_runs import QUESTION, SYSTEM, report, script
 from tests.providers.formats import Reply
 from tests.providers.loopback import LoopbackProvider
 
@@ -28,9 +27,7 @@ def openai_of(provider: LoopbackProvider, **options: Any) -> Any:
 
 async def converse(llm: Any, *, streaming: bool) -> None:
     agent = FunctionAgent(tools=[weather], llm=llm, system_prompt=SYSTEM, streaming=streaming)
-    context = Context(agent)
-    for question in (QUESTION, SECOND_QUESTION):
-        await agent.run(question, ctx=context)
+    await agent.run(QUESTION)
 
 
 def openai(provider: LoopbackProvider) -> None:
@@ -46,12 +43,12 @@ def client_for_each_call(provider: LoopbackProvider) -> None:
     llm.chat([ChatMessage(QUESTION)])
 
 
-client_for_each_call.replies = lambda: [Reply()]  # type: ignore[attr-defined]
-
-
 def anthropic(provider: LoopbackProvider) -> None:
     llm = Anthropic(model="claude-sonnet-4-5", api_key="k", base_url=provider.url, max_retries=0)
     asyncio.run(converse(windowpane.observe(llm), streaming=False))
 
 
 SCENARIOS = {agent.__name__: agent for agent in (openai, openai_stream, client_for_each_call, anthropic)}
+for _agent in SCENARIOS.values():
+    _agent.replies = lambda: script()[:2]  # type: ignore[attr-defined]
+client_for_each_call.replies = lambda: [Reply()]  # type: ignore[attr-defined]

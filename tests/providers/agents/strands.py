@@ -8,7 +8,7 @@ from strands import Agent, tool
 from strands.models.anthropic import AnthropicModel
 from strands.models.bedrock import BedrockModel
 from strands.models.openai import OpenAIModel
-from tests.providers.agent_runs import QUESTION, SECOND_QUESTION, SYSTEM, bedrock_client, report
+from tests.providers.agent_runs import QUESTION, SECOND_QUESTION, SYSTEM, bedrock_client, report, script
 from tests.providers.loopback import LoopbackProvider
 
 import windowpane
@@ -46,7 +46,10 @@ def openai_agent(provider: LoopbackProvider) -> None:
 def anthropic(provider: LoopbackProvider) -> None:
     arguments = {"api_key": "k", "base_url": provider.url, "max_retries": 0}
     model = AnthropicModel(client_args=arguments, model_id="claude-sonnet-4-5", max_tokens=100)
-    converse(agent_of(windowpane.observe(model)))
+    agent_of(windowpane.observe(model))(QUESTION)  # its second call would use the connections of an ended loop
+
+
+anthropic.replies = lambda: script()[:2]  # type: ignore[attr-defined]
 
 
 def bedrock(provider: LoopbackProvider) -> None:
