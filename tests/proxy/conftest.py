@@ -17,7 +17,6 @@ from windowpane.proxy.upstreams import upstreams_of
 from windowpane.runtime.start import Runtime
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "observer"))
 
 from scripted_upstream import UpstreamServer  # type: ignore[import-not-found]
 

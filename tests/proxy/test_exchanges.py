@@ -17,8 +17,8 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from loopback_provider import loopback_provider  # type: ignore[import-not-found]
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
+from tests.providers.loopback import loopback_provider
 
 import windowpane
 from windowpane.core.events import BlockAdded, OverflowDetected, TurnEnded, TurnStarted

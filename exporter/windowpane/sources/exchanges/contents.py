@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from windowpane.observer.messages import BlockSpec, Key, head_blocks, message_blocks, reply_blocks
+from windowpane.observer.block_specs import BlockSpec, Key
+from windowpane.observer.messages import head_blocks, message_blocks, reply_blocks
 from windowpane.sources.records import (
     CallFailed,
     CallSent,
