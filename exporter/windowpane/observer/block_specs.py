@@ -95,7 +95,9 @@ def text_specs(content_type: ContentType, text: object) -> Iterator[BlockSpec]:
 def result_specs(call_id: object, content: Any, *, tool_name: object = None) -> Iterator[BlockSpec]:
     """Yield the block of a tool result, with its images counted."""
     media = sum(
-        field_of(part, "type") in _RESULT_MEDIA for part in parts_of(content) if not isinstance(part, str)
+        name_of(field_of(part, "type"), "") in _RESULT_MEDIA
+        for part in parts_of(content)
+        if not isinstance(part, str)
     )
     text = content if isinstance(content, str) else "".join(texts_of(content))
     if not text and not media and content and not isinstance(content, str):
