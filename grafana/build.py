@@ -17,6 +17,7 @@ from generator.exporter import exporter
 from generator.fleet import fleet
 from generator.reduction import reduction
 from generator.session import session
+from generator.trends import trends
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from windowpane.alerts import runbook
@@ -33,7 +34,7 @@ def files() -> Iterator[tuple[str, str]]:
     yield "prometheus/rules/windowpane.yml", _yaml(prometheus_rules())
     yield "prometheus/tests/alerts.yml", _yaml(promtool.alert_tests())
     yield "prometheus/tests/recordings.yml", _yaml(promtool.recording_tests())
-    for dashboard in (fleet(), session(), reduction(), exporter()):
+    for dashboard in (fleet(), session(), reduction(), trends(), exporter()):
         text = json.dumps(dashboard, cls=JSONEncoder, indent=2, ensure_ascii=False)
         yield f"dashboards/{dashboard.uid}.json", text + "\n"
 

@@ -62,6 +62,14 @@ def grown(metric: Metric, *by: str, matching: str = "", window: str = "$__range"
     return _over("sum", by, f"increase({select(metric, matching, window=window)})")
 
 
+BY_DAY: Final = f"{TARGET}, {SESSIONS}"
+
+
+def daily(metric: Metric, *by: str, matching: str = "") -> str:
+    """Return the growth in the day before each point."""
+    return grown(metric, *by, matching=matching, window="1d")
+
+
 def quantile(at: float, metric: Metric, *by: str) -> str:
     """Return a quantile of a histogram's recent observations."""
     return f"histogram_quantile({at}, {rate(metric, 'le', *by, suffix='_bucket')})"

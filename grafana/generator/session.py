@@ -10,8 +10,8 @@ from typing import Any
 from grafana_foundation_sdk.models import dashboard as models
 
 from generator.board import Row, board, choice, data_link, link
-from generator.panels import PanelStyle, Query, about, lines, rows, unit_override
-from generator.queries import SESSIONS, TARGET, forecast, gauge
+from generator.panels import PanelStyle, Query, about, bars, lines, rows, unit_override
+from generator.queries import SESSIONS, TARGET, forecast, gauge, grown, per_minute, rate
 from windowpane.metrics import catalog as c
 
 UID = "windowpane-session"
@@ -28,7 +28,7 @@ def session() -> models.Dashboard:
         "Windowpane / Sessions",
         "The fullest sessions one by one, and the agents they belong to. A click on a session opens its page in "
         f"the Windowpane dashboard. {OPT_IN}",
-        [Row("Sessions", _sessions()), Row("Their agents", _agents())],
+        [Row("Sessions", _sessions()), Row("Their agents", _agents()), Row("Their reductions", _health())],
         variables=[choice("session", by_session)],
     )
 
@@ -80,5 +80,39 @@ def _agents() -> list[Any]:
             about(c.USED_TOKENS, "Used tokens by component", "Live sessions of the chosen agents."),
             Query(gauge(c.USED_TOKENS, "component"), "{{component}}"),
             stacked=True,
+        ),
+        lines(
+            about(c.TOOL_TOKENS, "Tokens a second by tool", "Calls and results that entered the windows."),
+            Query(rate(c.TOOL_TOKENS, "tool"), "{{tool}}"),
+            stacked=True,
+        ),
+    ]
+
+
+def _health() -> list[Any]:
+    """Return what the session page shows beside utilization and velocity."""
+    both, who = ("agent", "model"), "{{agent}} {{model}}"
+    return [
+        lines(about(c.EVICTION_RATE, "Eviction rate"), Query(gauge(c.EVICTION_RATE, *both), who)),
+        lines(about(c.COMPRESSION_RATIO, "Compression ratio"), Query(gauge(c.COMPRESSION_RATIO, *both), who)),
+        lines(
+            about(c.FIDELITY, "Fidelity", "By agent and method."),
+            Query(gauge(c.FIDELITY, "agent", "method"), "{{agent}} {{method}}"),
+        ),
+        lines(
+            about(c.REGRETS, "Regrets a minute", "By why the content had left."),
+            Query(per_minute(c.REGRETS, "cause"), "{{cause}}"),
+        ),
+        lines(
+            about(c.CACHE_BREAKS, "Cache breaks a minute", "By cause."),
+            Query(per_minute(c.CACHE_BREAKS, "cause") + " > 0", "{{cause}}"),
+        ),
+        bars(
+            about(c.CACHE_BREAK_COST, "Dollars of cache breaks", "In this range, by cause."),
+            Query(f"{grown(c.CACHE_BREAK_COST, 'cause')} > 0", "{{cause}}"),
+        ),
+        lines(
+            about(c.ALERTS_FIRING, "Alerts firing", "Live sessions in which they fire."),
+            Query(gauge(c.ALERTS_FIRING, "alert", "severity") + " > 0", "{{severity}}: {{alert}}"),
         ),
     ]

@@ -9,7 +9,15 @@ import re
 
 from prometheus_client import generate_latest
 
-from windowpane.core.events import AlertFired, CacheBroken, ContentCompressed, FidelityEvaluated, OverflowDetected
+from windowpane.core.events import (
+    AlertFired,
+    BlockAdded,
+    CacheBroken,
+    ContentCompressed,
+    FidelityEvaluated,
+    OverflowDetected,
+)
+from windowpane.core.window.blocks import Block
 from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
@@ -43,6 +51,7 @@ GAUGES = """
 COUNTERS = """
     turns_total
     added_tokens_total component
+    tool_tokens_total component,tool
     carried_tokens_total state
     evicted_blocks_total policy,content_type
     evicted_tokens_total policy,content_type
@@ -115,6 +124,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
     """Every family on the wire has the declared kind, help and labels."""
     for data in (
         measured(),
+        BlockAdded(Block("b9", "tool_result", 9, 1, "b9", 1, "", 0, "exact", tool_name="read")),
         CacheBroken(8_000, 10_000, "edited", dollars=0.1),
         AlertFired("overflow", "critical", 1, None, None),
         OverflowDetected("proactive", "reduced", 9, 8),

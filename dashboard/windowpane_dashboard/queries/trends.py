@@ -23,6 +23,8 @@ SUMMED: Final = (
 )  # fmt: skip
 CHANGE: Final = 0.25
 """Relative change of a value from which on the release that came with it is marked."""
+MINIMUM_SESSIONS: Final = 3
+"""Sessions on each side of a new release without which nothing is compared."""
 COMPARED_PERIODS: Final = 5
 """Periods on each side of a new release that are compared."""
 
@@ -141,7 +143,7 @@ def _marks(raw: pd.DataFrame) -> Iterable[ReleaseMark]:
 def _changes(
     old: pd.DataFrame, new: pd.DataFrame, *, agent: str, release: str, period: Any
 ) -> Iterable[ReleaseMark]:
-    if old.empty or new.empty:
+    if min(old["sessions"].sum(), new["sessions"].sum()) < MINIMUM_SESSIONS:
         return
     sides = [_measured(side.assign(all=0), ["all"]).iloc[0] for side in (old, new)]
     for measure in MEASURES:

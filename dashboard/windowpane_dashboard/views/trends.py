@@ -99,7 +99,10 @@ def charts(ranged: Trends) -> None:
 
 
 def releases(ranged: Trends) -> None:
-    """Draw what each release changed."""
+    """Draw the values that changed with a release."""
+    if not ranged.marks:
+        return
+    st.caption("Changed by a quarter or more with a release (dotted lines)")
     titles = {measure.name: measure for measure in MEASURES}
     for mark in ranged.marks:
         measure = titles[mark.measure]

@@ -24,6 +24,7 @@ _CONVERSATION_TYPES: Final = tuple(
     kind for kind in CONTENT_TYPES if kind not in STATIC_TYPES and kind not in DERIVED_TYPES
 )
 """Content types that are added turn by turn and that a policy may evict."""
+_TOOL_TYPES: Final = frozenset({"tool_call", "tool_result"})
 _ALERT_STATES: Final = ("firing", "resolved")
 
 _CACHE_BREAKS: Final = (catalog.CACHE_BREAKS, catalog.CACHE_REWRITTEN, catalog.CACHE_BREAK_COST)
@@ -69,6 +70,7 @@ class EventReducer:
         self._cache_breaks, self._cache_rewritten, self._cache_cost = map(instrument, _CACHE_BREAKS)
         self._alert_transitions = instrument(catalog.ALERT_TRANSITIONS)
         self._turn_utilization = instrument(catalog.TURN_UTILIZATION)
+        self._tool_tokens = instrument(catalog.TOOL_TOKENS)
         self._block_tokens = instrument(catalog.BLOCK_TOKENS)
         self._token_usage = instrument(catalog.TOKEN_USAGE)
         self.by_event: dict[type, Callable[[Row, Any], None]] = {
@@ -97,7 +99,10 @@ class EventReducer:
         return labels[0], labels[1]
 
     def _block_added(self, row: Row, data: events.BlockAdded) -> None:
-        self._block_tokens.observe(row, data.block.tokens, (data.block.content_type,))
+        block = data.block
+        self._block_tokens.observe(row, block.tokens, (block.content_type,))
+        if block.tool_name and block.content_type in _TOOL_TYPES:
+            self._tool_tokens.add(row, block.tokens, (COMPONENT_OF[block.content_type], block.tool_name))
 
     def _turn_ended(self, row: Row, data: events.TurnEnded) -> None:
         self._turns.add(row, 1)

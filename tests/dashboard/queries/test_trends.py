@@ -1,0 +1,99 @@
+"""Trends as lines and marks, the parts of a window, and the recorded sessions beside their replays."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from windowpane.store.records import BlockRow, TrendRow
+from windowpane_dashboard.charts.fill import fill_treemap
+from windowpane_dashboard.charts.trends import trend_chart
+from windowpane_dashboard.queries.filters import TrendAddress
+from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
+from windowpane_dashboard.queries.trends import MAXIMUM_LINES, MEASURES, OTHERS, trends
+from windowpane_dashboard.style.theme import DARK, LIGHT
+
+
+def row(day: int, **values: Any) -> TrendRow:
+    known = {"day": day, "agent": "a", "model": "m", "release": "1", "sessions": 3, "calls": 10}
+    return TrendRow(**{**dict.fromkeys((field.name for field in fields(TrendRow)), 0), **known, **values})
+
+
+def block(number: int, **values: Any) -> BlockRow:
+    known = {"block_id": f"b{number}", "content_type": "tool_result", "tokens": 100, "tool_name": "read"}
+    return BlockRow(**{**dict.fromkeys(field.name for field in fields(BlockRow)), **known, **values})
+
+
+def test_a_week_starts_on_monday_and_sums_its_days() -> None:
+    """Means are computed from sums, not from the means of days."""
+    rows = [row(20_000 + day, cost_dollars=1.0, peaks=day + 1, peak_sum=0.5 * (day + 1)) for day in range(7)]
+    ranged = trends(rows, TrendAddress(period="week"))
+
+    assert ranged.frame["cost"].sum() == pytest.approx(7.0)
+    assert set(ranged.frame["period"].dt.day_of_week) == {0}
+    assert ranged.frame["peak"].tolist() == pytest.approx([50.0] * len(ranged.frame))
+
+
+def test_lines_beyond_the_sixth_are_summed() -> None:
+    """The lines with the most calls are drawn, the others are one."""
+    rows = [row(20_000, agent=f"agent {number}", calls=number + 1) for number in range(9)]
+    ranged = trends(rows, TrendAddress())
+
+    assert len(ranged.frame) == MAXIMUM_LINES + 1
+    assert ranged.frame.set_index("line")["calls"][OTHERS] == 1 + 2 + 3
+    assert ranged.totals["calls"] == 45
+
+
+def test_a_release_is_marked_where_it_changed_a_value() -> None:
+    """Only values that changed by a quarter, and only with enough sessions on both sides."""
+    rows = [row(20_000 + day, release="1", compactions=3, cost_dollars=3.0) for day in range(5)]
+    rows += [row(20_010 + day, release="2", compactions=6, cost_dollars=3.1) for day in range(5)]
+    marks = trends(rows, TrendAddress()).marks
+
+    assert [(mark.measure, mark.release, mark.before, mark.after) for mark in marks] == [
+        ("compactions", "2", 1.0, 2.0)
+    ]
+    few = [row(20_000, compactions=1, sessions=1), row(20_001, release="2", compactions=9, sessions=1)]
+    assert trends(few, TrendAddress()).marks == ()
+
+
+def test_filters_narrow_and_an_empty_range_is_empty() -> None:
+    """Agent and model of the address; without a match it is empty."""
+    rows = [row(20_000), row(20_000, agent="b", model="n")]
+
+    assert trends(rows, TrendAddress(agent="b")).frame["line"].tolist() == ["b"]
+    assert trends(rows, TrendAddress(by="model", model="m")).frame["line"].tolist() == ["m"]
+    assert trends(rows, TrendAddress(agent="none")).frame.empty
+    assert trends([], TrendAddress()).frame.empty
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_names_in_charts_are_escaped(palette: Any) -> None:
+    """Agents, tools and files are drawn as text."""
+    hostile = "<img src=x onerror=alert(1)>"
+    ranged = trends([row(20_000, agent=hostile, cost_dollars=1.0)], TrendAddress())
+    figure = trend_chart(ranged, MEASURES[0], palette)
+    treemap = fill_treemap(fill_frame([block(1, tool_name=hostile, target=hostile)]), palette)
+
+    assert figure is not None
+    assert "<img" not in figure.to_json().replace("\\u003c", "<")
+    labels = [*treemap.data[0].labels, *treemap.data[0].hovertext]
+    assert not any("<img" in label for label in labels)
+
+
+def test_the_parts_of_a_window_sum_to_it() -> None:
+    """The ten largest, the others and the sum; every part of the treemap is the sum of those in it."""
+    blocks = [block(number, target=f"f{number}.py", tokens=10 + number) for number in range(15)]
+    blocks.append(block(99, content_type="user_message", tool_name=None, tokens=500))
+    fill = fill_frame(blocks)
+    top = top_frame(fill)
+    total = sum(one.tokens for one in blocks)
+
+    assert len(top) == TOP + 2
+    assert top["tokens"].iloc[-1] == total
+    assert top["tokens"].iloc[:-1].sum() == total
+    tree = fill_treemap(fill, LIGHT).data[0]
+    roots = [size for size, parent in zip(tree.values, tree.parents, strict=True) if not parent]
+    assert sum(roots) == total
