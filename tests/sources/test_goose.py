@@ -8,8 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from reads import Json, Read, read_rows
 
+from windowpane.cli import main
 from windowpane.sources.discovery import all_readers, default_folders, reader_for
 from windowpane.sources.goose.reader import GooseDatabaseReader, GooseLinesReader
 from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, SessionDescribed, SessionOpened
@@ -83,7 +85,7 @@ def test_a_database_holds_all_sessions(tmp_path: Path, monkeypatch: Any) -> None
     assert [(call.usage, call.model) for call in read.of(ModelCalled)] == [(None, ""), (None, "gpt-5")]
     assert read.of(ContentAdded)[0].at == 1_770_000_000
     assert default_folders([GooseDatabaseReader()]) == (path,)
-    assert [problem.field for problem in read.problems] == ["usage", "usage"]
+    assert ["experimental" in str(problem) for problem in read.problems] == [True, False]
 
 
 def test_rows_and_a_file_give_the_same_records(tmp_path: Path) -> None:
@@ -133,6 +135,16 @@ def test_compactions_are_found_after_later_ones_too(tmp_path: Path) -> None:
     assert read.stats.compactions == 2
 
 
+def test_the_import_states_that_a_reader_is_experimental(tmp_path: Path) -> None:
+    """A reader that was never compared with a recording is named."""
+    path = database(tmp_path, {"a": {}}, *TURN)
+    result = CliRunner().invoke(main, ["import", str(path), "--store", str(tmp_path / "windowpane.db")])
+
+    assert result.exit_code == 0, result.output
+    assert "experimental" in result.stderr
+    assert "1 session" in result.stdout
+
+
 def test_damaged_rows_are_reported(tmp_path: Path) -> None:
     """A row without a list of content is a message without content."""
     path = database(tmp_path, {"a": {}}, *TURN)
@@ -141,7 +153,7 @@ def test_damaged_rows_are_reported(tmp_path: Path) -> None:
         connection.execute("UPDATE messages SET content_json = 7, metadata_json = x'ff' WHERE id = 2")
     read = Read(GooseDatabaseReader(), path)
 
-    assert [problem.field for problem in read.problems][:2] == [
+    assert [problem.field for problem in read.problems][2:4] == [
         "message 1.content_json",
         "message 2.content_json",
     ]

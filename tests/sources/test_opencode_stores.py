@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reads import Json, Read
 
 from windowpane.exceptions import SourceError
-from windowpane.ingest.importer import import_paths
+from windowpane.ingest.importer import import_file, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
+from windowpane.ingest.remembered_files import RememberedFiles
 from windowpane.ingest.watch import Watcher
 from windowpane.sources.discovery import all_readers, default_folders, reader_for
 from windowpane.sources.opencode.database import OpencodeDatabaseReader
@@ -104,7 +107,7 @@ class TestDatabase:
             ("ses_2", "ses_1"),
         ]
         assert [call.cost_dollars for call in read.of(ModelCalled)] == [0.5, 0.5]
-        assert read.problems == []
+        assert ["experimental" in str(problem) for problem in read.problems] == [True]
         assert database.files() == before
 
     @pytest.mark.parametrize("kept", [("opencode.db",), ("opencode.db", "opencode.db-wal")])
@@ -149,7 +152,7 @@ class TestDatabase:
         damaged = database.path.with_name("damaged.db")
         damaged.write_bytes(b"SQLite format 3\0" + b"x" * 4_000)
 
-        assert read.problems[0].field == "part prt_0003"
+        assert read.problems[1].field == "part prt_0003"
         with pytest.raises(SourceError):
             OpencodeDatabaseReader().sessions(damaged)
 
@@ -213,6 +216,29 @@ class TestFollowing:
         assert row is not None
         assert row.turns == 2
 
+    def test_a_report_on_the_changed_sessions_alone_is_not_remembered(
+        self, database: Database, store: SqliteStore
+    ) -> None:
+        """An import of the unchanged database reports all of its sessions."""
+        for number in (1, 2):
+            database.add_session(f"ses_{number}", old(number))
+            database.add_turn(f"ses_{number}", number, old(number))
+        for path in database.path.parent.glob("opencode.db*"):
+            os.utime(path, (time.time() - 600, time.time() - 600))
+        settings: dict[str, Any] = {
+            "playback": playback_settings(store.digester()),
+            "readers": all_readers(),
+            "memory": RememberedFiles(store, playback_settings(store.digester())),
+        }
+        judged = AlertingStore(store)
+        known = OpencodeDatabaseReader().sessions(database.path) | {"ses_2": "before"}
+        reports = [
+            import_file(database.path, judged, imported=imported, **settings)
+            for imported in (dict(known), None, None)
+        ]
+
+        assert [len(report.outcomes) for report in reports] == [1, 2, 2]
+
     def test_a_reply_in_progress_is_read_when_it_has_ended(self, database: Database, store: SqliteStore) -> None:
         """Until then its turn is not in the store."""
         database.add_session("ses_1", old())
@@ -262,5 +288,5 @@ def test_a_folder_of_messages_is_one_recording(tmp_path: Path, store: SqliteStor
     )
 
     assert read.order == ["user_message", "assistant_response", "ModelCalled"]
-    assert read.problems == []
+    assert len(read.problems) == 1
     assert [[outcome.session_id for outcome in report.outcomes] for report in reports] == [["opencode:ses_1"]]

@@ -129,8 +129,10 @@ def import_file(
         return _read_file(path, store, playback, readers, imported)
     report = memory.report(path, state)
     if report is None:
+        is_whole = not imported
         report = _read_file(path, store, playback, readers, imported)
-        memory.remember(path, state, report)
+        if is_whole:
+            memory.remember(path, state, report)
     return report
 
 

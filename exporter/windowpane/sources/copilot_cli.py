@@ -140,8 +140,7 @@ class _CopilotTranscript(Transcript):
                 self._end_call(self._switch(key, None))
         if self.stats.api_calls > self._counted_calls:
             unknown = self.stats.api_calls - self._counted_calls
-            problem = f"not recorded for {unknown} of {self.stats.api_calls} calls; the window is estimated"
-            self.log.odd(None, "inputTokens", problem)
+            self.log.unstated(f"the input tokens of {unknown} of {self.stats.api_calls} calls")
 
     # -- sessions ---------------------------------------------------------------------------------------------
 

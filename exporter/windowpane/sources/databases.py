@@ -65,7 +65,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             if in_heap:  # a log without an index: it is not in use, and no index is written for it
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message on a damaged schema
         raise SourceError(str(path), f"the database cannot be read: {error}") from error
 
 

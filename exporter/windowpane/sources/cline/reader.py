@@ -35,7 +35,6 @@ class ClineReader:
     """Reads a folder of a task: the messages that were sent, and beside them those that the user sees."""
 
     format: ClassVar[str] = "cline"
-    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -59,6 +58,7 @@ class ClineReader:
         """Yield the records of the task. Raises `SourceError` when its messages cannot be read."""
         folder = path.parent if path.name == HISTORY else path
         log = DocumentLog(folder, stats, problems)
+        log.experimental("tasks of Cline and Roo Code")
         history = load_list(folder / HISTORY, log, of="messages")
         visible = sequence(_beside(folder / SHOWN, log))
         metadata = mapping(_beside(folder / METADATA, log))
@@ -86,7 +86,7 @@ def _report(task: Task, visible: list[Any], log: DocumentLog) -> None:
     for kind in sorted(task.unknown):
         log.odd(None, "content", f"blocks of the unknown type {kind!r} are skipped")
     if not visible:
-        log.odd(None, SHOWN, "missing, so the usage of the calls is not known; the window is estimated")
+        log.unstated(f"the usage of the calls, which would be in {SHOWN}")
     elif task.unmatched:
         log.odd(None, SHOWN, f"{task.unmatched} replies have no call: their usage is not known")
 

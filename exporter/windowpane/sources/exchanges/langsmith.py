@@ -48,7 +48,6 @@ class LangSmithReader(DocumentReader):
     """Reads runs."""
 
     format: ClassVar[str] = "langsmith"
-    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:

@@ -65,7 +65,7 @@ class GeminiDocumentReader:
 
 
 class GeminiLinesReader(TranscriptReader):
-    """Reads sessions of releases that append rows."""
+    """Reads sessions of releases that append rows, built from Gemini CLI's source."""
 
     format: ClassVar[str] = "gemini_cli"
 
@@ -83,4 +83,5 @@ class GeminiLinesReader(TranscriptReader):
         return chat_folders()
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
+        log.experimental("Gemini CLI's JSON Lines")
         return GeminiSession(path, log, complete=complete)

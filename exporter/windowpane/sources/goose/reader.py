@@ -53,7 +53,6 @@ class GooseDatabaseReader:
     """Reads all sessions of a database."""
 
     format: ClassVar[str] = "goose"
-    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -86,6 +85,8 @@ class GooseDatabaseReader:
     ) -> Iterator[Record]:
         """Yield the records of one session."""
         log = DocumentLog(path, stats, problems)
+        if not problems:  # once a file, which lists the problems of all sessions
+            _state_limits(log)
         with opened(path) as connection:
             connection.row_factory = sqlite3.Row
             row = connection.execute("SELECT * FROM sessions WHERE id = ?", (key,)).fetchone()
@@ -105,7 +106,6 @@ class GooseLinesReader:
     """Reads a file of earlier releases: a line of metadata, and a line per message."""
 
     format: ClassVar[str] = "goose"
-    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -127,6 +127,7 @@ class GooseLinesReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the session, which is named by its file."""
         log = ProblemLog(path, stats, problems)
+        _state_limits(log)
         session: dict[str, Any] = {}
         messages = []
         for row in read_rows(path, log):
@@ -153,6 +154,11 @@ class GooseLinesReader:
         yield from _records(messages, log, stats, "")
 
 
+def _state_limits(log: ProblemLog) -> None:
+    log.experimental("Goose's sessions")
+    log.unstated("the usage of single calls, only sums of the session")
+
+
 def _of_row(row: Mapping[str, Any], log: DocumentLog) -> GooseMessage:
     where = f"message {row.get('id')}"
     content = parse_list(row.get("content_json"), f"{where}.content_json", log)
@@ -177,5 +183,3 @@ def _records(messages: list[GooseMessage], log: ProblemLog, stats: FileStats, mo
     yield from reader.read(messages)
     for kind in sorted(reader.unknown):
         log.odd(None, "content", f"items of the unknown type {kind!r} are skipped")
-    if stats.api_calls:
-        log.odd(None, "usage", "Goose records sums of the session only; the window is estimated")
