@@ -82,7 +82,7 @@ def test_a_task_folder_is_one_recording(tmp_path: Path) -> None:
     first, second = read.of(ModelCalled)
     assert (first.usage.input_total, first.cost_dollars, first.model) == (100, 0.5, "claude-x")
     assert second.usage is None
-    assert [problem.field for problem in read.problems] == ["", "ui_messages.json"]
+    assert [problem.field for problem in read.problems] == ["ui_messages.json"]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ class TestDatabase:
             ("ses_2", "ses_1"),
         ]
         assert [call.cost_dollars for call in read.of(ModelCalled)] == [0.5, 0.5]
-        assert ["experimental" in str(problem) for problem in read.problems] == [True]
+        assert read.problems == []
         assert database.files() == before
 
     @pytest.mark.parametrize("kept", [("opencode.db",), ("opencode.db", "opencode.db-wal")])
@@ -152,7 +152,7 @@ class TestDatabase:
         damaged = database.path.with_name("damaged.db")
         damaged.write_bytes(b"SQLite format 3\0" + b"x" * 4_000)
 
-        assert read.problems[1].field == "part prt_0003"
+        assert read.problems[0].field == "part prt_0003"
         with pytest.raises(SourceError):
             OpencodeDatabaseReader().sessions(damaged)
 
@@ -288,5 +288,5 @@ def test_a_folder_of_messages_is_one_recording(tmp_path: Path, store: SqliteStor
     )
 
     assert read.order == ["user_message", "assistant_response", "ModelCalled"]
-    assert len(read.problems) == 1
+    assert read.problems == []
     assert [[outcome.session_id for outcome in report.outcomes] for report in reports] == [["opencode:ses_1"]]

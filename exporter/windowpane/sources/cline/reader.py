@@ -35,6 +35,7 @@ class ClineReader:
     """Reads a folder of a task: the messages that were sent, and beside them those that the user sees."""
 
     format: ClassVar[str] = "cline"
+    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -58,7 +59,6 @@ class ClineReader:
         """Yield the records of the task. Raises `SourceError` when its messages cannot be read."""
         folder = path.parent if path.name == HISTORY else path
         log = DocumentLog(folder, stats, problems)
-        log.experimental("tasks of Cline and Roo Code")
         history = load_list(folder / HISTORY, log, of="messages")
         visible = sequence(_beside(folder / SHOWN, log))
         metadata = mapping(_beside(folder / METADATA, log))

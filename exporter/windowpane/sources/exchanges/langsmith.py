@@ -48,6 +48,7 @@ class LangSmithReader(DocumentReader):
     """Reads runs."""
 
     format: ClassVar[str] = "langsmith"
+    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:

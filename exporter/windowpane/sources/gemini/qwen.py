@@ -43,6 +43,7 @@ class QwenReader(TranscriptReader):
     """Reads the sessions under `~/.qwen/projects`."""
 
     format: ClassVar[str] = "qwen_code"
+    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -62,7 +63,6 @@ class QwenReader(TranscriptReader):
         return ((Path(moved) if moved else Path.home() / ".qwen") / "projects",)
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
-        log.experimental("Qwen Code's sessions")
         return _QwenTranscript(path, log, complete=complete)
 
 

@@ -68,6 +68,7 @@ class GeminiLinesReader(TranscriptReader):
     """Reads sessions of releases that append rows, built from Gemini CLI's source."""
 
     format: ClassVar[str] = "gemini_cli"
+    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -83,5 +84,4 @@ class GeminiLinesReader(TranscriptReader):
         return chat_folders()
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
-        log.experimental("Gemini CLI's JSON Lines")
         return GeminiSession(path, log, complete=complete)

@@ -35,6 +35,7 @@ _CHANGES: Final = """
     FROM sessions LEFT JOIN messages ON messages.session_id = sessions.id
     GROUP BY sessions.id ORDER BY sessions.created_at, sessions.id
 """
+UNSTATED: Final = "the usage of single calls, only sums of the session"
 TOTALS: Final = ("accumulated_input_tokens", "accumulated_output_tokens", "accumulated_total_tokens")
 
 
@@ -53,6 +54,7 @@ class GooseDatabaseReader:
     """Reads all sessions of a database."""
 
     format: ClassVar[str] = "goose"
+    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -86,7 +88,7 @@ class GooseDatabaseReader:
         """Yield the records of one session."""
         log = DocumentLog(path, stats, problems)
         if not problems:  # once a file, which lists the problems of all sessions
-            _state_limits(log)
+            log.unstated(UNSTATED)
         with opened(path) as connection:
             connection.row_factory = sqlite3.Row
             row = connection.execute("SELECT * FROM sessions WHERE id = ?", (key,)).fetchone()
@@ -106,6 +108,7 @@ class GooseLinesReader:
     """Reads a file of earlier releases: a line of metadata, and a line per message."""
 
     format: ClassVar[str] = "goose"
+    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -127,7 +130,7 @@ class GooseLinesReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the session, which is named by its file."""
         log = ProblemLog(path, stats, problems)
-        _state_limits(log)
+        log.unstated(UNSTATED)
         session: dict[str, Any] = {}
         messages = []
         for row in read_rows(path, log):
@@ -152,11 +155,6 @@ class GooseLinesReader:
         yield SessionOpened(key, AGENT, at=next((message.at for message in messages), None))
         yield _described(session)
         yield from _records(messages, log, stats, "")
-
-
-def _state_limits(log: ProblemLog) -> None:
-    log.experimental("Goose's sessions")
-    log.unstated("the usage of single calls, only sums of the session")
 
 
 def _of_row(row: Mapping[str, Any], log: DocumentLog) -> GooseMessage:

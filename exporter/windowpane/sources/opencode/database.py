@@ -42,6 +42,7 @@ class OpencodeDatabaseReader:
     """Reads all sessions of a database."""
 
     format: ClassVar[str] = "opencode"
+    experimental: ClassVar[bool] = True
 
     def __init__(self, *, complete: bool | None = None) -> None:
         """*complete* is whether sessions are finished; None: those without a change for two minutes are."""
@@ -77,8 +78,6 @@ class OpencodeDatabaseReader:
     ) -> Iterator[Record]:
         """Yield the records of one session."""
         log = DocumentLog(path, stats, problems)
-        if not problems:  # once a file, which lists the problems of all sessions
-            log.experimental("opencode's database")
         with opened(path) as connection:
             info = _info(connection, key, log)
             changed = connection.execute("SELECT max(time_updated) FROM message WHERE session_id = ?", (key,))

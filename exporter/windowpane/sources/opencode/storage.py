@@ -24,6 +24,7 @@ class OpencodeStorageReader:
     """Reads a folder with the messages of one session."""
 
     format: ClassVar[str] = "opencode"
+    experimental: ClassVar[bool] = True
 
     def __init__(self, *, complete: bool | None = None) -> None:
         """*complete* is whether sessions are finished; None: those without a write for two minutes are."""
@@ -50,7 +51,6 @@ class OpencodeStorageReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the session. Raises `SourceError` when the folder cannot be read."""
         log = DocumentLog(path, stats, problems)
-        log.experimental("opencode's folders")
         storage, names = path.parent.parent, self.parts(path, names_in(path))
         if not names:
             log.fail("expected files of messages, named msg_….json")
