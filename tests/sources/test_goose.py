@@ -137,12 +137,13 @@ def test_compactions_are_found_after_later_ones_too(tmp_path: Path) -> None:
 
 def test_the_import_states_that_a_reader_is_experimental(tmp_path: Path) -> None:
     """A reader that was never compared with a recording is named."""
-    path = database(tmp_path, {"a": {}}, *TURN)
+    path = database(tmp_path, {"a": {}, "b": {}}, *TURN)
     result = CliRunner().invoke(main, ["import", str(path), "--store", str(tmp_path / "windowpane.db")])
 
     assert result.exit_code == 0, result.output
     assert "experimental" in result.stderr
-    assert "1 session" in result.stdout
+    assert result.stderr.count("usage of single calls") == 1
+    assert "2 sessions" in result.stdout
 
 
 def test_damaged_rows_are_reported(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ class GooseDatabaseReader:
     ) -> Iterator[Record]:
         """Yield the records of one session."""
         log = DocumentLog(path, stats, problems)
-        if not problems:  # once a file, which lists the problems of all sessions
+        if not any(UNSTATED in problem.problem for problem in problems):  # once for all sessions
             log.unstated(UNSTATED)
         with opened(path) as connection:
             connection.row_factory = sqlite3.Row
