@@ -56,7 +56,7 @@ class Events:
 
 
 def test_results_follow_the_call_and_what_was_sent_is_the_content(tmp_path: Path) -> None:
-    """The user's message enters as it was sent, and the reply's call has no usage."""
+    """The message is separate from the text that was added to it, and the reply's call has no usage."""
     events = Events().user(transformedContent="<date/> go").reply("ok", "c1")
     events.add("tool.execution_start", toolCallId="c1").add(
         "tool.execution_complete", toolCallId="c1", success=True, result={"content": "done"}
@@ -64,13 +64,14 @@ def test_results_follow_the_call_and_what_was_sent_is_the_content(tmp_path: Path
     read = events.read(tmp_path)
 
     assert read.order == [
+        "memory_injection",
         "user_message",
         "assistant_response",
         "tool_call",
         "ModelCalled",
         "tool_result",
     ]
-    assert read.of(ContentAdded)[0].text == "<date/> go"
+    assert [content.text for content in read.of(ContentAdded)][:2] == ["<date/>", "go"]
     assert read.of(ModelCalled)[0].usage is None
     assert ["input tokens" in problem.problem for problem in read.problems] == [True]
 

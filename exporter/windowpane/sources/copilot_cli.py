@@ -293,7 +293,10 @@ class _CopilotTranscript(Transcript):
         is_typed = data.get("source") in (None, "", "user") and data.get("isAutopilotContinuation") is not True
         self.stats.user_turns += is_typed
         sent = text(data.get("transformedContent")) or written
-        self._add(session, "user_message" if is_typed else "memory_injection", sent, at)
+        before, typed, after = sent.partition(written) if written in sent and written else ("", sent, "")
+        self._add(session, "memory_injection", before.strip(), at)
+        self._add(session, "user_message" if is_typed else "memory_injection", typed, at)
+        self._add(session, "memory_injection", after.strip(), at)
         media = sum(mapping(attachment).get("type") == "blob" for attachment in sequence(data.get("attachments")))
         if media:
             self._add(session, "media", None, at, media=media)
