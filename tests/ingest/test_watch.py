@@ -366,3 +366,34 @@ def test_many_old_folders_are_searched_at_the_cost_of_a_look_at_each(tmp_path: P
     (tmp_path / "c" / "three.json").touch()
     assert [file.name for file in known.search(later)] == ["two.jsonl", "three.json"]
     assert known.search(later) == list(files_of([tmp_path]))
+
+
+def logged_call(number: int) -> tuple[str, str]:
+    """Return the name and the content of the log of one call, as OpenHands' SDK writes it."""
+    messages = [
+        {"role": ("user", "assistant")[place % 2], "content": f"text {place}"} for place in range(2 * number + 1)
+    ]
+    response = {
+        "id": f"r{number}", "model": "model-of-tests",
+        "choices": [{"message": {"role": "assistant", "content": f"text {2 * number + 1}"}}],
+        "usage": {"prompt_tokens": 100 * (number + 1), "completion_tokens": 2},
+    }  # fmt: skip
+    log = {"messages": messages, "response": response, "cost": 0.1, "timestamp": NOW + number, "latency_sec": 0.5}
+    return f"model-{1_757_000_000 + number}.500.json", json.dumps(log)
+
+
+def test_a_folder_of_calls_is_kept_up_with(scene: Scene) -> None:
+    """Each new file of the folder is one more turn of the same session."""
+    folder = scene.folder / "logs"
+    folder.mkdir()
+    for number in range(3):
+        name, content = logged_call(number)
+        (folder / name).write_text(content)
+        for path in (folder / name, folder):
+            os.utime(path, (scene.now, scene.now))
+        (seen,) = scene.poll()
+        row = scene.store.session(seen.session_id)
+        assert row is not None
+        assert (row.turns, row.revision) == (number + 1, 1)
+        assert scene.poll() == []
+    assert seen.session_id == "litellm_logs:r0"
