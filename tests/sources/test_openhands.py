@@ -11,7 +11,7 @@ from reads import Read
 
 from windowpane.core.codec import encode
 from windowpane.core.digests import keyed_digester
-from windowpane.sources.discovery import files_of, reader_for
+from windowpane.sources.discovery import all_readers, files_of, reader_for
 from windowpane.sources.openhands.reader import OpenHandsReader
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
@@ -267,3 +267,25 @@ def test_the_first_reply_is_held_back_until_it_is_whole(tmp_path: Path) -> None:
 
     assert len(Read(OpenHandsReader(complete=True), path).of(ModelCalled)) == 2
     assert len(Read(OpenHandsReader(complete=False), path).of(ModelCalled)) == 1
+
+
+def test_a_long_task_is_recognized_by_its_start(tmp_path: Path) -> None:
+    """A row of an evaluation is often longer than what is searched; one without a history is reported."""
+    history = [classic(0, "user", action="message", args={"content": "x" * 100_000}), *DELEGATED[-1:]]
+    usage = {"model": "m", "prompt_tokens": 30, "completion_tokens": 4, "response_id": "r"}
+    row = {
+        "instance_id": "shop-1", "instruction": "do it", "metadata": {"llm_config": {"model": "gpt-4o"}},
+        "history": history,
+        "metrics": {"accumulated_cost": 0.5, "token_usages": [usage], "costs": [{"cost": 0.5}]},
+    }  # fmt: skip
+    path = tmp_path / "output.jsonl"
+    path.write_text(json.dumps(row) + "\n" + json.dumps({"instance_id": "shop-2", "error": "died"}) + "\n")
+
+    reader = reader_for(path, all_readers(complete=True))
+    read = Read(reader, path)
+
+    assert reader.format == "openhands"
+    assert [(one.model, one.session_key[:6]) for one in read.of(SessionOpened)] == [("gpt-4o", "shop-1")]
+    assert read.of(SessionDescribed)[0].label == "shop-1"
+    assert [call.cost_dollars for call in read.of(ModelCalled)] == [0.5]
+    assert ["history" in problem.field for problem in read.problems if problem.severity == "bad"] == [True]

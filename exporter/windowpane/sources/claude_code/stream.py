@@ -26,6 +26,7 @@ from windowpane.sources.records import LimitStated, Record, SessionClosed, Sessi
 USAGE_NAMES: Final = (
     "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens",
 )  # fmt: skip
+_MARKS: Final = (b'"session_id"', b'"subtype"', b'"parent_tool_use_id"')
 _MICRO: Final = 1_000_000
 
 
@@ -41,8 +42,8 @@ class ClaudeStreamReader(DocumentReader):
         if any(_is_printed(row) for row in head_rows(head)):
             return True
         paths = shape_of(head)
-        is_document = "messages[].type" in paths or "[].type" in paths
-        return is_document and b'"session_id"' in head and b'"claude_code_version"' in head
+        is_document = any(name.startswith(("messages[].", "[].")) for name in paths)
+        return is_document and all(mark in head for mark in _MARKS)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all sessions. Raises `SourceError` when the file holds no messages."""

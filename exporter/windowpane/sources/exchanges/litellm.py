@@ -38,7 +38,7 @@ from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
 
 AGENT: Final = "litellm"
-_CALL_FILE: Final = re.compile(r"-\d{9,11}\.\d{1,6}(-[0-9a-f]{4,32})?\.json")
+_CALL_FILE: Final = re.compile(r"-\d{9,11}\.\d{1,9}(-[0-9a-f]{4,32})?\.json")
 """End of the name of a call's file: the time it was written."""
 _CALL_FIELDS: Final = ({"messages", "response"}, {"input", "response"})
 _CALL_MARKS: Final = frozenset({"cost", "latency_sec", "kwargs", "context_window", "fncall_messages"})
@@ -90,7 +90,7 @@ class LiteLLMReader(DocumentReader):
 
 def _time_in_name(name: str) -> tuple[float, str]:
     time = _CALL_FILE.search(name)
-    digits = re.search(r"\d{9,11}\.\d{1,6}", time.group()) if time else None
+    digits = re.search(r"\d{9,11}\.\d{1,9}", time.group()) if time else None
     return (float(digits.group()) if digits else 0.0, name)
 
 

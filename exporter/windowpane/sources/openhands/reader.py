@@ -45,7 +45,10 @@ _KINDS: Final = frozenset(
     {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "ConversationStateUpdateEvent",
      "AgentErrorEvent", "Condensation", "PauseEvent"}
 )  # fmt: skip
-_CENTS: Final = 1_000_000
+_MICRO: Final = 1_000_000
+_TASK_STARTS: Final = (b'{"instance_id":', b'{"issue":')
+_TASK_MARKS: Final = (b'"history":', b'"instance":', b'"instruction":', b'"metadata":')
+"""Fields of a task before its history, which may be far into the row."""
 
 
 class OpenHandsReader:
@@ -70,8 +73,8 @@ class OpenHandsReader:
         rows = head_rows(head)
         if rows and "history" in rows[0] and "metrics" in rows[0]:
             return "instance_id" in rows[0] or "issue" in rows[0]
-        if not rows and b'"history"' in head and b'"metrics"' in head:  # the first row exceeds the head
-            return b'"instance_id"' in head[:4_096] and b'"instruction"' in head
+        if not rows and head.lstrip().startswith(_TASK_STARTS):  # the first row exceeds the head
+            return any(mark in head for mark in _TASK_MARKS)
         return any(text(row.get("kind")) in _KINDS and "source" in row for row in rows) or any(
             "args" in row and "action" in row and "source" in row for row in rows
         )
@@ -235,7 +238,7 @@ def _settles(record: Record) -> bool:
 
 
 def _is_task(row: dict[str, Any]) -> bool:
-    return "history" in row and ("metrics" in row or "instance_id" in row)
+    return "instance_id" in row or ("history" in row and "metrics" in row)
 
 
 def _tasks(rows: Iterator[Row], log: DocumentLog) -> Iterator[Record]:
@@ -268,7 +271,7 @@ def _tasks(rows: Iterator[Row], log: DocumentLog) -> Iterator[Record]:
         yield from _priced(events.out, metrics)
         spent = dollars(metrics.get("accumulated_cost"))
         if spent:
-            log.stats.add_usage(cost_microusd=round(spent * _CENTS))
+            log.stats.add_usage(cost_microusd=round(spent * _MICRO))
         has_usage = has_usage or events.has_usage
         yield SessionClosed("error: other" if row.get("error") else "completed")
     if not has_usage:
