@@ -31,7 +31,7 @@ def block_panel(
     """Draw the block; *query* is the search that found it."""
     life = snapshot.store.block_life(session_id, block_id)
     with st.container(border=True, key=KEY):
-        title, corner = st.columns([5, 1], vertical_alignment="center")
+        title, corner = st.columns([3, 1.2], vertical_alignment="center")
         corner.button("Close", key="close_block", on_click=close, width="stretch")
         if life is None:
             title.markdown("**This block is not recorded**")
@@ -89,7 +89,7 @@ def _is_long(visible: TextPart) -> bool:
 
 
 def _step(session_id: str, step: LifeStep) -> None:
-    left, right = st.columns([1, 4.2], gap="small", vertical_alignment="top")
+    left, right = st.columns([1.1, 4], gap="small", vertical_alignment="top")
     position = SessionAddress(session_id, turn=step.turn, block=step.block_id)
     left.page_link("views/session.py", label=f"Turn {step.turn}", query_params=position.to_query())
     with right:

@@ -62,7 +62,7 @@ def _form(view: SessionView) -> None:
         height=90,
         help="Stored redacted, as an event of the session in its audit chain.",
     )
-    add, bookmark, _ = st.columns([1, 1.4, 2])
+    add, bookmark, _ = st.columns([1, 1.5, 1])
     add.button("Add note", width="stretch", on_click=lambda: _add(view, "note"))
     bookmark.button(f"Bookmark turn {view.turn}", width="stretch", on_click=lambda: _add(view, "bookmark"))
     with st.expander("Title of this session", icon=":material/edit:"):
@@ -73,7 +73,7 @@ def _form(view: SessionView) -> None:
 
 
 def _note(view: SessionView, note: Note, *, may_write: bool) -> None:
-    left, middle, right = st.columns([0.7, 4, 0.8], vertical_alignment="top")
+    left, middle, right = st.columns([1.2, 3.2, 1.3], gap="small", vertical_alignment="top")
     position = SessionAddress(note.session_id, turn=note.turn, tab="notes")
     left.page_link("views/session.py", label=f"Turn {note.turn}", query_params=position.to_query())
     mark = ":material/bookmark:" if note.kind == "bookmark" else ":material/sticky_note_2:"

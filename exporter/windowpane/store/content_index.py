@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from windowpane.store import captured_content
 
@@ -32,6 +32,7 @@ _WAITING: Final = "SELECT digest FROM content_queue LIMIT ?"
 _NUMBER: Final = "INSERT OR IGNORE INTO content_numbers (digest) VALUES (?) RETURNING id"
 _ADD: Final = "INSERT INTO contents_text (rowid, text) VALUES (?, ?)"
 _REMOVE: Final = "INSERT INTO contents_text (contents_text, rowid, text) VALUES ('delete', ?, ?)"
+_COUNTS: Final = "SELECT (SELECT count(*) FROM content_queue), (SELECT count(*) FROM content_numbers)"
 _NUMBER_OF: Final = "SELECT id FROM content_numbers WHERE digest = ?"
 _DIGEST: Final = "SELECT digest FROM content_numbers WHERE id = ?"
 _MATCHING: Final = "SELECT rowid FROM contents_text WHERE contents_text MATCH ? ORDER BY rowid DESC"
@@ -53,6 +54,19 @@ def is_supported() -> bool:
 def searchable(text: str) -> str:
     """Return the part of a text that is searched, without what SQLite cannot index: NUL, half surrogate pairs."""
     return text[:INDEXED_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
+
+
+class TextCounts(NamedTuple):
+    """The number of captured texts, counted without reading them."""
+
+    waiting: int
+    all: int
+
+
+def counts(connection: sqlite3.Connection) -> TextCounts:
+    """Return how many texts wait to be indexed, and how many there are."""
+    waiting, indexed = connection.execute(_COUNTS).fetchone()
+    return TextCounts(waiting, waiting + indexed)
 
 
 def is_behind(connection: sqlite3.Connection) -> bool:

@@ -132,8 +132,7 @@ def terms_of(text: str) -> list[str]:
 def find(connection: sqlite3.Connection, query: ContentFilter, session: int | None) -> ContentHits:
     """Return the texts that match; *session* is the row number of the query's session."""
     terms = terms_of(query.text)
-    (texts,) = connection.execute("SELECT count(*) FROM contents").fetchone()
-    (waiting,) = connection.execute("SELECT count(*) FROM content_queue").fetchone()
+    waiting, texts = content_index.counts(connection)
     if not terms:
         return ContentHits((), is_whole=True, texts=texts, waiting=waiting)
     holders = _Holders(connection, session)

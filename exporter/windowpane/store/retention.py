@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from windowpane.exceptions import EventFormatError
-from windowpane.store import captured_content, chain, content_search, fleet, projection, search, trends
+from windowpane.store import (
+    captured_content,
+    chain,
+    content_index,
+    content_search,
+    fleet,
+    projection,
+    search,
+    trends,
+)
 from windowpane.store.events import EVENT_COLUMNS, stored_events
 from windowpane.store.records import StoredEvent, StoreSize
 from windowpane.store.writes import Writer
@@ -48,12 +57,11 @@ def size(connection: sqlite3.Connection) -> StoreSize:
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-    (texts,) = connection.execute("SELECT count(*) FROM contents").fetchone()
     return StoreSize(
         events=sum(by_type.values()),
         sessions=sessions,
         bytes=(pages - free) * page_bytes,
-        contents=texts,
+        contents=content_index.counts(connection).all,
         oldest_at=oldest,
         by_type=by_type,
     )

@@ -43,7 +43,8 @@ _IN_USE: Final = """
 _WITH_WORD: Final = """
     SELECT s.session_id, e.body FROM events_text JOIN events AS e ON e.seq = events_text.rowid
     JOIN sessions AS s ON s.key = e.session AND s.current = 1
-    WHERE events_text MATCH ? ORDER BY events_text.rowid DESC LIMIT ?"""
+    WHERE events_text MATCH ? AND +e.type = (SELECT id FROM event_types WHERE name = ?)
+    ORDER BY events_text.rowid DESC LIMIT ?"""
 _UNINDEXED_OF_TYPE: Final = """
     SELECT s.session_id, e.body FROM events AS e JOIN sessions AS s ON s.key = e.session AND s.current = 1
     WHERE e.seq > ? AND +e.type = (SELECT id FROM event_types WHERE name = ?) ORDER BY e.seq DESC LIMIT ?"""
@@ -140,8 +141,7 @@ def events_with_word(
 
     Of current revisions only; the word is a digest, for example.
     """
-    match = _all(_quoted(one) for one in (word, *words_of(kind)))
-    return connection.execute(_WITH_WORD, (match, limit)).fetchall()
+    return connection.execute(_WITH_WORD, (_quoted(word), kind, limit)).fetchall()
 
 
 def unindexed_events(connection: sqlite3.Connection, kind: str, *, limit: int) -> list[tuple[str, bytes]]:
