@@ -22,11 +22,14 @@ CAPACITY_BYTES: Final = 256 * 2**20
 """Bytes of the requests whose calls wait to be recorded."""
 CAPACITY_ITEMS: Final = 500_000
 """Spans and log records of those requests."""
+CAPACITY_CALLS: Final = 20_000
+"""Model calls that wait to be recorded: no more than closing has time for."""
 TICK_SECONDS: Final = 0.25
 """Interval between two checks for calls whose time has come."""
 PAUSE_SECONDS: Final = 0.02
 """Pause while the pipeline has no room."""
-CLOSE_SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 60.0
+"""Longest time that closing takes, for a full queue on a busy machine."""
 
 _log = logging.getLogger(__name__)
 
@@ -71,6 +74,8 @@ class Intake:
         self._arrived: deque[tuple[Telemetry, float]] = deque()
         self._loads: deque[_Load] = deque()
         self._size = self._items = 0
+        self._unrecorded = 0
+        """Calls that are due and not recorded yet."""
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="windowpane-otlp-intake", daemon=True)
         self.recorded = 0
@@ -89,7 +94,7 @@ class Intake:
             fits = not self._loads or (
                 self._size + size <= self._capacity.size and self._items + items <= self._capacity.items
             )
-            if self._closed or not fits:
+            if self._closed or not fits or len(self._assembly) + self._unrecorded >= CAPACITY_CALLS:
                 return False
             now = self._monotonic()
             self._loads.append(_Load(now, size, items))
@@ -132,8 +137,11 @@ class Intake:
 
     def _record_due(self, *, everything: bool) -> None:
         now = self._monotonic()
-        for assembled in self._assembly.due(now, everything=everything):
+        due = self._assembly.due(now, everything=everything)
+        for number, assembled in enumerate(due):
+            self._unrecorded = len(due) - number
             self._record(assembled)
+        self._unrecorded = 0
         with self._changed:
             while self._loads and (everything or self._loads[0].arrived_at <= now - self._wait):
                 load = self._loads.popleft()
