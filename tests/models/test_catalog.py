@@ -43,14 +43,15 @@ RECORDED_KNOWN = {
     "gpt-5": 400_000,
     "gpt-5.1-codex": 400_000,
     "gpt-5.3-codex": 400_000,
+    "gpt-5.3-codex-spark": 128_000,
     "gpt-5.4": 1_050_000,
     "litellm_proxy/claude-sonnet-4-20250514": 200_000,
     "litellm_proxy/minimax-m2.7": 204_800,
     "openai/gpt-4o-mini": 128_000,
 }
-"""Models named in the recorded sessions that the catalog of genai-prices 0.2.3 knows."""
+"""Models named in the recorded sessions that the catalog of genai-prices 0.2.3 or the second table knows."""
 
-RECORDED_UNKNOWN = {"<synthetic>", "fable", "gpt-5.3-codex-spark", "haiku", "sonnet"}
+RECORDED_UNKNOWN = {"<synthetic>", "fable", "haiku", "sonnet"}
 """Names in the recorded sessions that name no model, or one that the catalog does not contain."""
 
 

@@ -1,8 +1,8 @@
 """The model catalog: window sizes and prices from the data of the `genai-prices` package.
 
-Nothing is fetched, so two runs with the same package give the same results. A name that the data does not contain
-has no limit and no price; it never gets those of the nearest match. The data is loaded at the first lookup, in
-about 0.2 s, not at import.
+Windows that it does not state are those of a second table (`window_sizes`). Nothing is fetched, so two runs with
+the same packages give the same results. A name that the data does not contain has no limit and no price; it never
+gets those of the nearest match. The data is loaded at the first lookup, in about 0.2 s, not at import.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from windowpane.core.protocols import ModelInfo
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.names import ModelName, provider_id, split_model_name
 from windowpane.models.prices import cost_of
+from windowpane.models.window_sizes import WindowSizes, window_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +97,9 @@ class PackagedCatalog:
 
         None for an unknown model, and if the provider does not sell one that large.
         """
-        entry = _find(model)
+        listed, entry = _listed(model), _find(model)
+        if listed is not None:
+            return next((size for size in listed.larger if size >= above), None)
         if entry is None:
             return None
         if entry.largest_tokens is not None and above <= entry.largest_tokens:
@@ -124,11 +127,30 @@ class PackagedCatalog:
     def _lookup_uncached(self, model: str) -> ModelInfo | None:
         key = _fold(model)
         given = self._limits.get(key)
-        entry = _find(model)
-        if entry is None:
+        info = _packaged_info(model)
+        if info is None:
             return None if given is None else ModelInfo(self._names[key], given, limit_source="given")
-        info = ModelInfo(entry.model.id, entry.limit_tokens, entry.provider.id, entry.limit_source)
         return info if given is None else replace(info, limit_tokens=given, limit_source="given")
+
+
+def _packaged_info(model: str) -> ModelInfo | None:
+    """Return what the packaged data states of *model*: its size comes from the second table if need be."""
+    entry, listed = _find(model), _listed(model)
+    source: LimitSource = "catalogue" if listed is None or listed.is_certain else "assumed"
+    if entry is None:
+        return None if listed is None else ModelInfo(_fold(model), listed.tokens, limit_source=source)
+    info = ModelInfo(entry.model.id, entry.limit_tokens, entry.provider.id, entry.limit_source)
+    return info if listed is None else replace(info, limit_tokens=listed.tokens, limit_source=source)
+
+
+def _listed(model: str) -> WindowSizes | None:
+    """Return the sizes of the second table where the first has none, by the name as written or its own name."""
+    entry = _find(model)
+    if not 0 < len(model) <= _MAX_NAME_CHARACTERS or (entry is not None and entry.limit_tokens is not None):
+        return None
+    names = (model,) if entry is None else (model, entry.model.id)
+    sizes = [one for name in names if (one := window_sizes(name)) is not None]
+    return next((one for one in sizes if one.is_certain), sizes[0] if sizes else None)
 
 
 @cache
