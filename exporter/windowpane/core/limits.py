@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from windowpane.core.vocabulary import ZONES, Component, ContentType, LimitSource, Zone
 from windowpane.core.zones import (
@@ -158,3 +158,22 @@ class TrackerSettings:
     budget: dict[Component, float] = field(default_factory=lambda: dict(DEFAULT_BUDGET))
     remembered_blocks: int = 5_000
     """Removed blocks that are watched for their return; the oldest are discarded first."""
+
+    def is_large(self, added: int, limits: WindowLimits | None) -> bool:
+        """Return whether *added* tokens are worth a spike in a window of this size."""
+        return limits is None or added >= self.spike_share * limits.limit_tokens
+
+
+def limit_fields(limits: WindowLimits | None) -> dict[str, Any]:
+    """Return the fields of events that report limits; empty for unknown limits."""
+    if limits is None:
+        return {}
+    return {
+        "limit_tokens": limits.limit_tokens,
+        "limit_source": limits.source,
+        "reserved_tokens": limits.reserved_tokens,
+        "margin_tokens": limits.margin_tokens,
+        "yellow_ratio": limits.thresholds.yellow,
+        "orange_ratio": limits.thresholds.orange,
+        "red_ratio": limits.thresholds.red,
+    }

@@ -137,7 +137,7 @@ class ChangeRecorder:
                 next_sent = next(following, None)
             elif index in changes.added or (block_id in sent and order[block_id] > order[next_sent]):
                 cause: CacheBreakCause = "added" if index in changes.added else "reordered"
-                self.tracker.record_prefix_change(cause, next_sent, block_id=block_id)
+                self.tracker.record_change(cause, (next_sent,), block_id)
                 return
 
     def _add_new(

@@ -169,7 +169,7 @@ class WindowObserver:
         new = next((tracked for tracked in self._head_blocks if tracked.block_id not in existing), None)
         first_sent = next((message[0] for message in self._sent_blocks if message), None)
         if new is not None and first_sent is not None:
-            self.tracker.record_prefix_change("added", first_sent.block_id, block_id=new.block_id)
+            self.tracker.record_change("added", (first_sent.block_id,), new.block_id)
 
     def _diff(self, call: ApiCall, common: int, at: float | None) -> None:
         """Record the messages after the first *common* as changes of those that stood there before."""

@@ -51,6 +51,11 @@ class ContentCompressed:
             return None
         return self.tokens_before / self.tokens_after
 
+    @property
+    def is_own_compaction(self) -> bool:
+        """True if the agent compacted by itself, and not at the request of its user."""
+        return self.strategy == "compaction" and self.method == "agent" and self.trigger != "manual"
+
 
 @dataclass(frozen=True, slots=True)
 class FactOutcome:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from windowpane.core.events import ContentRegretted
+from windowpane.core.limits import TrackerSettings
+from windowpane.core.vocabulary import DERIVED_TYPES
 from windowpane.core.window.blocks import Block
 
 Cause = Literal["eviction", "compression"]
@@ -39,10 +42,20 @@ class RemovedBlock(NamedTuple):
 class RemovedBlocks:
     """A bounded memory of removed blocks by digest; the oldest are discarded first."""
 
-    def __init__(self, *, capacity: int, turns: int) -> None:
-        self._capacity = capacity
-        self._turns = turns
+    def __init__(self, settings: TrackerSettings) -> None:
+        self._capacity = settings.remembered_blocks
+        self._turns = settings.regret_turns
+        self._minimum_tokens = settings.regret_minimum_tokens
         self.by_digest: dict[str, RemovedBlock] = {}
+
+    def watch(
+        self, blocks: Iterable[Block], calls: Mapping[str, Block], *, turn: int, cause: Cause, cause_event_id: str
+    ) -> None:
+        """Watch for the return of removed *blocks*; *calls* are the tool calls in the window by id."""
+        for block in blocks:
+            if block.tokens >= self._minimum_tokens and block.content_type not in DERIVED_TYPES:
+                call = calls.get(block.tool_call_id) if block.tool_call_id is not None else None
+                self.remember(RemovedBlock.of(block, call, turn=turn, cause=cause, cause_event_id=cause_event_id))
 
     def remember(self, removed: RemovedBlock) -> None:
         """Watch for the return of a block; it replaces an earlier one of the same digest."""

@@ -7,7 +7,6 @@ events that it emits. It does no I/O: events are passed to the `emit` callable, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from windowpane.core.agents import AgentProgram
@@ -27,11 +26,10 @@ from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.targets import call_target
 from windowpane.core.tracking.emitter import BUFFERED_EVENTS, SessionInfo
-from windowpane.core.tracking.regret import Cause, RemovedBlock, RemovedBlocks
+from windowpane.core.tracking.regret import Cause, RemovedBlocks
 from windowpane.core.tracking.turns import TurnTracker
 from windowpane.core.vocabulary import (
     COMPONENT_OF,
-    DERIVED_TYPES,
     NOT_ADDED,
     REPLY_TYPES,
     REWOUND,
@@ -40,6 +38,7 @@ from windowpane.core.vocabulary import (
     CountSource,
 )
 from windowpane.core.window.blocks import Block
+from windowpane.core.window.replacements import renamed, replacement, shortened
 
 
 class SessionTracker(TurnTracker):
@@ -75,7 +74,7 @@ class SessionTracker(TurnTracker):
         )
         self.on_compressed: Callable[[Event, Sequence[Block]], object] | None = None
         """Called after each accepted compression with its event and the removed blocks."""
-        self._removed = RemovedBlocks(capacity=self.settings.remembered_blocks, turns=self.settings.regret_turns)
+        self._removed = RemovedBlocks(self.settings)
         self._call_blocks: dict[str, Block] = {}
         """Tool calls in the window by id."""
         self._last_type: ContentType | None = None
@@ -166,26 +165,19 @@ class SessionTracker(TurnTracker):
 
         A placeholder belongs to the group and the tool call of the block that it replaces.
         """
-        block_id = self._new_id()
-        old = self.window.slot(replaces).block if replaces is not None and replaces in self.window else None
-        placeholder = content_type == "placeholder" and old is not None
-        return Block(
-            id=block_id,
-            content_type=content_type,
-            tokens=tokens,
+        return replacement(
+            self._new_id(),
+            content_type,
+            text,
+            tokens,
             turn=self.turn,
-            group=old.group if placeholder and old else block_id,
-            exchange=old.exchange if old else self.exchange,
+            exchange=self.exchange,
             digest=self._digest(text) if text else "",
-            chars=len(text) if text else 0,
             count_source=count_source,
-            text=text,
-            tool_call_id=old.tool_call_id if placeholder and old else None,
-            tool_name=old.tool_name if placeholder and old else None,
+            handle=handle,
             pinned=pinned,
             replaces=replaces,
-            handle=handle,
-            target=old.target if placeholder and old else None,
+            old=self.window.slot(replaces).block if replaces is not None and replaces in self.window else None,
         )
 
     def make_shortened(
@@ -195,16 +187,9 @@ class SessionTracker(TurnTracker):
 
         A tool call keeps the digest of all its arguments.
         """
-        return replace(
-            block,
-            id=self._new_id(),
-            tokens=tokens,
-            digest=block.digest if block.content_type == "tool_call" else self._digest(text),
-            chars=len(text),
-            count_source=count_source,
-            text=text,
-            replaces=block.id,
-            handle=handle,
+        digest = block.digest if block.content_type == "tool_call" else self._digest(text)
+        return shortened(
+            block, self._new_id(), text, tokens, digest=digest, count_source=count_source, handle=handle
         )
 
     def mark_referenced(self, block_ids: Sequence[str], by: str, at: float | None = None) -> None:
@@ -215,7 +200,7 @@ class SessionTracker(TurnTracker):
 
     def revise(self, block: Block, at: float | None = None) -> None:
         """Replace content of a reply by *block*, the form in which the agent sends it; only growth is added."""
-        self._record_change("edited", (block.replaces or "",), block.id)
+        self.record_change("edited", (block.replaces or "",), block.id)
         before = sum(old.tokens for old in self.window.replace((block.replaces or "",), (block,)))
         grown = max(0, block.tokens - before)
         component, gauge = COMPONENT_OF[block.content_type], self.gauge
@@ -226,12 +211,10 @@ class SessionTracker(TurnTracker):
     def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove content of a reply that the agent did not send back."""
         used, raw = self.gauge.used, self.window.tokens
-        self._record_change("removed", block_ids)
+        self.record_change("removed", block_ids)
         removed = self.window.replace(block_ids, ())
         self.record(ReplyDiscarded(tuple(block_ids), sum(block.tokens for block in removed)), at)
-        for block in removed:
-            if block.tool_call_id is not None:
-                self._call_blocks.pop(block.tool_call_id, None)
+        self._remove_calls(removed)
         self.gauge.count_removed(used, raw)
         self._totals.record_removal()
 
@@ -249,7 +232,7 @@ class SessionTracker(TurnTracker):
         for evicted in eviction.blocks:
             placeholder = by_replaced.pop(evicted.block_id, None)
             edited = placeholder is not None and placeholder.content_type != "placeholder"
-            self._record_change("edited" if edited else "removed", (evicted.block_id,))
+            self.record_change("edited" if edited else "removed", (evicted.block_id,))
             removed += self.window.replace((evicted.block_id,), () if placeholder is None else (placeholder,))
             if placeholder is not None:
                 self.record(BlockAdded(placeholder), at)
@@ -288,10 +271,8 @@ class SessionTracker(TurnTracker):
             )  # fmt: skip
             self.record(BlocksEvicted(REWOUND, evicted, tokens, tokens), at)
         self.window.replace(abandoned, ())
-        for block in blocks:
-            if block.content_type == "tool_call" and block.tool_call_id is not None:
-                self._call_blocks.pop(block.tool_call_id, None)
-        returned = self._renamed(restored)
+        self._remove_calls(blocks)
+        returned = renamed(restored, self._new_id)
         for block in returned:
             self.window.add(block)
             self._record_added(block, at)
@@ -330,15 +311,13 @@ class SessionTracker(TurnTracker):
             self._cache.restart()
         else:
             self._totals.record_removal()
-            self._record_change("removed", compression.removed)
+            self.record_change("removed", compression.removed)
         if in_place:
-            by_replaced = {block.replaces: block for block in results}
+            by_replaced = {block.replaces: (block,) for block in results}
             removed = [
                 block
                 for block_id in compression.removed
-                for block in self.window.replace(
-                    (block_id,), (by_replaced[block_id],) if block_id in by_replaced else ()
-                )
+                for block in self.window.replace((block_id,), by_replaced.get(block_id, ()))
             ]
         else:
             removed = self.window.replace(compression.removed, results)
@@ -350,7 +329,7 @@ class SessionTracker(TurnTracker):
         if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
             self.gauge.restart(window_tokens)
             self._attribute_next = True
-        if _is_own_compaction(compression):
+        if compression.is_own_compaction:
             self._record_own_compaction(used_before, at)
         if self.on_compressed is not None:
             self.on_compressed(event, removed)
@@ -380,35 +359,19 @@ class SessionTracker(TurnTracker):
         self._reply_group = None
         self._measured = self._replied = False
         self.emitter.enter(self.turn, self.window_id)
-        opened = self._renamed(carried)
+        opened = renamed(carried, self._new_id)
         for block in opened:
             self.window.add(block)
             self._record_added(block, at)
         self.gauge.count_call()
         return opened
 
-    def record_prefix_change(self, cause: CacheBreakCause, before: str, *, block_id: str) -> None:
-        """Record that *block_id* was added or moved in front of content that was sent: the block *before*."""
-        self._record_change(cause, (before,), block_id)
-
-    def _record_change(
-        self, cause: CacheBreakCause, block_ids: Iterable[str], changed: str | None = None
-    ) -> None:
-        """Record a change of blocks of the window; *changed* is the block to name instead of the first."""
+    def record_change(self, cause: CacheBreakCause, block_ids: Iterable[str], changed: str | None = None) -> None:
+        """Record that sent blocks changed, or that *changed* was put in front of them."""
         window = self.window
         for block_id in block_ids:
             if block_id in window:
                 self._cache.record_change(window.slot(block_id).position, cause, changed or block_id)
-
-    def _renamed(self, blocks: Iterable[Block]) -> list[Block]:
-        """Return the blocks under new ids; a group is named after the new id of its first block."""
-        groups: dict[str, str] = {}
-        renamed = []
-        for block in blocks:
-            block_id = self._new_id()
-            group = groups.setdefault(block.group, block_id)
-            renamed.append(replace(block, id=block_id, group=group, replaces=block.id))
-        return renamed
 
     def _record_added(self, block: Block, at: float | None) -> None:
         """Record a replacement; results of a tool call find its group under the new id."""
@@ -427,18 +390,10 @@ class SessionTracker(TurnTracker):
 
     def _watch(self, blocks: Sequence[Block], cause: Cause, cause_event_id: str) -> None:
         """Watch removed blocks for their return."""
-        for block in blocks:
-            if block.tokens >= self.settings.regret_minimum_tokens and block.content_type not in DERIVED_TYPES:
-                call = self._call_blocks.get(block.tool_call_id) if block.tool_call_id is not None else None
-                self._removed.remember(
-                    RemovedBlock.of(block, call, turn=self.turn, cause=cause, cause_event_id=cause_event_id)
-                )
-        for block in blocks:
+        self._removed.watch(blocks, self._call_blocks, turn=self.turn, cause=cause, cause_event_id=cause_event_id)
+        self._remove_calls(blocks)
+
+    def _remove_calls(self, removed: Iterable[Block]) -> None:
+        for block in removed:
             if block.content_type == "tool_call" and block.tool_call_id is not None:
                 self._call_blocks.pop(block.tool_call_id, None)
-
-
-def _is_own_compaction(compression: ContentCompressed) -> bool:
-    """Return whether the agent compacted by itself, and not at the request of its user."""
-    by_agent = compression.strategy == "compaction" and compression.method == "agent"
-    return by_agent and compression.trigger != "manual"

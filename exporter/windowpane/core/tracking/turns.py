@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from windowpane.core.agents import AgentProgram, documented_growth
 from windowpane.core.events import (
@@ -25,7 +25,7 @@ from windowpane.core.events import (
     ZoneChanged,
 )
 from windowpane.core.events.facts import REPORT_RANGE
-from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.core.limits import TrackerSettings, WindowLimits, limit_fields
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking.compaction_level import CompactionLevels
 from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
@@ -121,7 +121,7 @@ class TurnTracker:
             task_digest=task_digest,
             earlier_compaction_tokens=earlier.compaction_tokens,
             earlier_base_tokens=earlier.base_tokens,
-            **_limit_fields(self.limits),
+            **limit_fields(self.limits),
         )
         self.record(started, at)
 
@@ -142,7 +142,7 @@ class TurnTracker:
         """Set the limits of the window and emit `limit.changed`."""
         previous, self.limits = self.limits, limits
         before = None if previous is None else previous.limit_tokens
-        described = {"limit_tokens": None, "limit_source": None, **_limit_fields(limits)}
+        described = {"limit_tokens": None, "limit_source": None, **limit_fields(limits)}
         self.record(LimitChanged(previous_tokens=before, **described), at)
         self.update_compaction_level()
 
@@ -219,7 +219,7 @@ class TurnTracker:
         measured = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
         self.record(measured, at)
         self._trend.close_turn(measured, cost_dollars)
-        if baseline is not None and self._is_large(added):
+        if baseline is not None and self.settings.is_large(added, self.limits):
             self.record(VelocitySpiked(added, baseline), at)
         self.in_turn = False
         self._measured = self._replied = False
@@ -268,11 +268,6 @@ class TurnTracker:
         """Measure the window with the turn's reply."""
         self.gauge.count_call()
         return self.gauge.measure("next", self.limits, reported_tokens=self.gauge.used, count_source=source)
-
-    def _is_large(self, added: int) -> bool:
-        """Return whether an addition is worth a spike in a window of this size."""
-        limits = self.limits
-        return limits is None or added >= self.settings.spike_share * limits.limit_tokens
 
     def _open_turn(self, at: float | None) -> None:
         self.turn += 1
@@ -399,18 +394,3 @@ class TurnTracker:
         block_id = f"b{self._blocks}"
         self._blocks += 1
         return block_id
-
-
-def _limit_fields(limits: WindowLimits | None) -> dict[str, Any]:
-    """Return the fields of events that report limits; empty for unknown limits."""
-    if limits is None:
-        return {}
-    return {
-        "limit_tokens": limits.limit_tokens,
-        "limit_source": limits.source,
-        "reserved_tokens": limits.reserved_tokens,
-        "margin_tokens": limits.margin_tokens,
-        "yellow_ratio": limits.thresholds.yellow,
-        "orange_ratio": limits.thresholds.orange,
-        "red_ratio": limits.thresholds.red,
-    }
