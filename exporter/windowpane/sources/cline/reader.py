@@ -23,7 +23,8 @@ SHOWN: Final = "ui_messages.json"
 METADATA: Final = "task_metadata.json"
 ITEM: Final = "history_item.json"
 """Of Roo Code: title, folder and parent of the task."""
-FILES: Final = (HISTORY, SHOWN, METADATA, ITEM)
+FILES: Final = (HISTORY, SHOWN, METADATA, ITEM, "context_history.json", "settings.json")
+"""Files of a task; the last two hold nothing of the window."""
 CLINE: Final = "cline"
 ROO: Final = "roo-code"
 EXTENSIONS: Final = {"saoudrizwan.claude-dev": CLINE, "rooveterinaryinc.roo-cline": ROO}

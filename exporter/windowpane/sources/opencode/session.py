@@ -226,7 +226,7 @@ class OpencodeSession:
                 self._keys_of(info).append(key)
                 yield ContentAdded(content_type, text, key=key, at=at)
         elif kind == "tool":
-            self._keys_of(info).append(key)
+            self._keys_of(info).extend((_call_key(key), key))
             yield from self._tool(part, key)
         elif kind == "file":
             yield ContentAdded("media", None, media=1, key=key, at=at)
@@ -239,7 +239,7 @@ class OpencodeSession:
         call_id = self._call_id(part)
         started = milliseconds(state.item("time").value.get("start"))
         arguments = as_json(state.value.get("input"))
-        yield ContentAdded("tool_call", f"{name} {arguments}", call_id, name, key=f"{key}.call", at=started)
+        yield ContentAdded("tool_call", f"{name} {arguments}", call_id, name, key=_call_key(key), at=started)
         status = state.text("status")
         output = state.text("output") if status == "completed" else _failure(state, status)
         media = sum(file.text("mime") not in _TEXT_FILES for file in state.items("attachments"))
@@ -343,6 +343,11 @@ class OpencodeSession:
         if kind not in _BOOKKEEPING and str(kind) not in self._unknown:
             self._unknown.add(str(kind))
             part.log.unusual(part.at("type"), f"parts of the unknown type {str(kind)[:64]!r} are skipped")
+
+
+def _call_key(key: str) -> str:
+    """Return the key of a tool's call, whose result has *key*."""
+    return f"{key}.call"
 
 
 def usage_of(holder: JsonObject) -> Usage | None:
