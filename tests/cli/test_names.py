@@ -16,7 +16,7 @@ Run = Callable[..., Result]
 
 def row(session: str, name: str, parent: str | None, **more: Any) -> str:
     common = {
-        "sessionId": session, "uuid": name, "parentUuid": parent, "cwd": "/work/shop", "gitBranch": "fix/cart",
+        "sessionId": session, "uuid": name, "parentUuid": parent, "cwd": "/srv/shop", "gitBranch": "fix/cart",
         "version": "2.1.0", "timestamp": "2026-01-01T00:00:00Z",
     }  # fmt: skip
     return json.dumps(common | more) + "\n"
@@ -59,7 +59,7 @@ def test_sessions_are_listed_and_selected_by_their_names(run: Run, imported: str
     first = listed[imported]
 
     assert (first["title"], first["title_source"]) == ("Repair of the cart", "agent")
-    assert (first["folder"], first["branch"], first["agent_version"]) == ("/work/shop", "fix/cart", "2.1.0")
+    assert (first["folder"], first["branch"], first["agent_version"]) == ("/srv/shop", "fix/cart", "2.1.0")
     assert "Repair of the" in run("sessions").stdout
     assert "Repair" in run("top", "--all", "--once").stdout
     for option in ("--folder=shop", "--branch=FIX/", "--text=repair"):
@@ -74,7 +74,7 @@ def test_a_report_is_found_by_the_title_and_names_the_folder(run: Run, imported:
 
     assert lines[0] == "Repair of the cart"
     assert lines[1] == imported
-    assert lines[2] == "folder /work/shop   branch fix/cart"
+    assert lines[2] == "folder /srv/shop   branch fix/cart"
 
 
 def test_the_cost_of_sub_agents_is_part_of_the_cost(run: Run, imported: str) -> None:

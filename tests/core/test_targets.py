@@ -10,7 +10,7 @@ from windowpane.core.targets import MAXIMUM_TARGET_CHARACTERS, call_target
 @pytest.mark.parametrize(
     ("arguments", "target"),
     [
-        ('{"file_path": "/work/app/main.py", "content": "x"}', "/work/app/main.py"),
+        ('{"file_path": "/srv/app/main.py", "content": "x"}', "/srv/app/main.py"),
         ('{"path":"src\\\\app.ts"}', "src\\app.ts"),
         ('{"command": "git commit -m \\"a message nobody needs\\""}', "git commit"),
         ('{"cmd":["npm","run","build"]}', "npm"),

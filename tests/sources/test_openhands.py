@@ -119,7 +119,7 @@ def folder(tmp_path: Path, events: list[Json], state: Json | None = None) -> Pat
 
 
 STATE = {
-    "agent": {"llm": {"model": "claude-sonnet-4-5"}}, "workspace": {"working_dir": "/work/shop"},
+    "agent": {"llm": {"model": "claude-sonnet-4-5"}}, "workspace": {"working_dir": "/srv/shop"},
     "stats": {"usage_to_metrics": {"agent": {"token_usages": [
         {"response_id": "r1", "model": "claude-sonnet-4-5", "prompt_tokens": 100, "completion_tokens": 10,
          "cache_read_tokens": 40},
@@ -144,7 +144,7 @@ def test_a_folder_of_events_is_one_conversation(tmp_path: Path) -> None:
     assert (first.usage.input_total, first.usage.cache_read_tokens, first.cost_dollars) == (100, 40, 0.5)
     assert (first.latency_seconds, second.cost_dollars) == (2.5, 0.25)
     assert read.of(SessionOpened)[0].session_key == "0123456789abcdef"
-    assert read.of(SessionDescribed)[0].folder == "/work/shop"
+    assert read.of(SessionDescribed)[0].folder == "/srv/shop"
 
 
 def test_a_condensation_replaces_what_it_forgets(tmp_path: Path) -> None:

@@ -197,15 +197,15 @@ def test_a_row_has_the_latest_names_of_its_session(store, make_session):
     store.append(
         described(
             make_session("s1", turns=1),
-            SessionDescribed("please mend", "first_message", folder="/work/shop", branch="main"),
+            SessionDescribed("please mend", "first_message", folder="/srv/shop", branch="main"),
             SessionDescribed("Mending", "agent", repository="acme/shop", label="shop-7"),
         )
     )
-    store.append(described(make_session("s2", turns=1), SessionDescribed(folder="/work/other")))
+    store.append(described(make_session("s2", turns=1), SessionDescribed(folder="/srv/other")))
 
     row = store.session("s1")
 
-    assert (row.title, row.title_source, row.folder) == ("Mending", "agent", "/work/shop")
+    assert (row.title, row.title_source, row.folder) == ("Mending", "agent", "/srv/shop")
     assert (row.repository, row.branch, row.label) == ("acme/shop", "main", "shop-7")
     assert row.last_event != "session.described"
     for query in (
