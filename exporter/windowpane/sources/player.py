@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from typing import Final, Protocol, Unpack
@@ -27,7 +27,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.observer.diff import ModelProfile
 from windowpane.observer.observer import WindowObserver
-from windowpane.sources.branches import EarlierWindows, not_in
+from windowpane.sources.branches import Branch, EarlierContent, is_sent_always, not_in
 from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
 from windowpane.sources.records import (
     Broken,
@@ -130,7 +130,9 @@ class SessionPlayer:
         self._observer: WindowObserver | None = None
         """Compares the calls of a recording that holds everything they sent."""
         self._blocks: dict[str, list[str]] = {}
-        self._earlier = EarlierWindows()
+        self._keys: dict[str, list[str]] = {}
+        """The recording's keys of a block."""
+        self._earlier = EarlierContent()
         self._at = opened.at
         self._descriptions = SessionDescriptions()
         info = SessionInfo(
@@ -193,9 +195,9 @@ class SessionPlayer:
         if record.content_type == "user_message" and record.text:
             self._derive_title(record.text)
         if record.key:
-            self._blocks.setdefault(record.key, []).append(block.id)
+            self._name_block(record.key, block.id)
         if record.tool_call_id and record.content_type == "tool_result":
-            self._blocks.setdefault(record.tool_call_id, []).append(block.id)
+            self._name_block(record.tool_call_id, block.id)
         if record.child_key is not None and record.content_type == "tool_result":
             child = session_id_of(self.tracker.info.source, record.child_key)
             self.tracker.record(SubagentReturned(child, tokens), self._at)
@@ -273,7 +275,7 @@ class SessionPlayer:
     @_play.register
     def _(self, record: Compacted) -> None:
         tracker = self.tracker
-        self._earlier.remember(tracker.window, self._blocks, compacted=True)
+        self._earlier.compact(tracker.window, self._blocks)
         compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
         event = tracker.compress(
             compaction.event,
@@ -292,6 +294,7 @@ class SessionPlayer:
         self.tracker.roll("clear", self._at)
         self._references.clear()
         self._blocks.clear()
+        self._keys.clear()
         self._earlier.clear()
 
     @_play.register
@@ -312,22 +315,25 @@ class SessionPlayer:
 
     @_play.register
     def _(self, record: Rewound) -> None:
-        tracker, key = self.tracker, record.last_kept_key
-        window = self._earlier.remember(tracker.window, self._blocks, compacted=False)
+        window, key = Branch(tuple(self.tracker.window), self._blocks), record.last_kept_key
         target = window
-        if record.compactions or (key is not None and key not in self._blocks):
-            target = self._earlier.holding(key, compactions=record.compactions) or window
-        retained = target.up_to(key)
-        abandoned = not_in(window.branch, retained)
-        returning = not_in(retained, window.blocks)
+        if record.compactions:
+            target = self._earlier.undo(record.compactions) or window
+        elif key is not None and key not in self._blocks:
+            target = self._earlier.holding(key, window) or window
+        retained = target.up_to(frozenset(target.keys.get(key, ()) if key is not None else ()))
         last_kept = retained[-1].id if key is not None and retained else None
-        returned = tracker.rewind(
-            [block.id for block in abandoned], last_kept=last_kept, restored=returning, at=self._at
+        abandoned = [block for block in not_in(window.blocks, retained) if not is_sent_always(block)]
+        returned = self.tracker.rewind(
+            [block.id for block in abandoned],
+            last_kept=last_kept,
+            restored=[] if target is window else not_in(retained, window.blocks),
+            at=self._at,
         )
-        for block in abandoned:
-            self._references.discard(block.id)
-        renamed = {block.replaces: block.id for block in returned if block.replaces is not None}
-        self._keep_blocks({**self._blocks, **target.keys}, renamed)
+        self._earlier.abandon(abandoned, self._forget(abandoned), after=_before_first(abandoned, window.blocks))
+        if target is not window:
+            renamed = {block.replaces: block.id for block in returned if block.replaces is not None}
+            self._keep_blocks({**self._blocks, **target.keys}, renamed)
 
     @_play.register
     def _(self, record: SessionClosed) -> None:
@@ -370,6 +376,27 @@ class SessionPlayer:
             for key, block_ids in keys.items()
             if (remaining := [name for old in block_ids if (name := renamed.get(old, old)) in window])
         }
+        self._keys = {}
+        for key, block_ids in self._blocks.items():
+            for block_id in block_ids:
+                self._keys.setdefault(block_id, []).append(key)
+
+    def _name_block(self, key: str, block_id: str) -> None:
+        """Map a key of the recording to a block, beside earlier ones."""
+        self._blocks.setdefault(key, []).append(block_id)
+        self._keys.setdefault(block_id, []).append(key)
+
+    def _forget(self, blocks: Iterable[Block]) -> dict[str, list[str]]:
+        """Remove blocks that are no longer in the window from the maps; return their ids by key."""
+        forgotten: dict[str, list[str]] = {}
+        for block in blocks:
+            self._references.discard(block.id)
+            for key in self._keys.pop(block.id, ()):
+                forgotten.setdefault(key, []).append(block.id)
+                self._blocks[key].remove(block.id)
+                if not self._blocks[key]:
+                    del self._blocks[key]
+        return forgotten
 
     def _retained(self, record: Compacted) -> frozenset[str]:
         """Return the ids of the blocks that a compaction did not replace."""
@@ -452,6 +479,16 @@ def _earlier(info: SessionInfo, playback: PlaybackSettings) -> EarlierSessions:
     if playback.history is None:
         return NO_EARLIER_SESSIONS
     return playback.history(info.session_id, agent=info.agent, model=info.model)
+
+
+def _before_first(abandoned: Sequence[Block], window: Sequence[Block]) -> str | None:
+    """Return the block that an abandoned branch continued after."""
+    if not abandoned:
+        return None
+    first = abandoned[0].id
+    number = next(number for number in range(len(window) - 1, -1, -1) if window[number].id == first)
+    before = (window[at].id for at in range(number - 1, -1, -1) if not is_sent_always(window[at]))
+    return next(before, None)
 
 
 def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:
