@@ -25,7 +25,7 @@ from windowpane.cli.otlp_receiver import OtlpReceiver
 from windowpane.config.schema import Config
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.runtime.sinks import configured_notifier
-from windowpane.serve.http_server import PostRequest
+from windowpane.serve.routes import PostRequest
 from windowpane.store.sqlite import SqliteStore
 from windowpane.telemetry import protobuf_bodies
 

@@ -18,7 +18,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from windowpane.serve import connections, http_server
 from windowpane.serve.authentication import TlsOptions
-from windowpane.serve.http_server import MetricsServer, Routes, start_http_server
+from windowpane.serve.http_server import MetricsServer, start_http_server
+from windowpane.serve.routes import Routes
 
 SCRAPE_SECONDS = 2.0
 """A scrape during the attack takes at most this long; Prometheus waits for ten."""

@@ -20,7 +20,8 @@ from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.metrics.fold import AlertKey, MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.http_server import Routes, start_http_server
+from windowpane.serve.http_server import start_http_server
+from windowpane.serve.routes import Routes
 
 LIMIT = 100_000
 

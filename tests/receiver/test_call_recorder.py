@@ -25,7 +25,7 @@ from windowpane.observer.clients.model_profiles import packaged_profile
 from windowpane.observer.messages import Shape, parse_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
-from windowpane.telemetry.assembly import Assembled, AssembledCall, AssembledCompaction
+from windowpane.telemetry.assembled import Assembled, AssembledCall, AssembledCompaction
 from windowpane.telemetry.reported_call import ReportedCall, ReportedCompaction
 
 START = 1_700_000_000.0

@@ -28,7 +28,8 @@ from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
 from windowpane.receiver.endpoint import OtlpEndpoint
 from windowpane.receiver.intake import Intake
 from windowpane.serve import request_bodies
-from windowpane.serve.http_server import MetricsServer, Routes, start_http_server
+from windowpane.serve.http_server import MetricsServer, start_http_server
+from windowpane.serve.routes import Routes
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}

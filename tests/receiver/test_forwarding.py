@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from windowpane.receiver.forwarding import SINK, Forwarder
-from windowpane.serve.http_server import PostRequest
+from windowpane.serve.routes import PostRequest
 
 
 class Received(NamedTuple):

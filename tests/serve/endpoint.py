@@ -13,7 +13,8 @@ from prometheus_client.registry import CollectorRegistry
 
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, start_http_server
+from windowpane.serve.http_server import MetricsServer, start_http_server
+from windowpane.serve.routes import Health, Routes, Target
 
 
 class Reply(NamedTuple):

@@ -14,7 +14,8 @@ from prometheus_client.registry import CollectorRegistry
 
 from windowpane.exceptions import ConfigurationError
 from windowpane.serve.authentication import TlsOptions
-from windowpane.serve.http_server import Health, MetricsServer, Routes, start_http_server
+from windowpane.serve.http_server import MetricsServer, start_http_server
+from windowpane.serve.routes import Health, Routes
 
 
 def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:

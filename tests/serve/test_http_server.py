@@ -22,7 +22,8 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from windowpane.metrics.prometheus import registry_of
 from windowpane.serve import connections
 from windowpane.serve.authentication import TlsOptions
-from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, start_http_server
+from windowpane.serve.http_server import MetricsServer, start_http_server
+from windowpane.serve.routes import Health, Routes, Target
 from windowpane.serve.service_discovery import target_at
 
 

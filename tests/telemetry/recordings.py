@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from windowpane.telemetry import json_bodies, protobuf_bodies
-from windowpane.telemetry.assembly import Assembled, CallAssembly
+from windowpane.telemetry.assembled import Assembled
+from windowpane.telemetry.assembly import CallAssembly
 from windowpane.telemetry.records import LogRecord, Span, Telemetry
 
 FOLDER = Path(__file__).parent / "recorded"

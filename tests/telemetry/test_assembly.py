@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.telemetry.assembly import (
-    WAIT_SECONDS,
-    Assembled,
-    AssembledCall,
-    AssembledCompaction,
-    CallAssembly,
-)
+from windowpane.telemetry.assembled import Assembled, AssembledCall, AssembledCompaction
+from windowpane.telemetry.assembly import WAIT_SECONDS, CallAssembly
 from windowpane.telemetry.records import LogRecord, Span
 
 TRACE = "a" * 32

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from recordings import NAMES, assembled, items
 
-from windowpane.telemetry.assembly import AssembledCall
+from windowpane.telemetry.assembled import AssembledCall
 from windowpane.telemetry.gen_ai import read_call
 from windowpane.telemetry.json_bodies import traces_of
 from windowpane.telemetry.messages import message_of, messages_of

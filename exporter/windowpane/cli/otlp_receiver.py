@@ -15,11 +15,12 @@ from windowpane.core.version import install_command
 from windowpane.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
 from windowpane.receiver.endpoint import OtlpEndpoint
 from windowpane.receiver.forwarding import Forwarder
-from windowpane.receiver.intake import Intake
+from windowpane.receiver.intake import CLOSE_SECONDS, Intake
 from windowpane.runtime.pipeline import CAPACITY_EVENTS, Pipeline
 from windowpane.runtime.sinks import StoreSink
 from windowpane.runtime.start import store_access
-from windowpane.serve.http_server import MetricsServer, Routes
+from windowpane.serve.http_server import MetricsServer
+from windowpane.serve.routes import Routes
 
 if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
@@ -105,7 +106,7 @@ class OtlpReceiver:
             click.echo("not everything that was received could be recorded in time", err=True)
         if self._forwarder is not None:
             self._forwarder.close()
-        self._pipeline.close()
+        self._pipeline.close(CLOSE_SECONDS)
         self._store_sink.close()
 
 

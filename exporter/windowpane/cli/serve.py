@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from windowpane.config.outputs import ServerConfig
     from windowpane.config.schema import Config
     from windowpane.metrics.fold import AsOf
-    from windowpane.serve.http_server import MetricsServer, Routes
+    from windowpane.serve.http_server import MetricsServer
+    from windowpane.serve.routes import Routes
     from windowpane.store.sqlite import SqliteStore
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)

@@ -9,8 +9,8 @@ from typing import Final
 from windowpane.receiver.forwarding import Forwarder
 from windowpane.receiver.intake import Intake
 from windowpane.receiver.requests import SIGNALS, accepted, decode, encoding_of, refused
-from windowpane.serve.http_server import PostRequest, Response
 from windowpane.serve.request_bodies import RETRY_AFTER, BodyError
+from windowpane.serve.routes import PostRequest, Response
 
 DEFAULT_PORT: Final = 4318
 """The port of OTLP/HTTP."""

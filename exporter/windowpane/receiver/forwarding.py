@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.metrics.internal import CountDrops
-from windowpane.serve.http_server import PostRequest
+from windowpane.serve.routes import PostRequest
 
 CAPACITY_BYTES: Final = 64 * 2**20
 """Bytes of the requests that wait."""

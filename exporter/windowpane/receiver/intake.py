@@ -15,7 +15,8 @@ from typing import Final, NamedTuple, Protocol
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.receiver.call_recorder import CallRecorder
-from windowpane.telemetry.assembly import WAIT_SECONDS, Assembled, CallAssembly
+from windowpane.telemetry.assembled import Assembled
+from windowpane.telemetry.assembly import WAIT_SECONDS, CallAssembly
 from windowpane.telemetry.records import LogRecord, Span, Telemetry
 
 CAPACITY_BYTES: Final = 256 * 2**20

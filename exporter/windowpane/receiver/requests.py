@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
-from windowpane.serve.http_server import PostRequest, Response
 from windowpane.serve.request_bodies import BodyError
+from windowpane.serve.routes import PostRequest, Response
 from windowpane.telemetry import json_bodies, protobuf_bodies
 from windowpane.telemetry.records import Telemetry, UnreadableBodyError
 

@@ -30,8 +30,9 @@ from windowpane.metrics.prometheus import registry_of
 from windowpane.models.catalog import packaged_catalog
 from windowpane.runtime.current import process_digester
 from windowpane.serve.authentication import TlsOptions
-from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, start_http_server
+from windowpane.serve.http_server import MetricsServer, start_http_server
 from windowpane.serve.local_dashboard import local_dashboard
+from windowpane.serve.routes import Health, Routes, Target
 from windowpane.serve.service_discovery import running_targets, target_at
 
 if TYPE_CHECKING:

@@ -15,15 +15,12 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from email.message import Message as EmailMessage
 from functools import partial
 from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from prometheus_client.registry import CollectorRegistry
@@ -39,6 +36,7 @@ from windowpane.serve.authentication import (
 from windowpane.serve.connections import MAXIMUM_CONNECTIONS, REQUEST_SECONDS, Connections
 from windowpane.serve.content_negotiation import Exposition, accepts_gzip, exposition_for
 from windowpane.serve.request_bodies import BodyBudget, BodyError, BodyReader, ByteStream
+from windowpane.serve.routes import PostRequest, Response, Routes
 from windowpane.serve.shared_runs import SharedRuns
 
 logger = logging.getLogger(__name__)
@@ -54,61 +52,6 @@ REFUSED_SECONDS: Final = 2.0
 """Time for which the rest of a refused body is read and discarded."""
 GZIP_LEVEL: Final = 3
 """A low level already compresses metrics text more than tenfold, at the lowest cost per scrape."""
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """State of the exporter; the details are sent to authenticated clients only."""
-
-    ok: bool = True
-    degraded: bool = False
-    """True if it works, but events wait because the store takes none; a probe still succeeds."""
-    details: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def status(self) -> str:
-        """`ok`, `degraded` or `failing`."""
-        return "failing" if not self.ok else "degraded" if self.degraded else "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A metrics endpoint that Prometheus should scrape."""
-
-    address: str
-    """`host:port`."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-class PostRequest(NamedTuple):
-    """A POST whose client may make it."""
-
-    path: str
-    headers: EmailMessage
-    body: bytes
-    """As it was sent."""
-
-
-class Response(NamedTuple):
-    """The response to one request."""
-
-    status: int
-    body: bytes
-    content_type: str = "text/plain; charset=utf-8"
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """The content of the endpoint; each callable is called at each request."""
-
-    registry: CollectorRegistry | None = None
-    """The metrics; None for an endpoint without any."""
-    health: Callable[[], Health] = Health
-    targets: Callable[[], Sequence[Target]] = tuple
-    bearer_token: str | None = None
-    posts: Mapping[str, Callable[[PostRequest], Response]] = field(default_factory=dict)
-    """The handlers of POST requests, by path."""
 
 
 def host_and_port(host: str, port: int) -> str:

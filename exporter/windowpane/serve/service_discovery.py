@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
-from windowpane.serve.http_server import Target, host_and_port
+from windowpane.serve.http_server import host_and_port
+from windowpane.serve.routes import Target
 
 if TYPE_CHECKING:
     from windowpane.store.registry import Endpoint

@@ -16,8 +16,8 @@ from windowpane.metrics.fold import AlertKey, MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import registry_of
 from windowpane.otlp.sink import OtlpSink
-from windowpane.serve.http_server import Health, Routes, Target
 from windowpane.serve.maintenance import StoreMaintenance, store_labels
+from windowpane.serve.routes import Health, Routes, Target
 from windowpane.serve.service_discovery import running_targets
 from windowpane.store.connection import identity_of
 

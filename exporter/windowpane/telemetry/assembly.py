@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.telemetry import coding_agents, gen_ai
+from windowpane.telemetry.assembled import Assembled, AssembledCall, AssembledCompaction
 from windowpane.telemetry.records import LogRecord, Span
-from windowpane.telemetry.reported_call import ReportedCall, ReportedCompaction
+from windowpane.telemetry.reported_call import ReportedCall
 from windowpane.telemetry.spans import agent_of, conversation_of, facts_of, service_of
 
 WAIT_SECONDS: Final = 10.0
@@ -40,43 +41,6 @@ MAXIMUM_COMPARED: Final = 32
 """Reports that start during a report and are compared with it."""
 TOLERANCE_SECONDS: Final = 0.05
 """Clocks and roundings by which one report may seem to start before another that surrounds it."""
-
-
-@dataclass(slots=True)
-class AssembledCall:
-    """One model call, with everything that was reported of it."""
-
-    call: ReportedCall
-    trace_id: str
-    span_id: str
-    started_at: float
-    ended_at: float
-    service: str = ""
-    """The name of the process that made it."""
-    enclosing_name: str = ""
-    """The agent that the nearest span around the call names."""
-    enclosing_agent: str = ""
-    """The id of that span; empty without one."""
-    outer_agent: str = ""
-    """The id of the span around that which names another agent, whose sub-agent it then is."""
-
-    @property
-    def agent(self) -> str:
-        """The agent that made the call, else the process; empty where neither has a name."""
-        return self.call.agent or self.enclosing_name or self.service
-
-
-@dataclass(slots=True)
-class AssembledCompaction:
-    """A compaction that an agent reports."""
-
-    compaction: ReportedCompaction
-    conversation: str
-    agent: str
-    started_at: float
-
-
-Assembled = AssembledCall | AssembledCompaction
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,65 @@
+"""The content of an HTTP endpoint: what it responds to which request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.message import Message as EmailMessage
+from typing import NamedTuple
+
+from prometheus_client.registry import CollectorRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """State of the exporter; the details are sent to authenticated clients only."""
+
+    ok: bool = True
+    degraded: bool = False
+    """True if it works, but events wait because the store takes none; a probe still succeeds."""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        """`ok`, `degraded` or `failing`."""
+        return "failing" if not self.ok else "degraded" if self.degraded else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A metrics endpoint that Prometheus should scrape."""
+
+    address: str
+    """`host:port`."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class PostRequest(NamedTuple):
+    """A POST whose client may make it."""
+
+    path: str
+    headers: EmailMessage
+    body: bytes
+    """As it was sent."""
+
+
+class Response(NamedTuple):
+    """The response to one request."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The content of the endpoint; each callable is called at each request."""
+
+    registry: CollectorRegistry | None = None
+    """The metrics; None for an endpoint without any."""
+    health: Callable[[], Health] = Health
+    targets: Callable[[], Sequence[Target]] = tuple
+    bearer_token: str | None = None
+    posts: Mapping[str, Callable[[PostRequest], Response]] = field(default_factory=dict)
+    """The handlers of POST requests, by path."""
