@@ -31,7 +31,7 @@ STACKING: Final[tuple[Component, ...]] = (
     "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
 )  # fmt: skip
 """Components from the bottom up; those at the start of every call come first."""
-AREA_PIXELS: Final = 196
+AREA_PIXELS: Final = 190
 GAP_PIXELS: Final = 6
 SMALL_SHARE: Final = 0.25
 """Below this share of the limit the content is too flat to read at the limit's scale."""

@@ -139,6 +139,8 @@ class SessionAddress(Parameters):
     """The events that are listed; None for those of the turn."""
     alert: str | None = None
     """The alert that is explained, as `alert:crossing turn`."""
+    other: int | None = None
+    """The turn that the selected one is compared with."""
     order: TurnOrder | None = None
     """The order of the table of turns; None for their own."""
     tab: str | None = None

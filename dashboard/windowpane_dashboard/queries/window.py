@@ -128,7 +128,7 @@ def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float
     scores = scores or {}
     return pd.DataFrame(
         {
-            "what": [_block_name(row) for row in rows],
+            "what": [block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
             "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
@@ -172,16 +172,16 @@ _CAUSES: Final = {
 
 def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return removed blocks with the policy's reason, their replacement, and when they were needed again."""
-    names = {row.block_id: _with_tokens(_block_name(row), row.tokens) for row in rows}
+    names = {row.block_id: _with_tokens(block_name(row), row.tokens) for row in rows}
     if window is not None:
         replacements = zip(window["block"], window["what"], window["tokens"], strict=True)
         names |= {block: _with_tokens(what, size) for block, what, size in replacements}
     return pd.DataFrame(
         {
             "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "what": [_block_name(row) for row in rows],
+            "what": [block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
-            "why": [_why(row) for row in rows],
+            "why": [removal_text(row) for row in rows],
             "replaced by": [
                 names.get(row.replaced_by, row.replaced_by) if row.replaced_by else "nothing" for row in rows
             ],
@@ -193,7 +193,8 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
     )
 
 
-def _block_name(row: BlockRow) -> str:
+def block_name(row: BlockRow) -> str:
+    """Return the kind of a block, with the tool that made it: `tool result of bash`."""
     name = CONTENT_LABELS[row.content_type]
     return f"{name} of {row.tool_name}" if row.tool_name else name
 
@@ -202,8 +203,14 @@ def _with_tokens(what: str, size: int) -> str:
     return f"{what.partition(' of ')[0]}, {count(size, 'token')}"
 
 
-def _why(row: BlockRow) -> str:
-    cause = _CAUSES.get(row.removed_by or "", row.removed_by or UNKNOWN)
+def removal_cause(row: BlockRow) -> str:
+    """Return how a block left the window: `evicted`, `compressed`."""
+    return _CAUSES.get(row.removed_by or "", row.removed_by or UNKNOWN)
+
+
+def removal_text(row: BlockRow) -> str:
+    """Return how a block left the window, with the policy's reason."""
+    cause = removal_cause(row)
     return f"{cause}: {row.reason}" if row.reason else cause
 
 
@@ -225,9 +232,9 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
     again = [row.regretted_turn or 0 for row in rows]
     frame = pd.DataFrame(
         {
-            "what": [_block_name(row) for row in rows],
+            "what": [block_name(row) for row in rows],
             "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "why": [_why(row) for row in rows],
+            "why": [removal_text(row) for row in rows],
             "again": pd.array(again, dtype="int64"),
             "turns between": pd.array(
                 [back - (row.turn_removed or back) for row, back in zip(rows, again, strict=True)], dtype="int64"

@@ -8,8 +8,10 @@ from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
 from windowpane.text.zones import zone_label
-from windowpane_dashboard.page import widgets
+from windowpane_dashboard.charts.team import team_chart
+from windowpane_dashboard.page import times, widgets
 from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.window import children_frame
 from windowpane_dashboard.style.sanitize import escape_markdown
 
@@ -33,7 +35,14 @@ def has_children(store: EventReader, row: SessionRow) -> bool:
 
 
 def children_section(store: EventReader, row: SessionRow) -> None:
-    """Draw the table of sub-agents, if there are any."""
+    """Draw the team on one time axis with its cost, and the table of sub-agents with their delegations."""
+    team = read_team(store, row)
+    total = team_cost(team)
+    if total is not None:
+        st.text(f"{dollars(total)} together, {count(len(team), 'session')}.")
+    figure = team_chart(team, widgets.current_palette(), times.reader_zone())
+    if figure is not None:
+        widgets.chart(figure, key="team", alt="Sessions of the team from start to end, as in the table below")
     children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
     costs = [child.cost_dollars for child in children if child.cost_dollars is not None]
     sent = sum(child.input_tokens for child in children)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,14 +10,17 @@ from typing import Any
 import streamlit as st
 
 from windowpane.core.events import PAYLOADS
+from windowpane.store.chain import Head
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
+from windowpane.text import formats
 from windowpane.text.formats import count
 from windowpane.text.labels import event_label
 from windowpane_dashboard.page import address, downloads, messages, store_access, times, widgets
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.events import event_line, events_frame
 from windowpane_dashboard.queries.filters import AuditFilters
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
@@ -25,7 +29,7 @@ PAGE_ROWS = 100
 OFFERED = 200
 LISTED_DAMAGED = 20
 LISTED_BROKEN = 20
-VERIFIED = "audit_verified"
+VERIFIED, CERTIFICATE = "audit_verified", "audit_certificate"
 PAGE, TRAIL = "audit", "audit_trail"
 
 
@@ -62,7 +66,11 @@ def chain_row(snapshot: StoreSnapshot) -> None:
     """Draw the button that verifies the chain, and the last result."""
     left, right = st.columns([1.3, 6], vertical_alignment="center")
     if left.button("Verify chain", icon=":material/verified_user:", width="stretch", on_click=_restore_address):
-        st.session_state[VERIFIED] = (snapshot.store.verify(), snapshot.version)
+        at = time.time()
+        verification = snapshot.store.verify()
+        text = certificate(verification, _heads(snapshot), store=snapshot.path, at=at)
+        st.session_state[VERIFIED] = (verification, snapshot.store.version())
+        st.session_state[CERTIFICATE] = (text, formats.utc(at))
         st.rerun()
     result: tuple[Verification, int] | None = st.session_state.get(VERIFIED)
     if result is None:
@@ -74,8 +82,25 @@ def chain_row(snapshot: StoreSnapshot) -> None:
     verification, version = result
     with right:
         chain_state(verification)
+        text, moment = st.session_state[CERTIFICATE]
+        st.download_button(
+            f"Certificate of {moment}",
+            data=text,
+            file_name=f"windowpane-certificate-{moment[:10]}.txt",
+            mime="text/plain",
+            icon=":material/workspace_premium:",
+            on_click="ignore",
+        )
         if version != snapshot.version:
             st.caption("The store has grown since: verify again to include the new events.")
+
+
+def _heads(snapshot: StoreSnapshot) -> Sequence[Head]:
+    """Return the store-wide chain, brought up to date; empty where this dashboard may not write."""
+    try:
+        return snapshot.store.heads()
+    except messages.READ_ERRORS:
+        return ()
 
 
 def _restore_address() -> None:

@@ -24,6 +24,7 @@ from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.findings import findings_section
+from windowpane_dashboard.sections.hand_over import hand_over_buttons
 from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.notes import notes_section
 from windowpane_dashboard.sections.reading import beside_block, find_section
@@ -42,6 +43,7 @@ from windowpane_dashboard.sections.timeline import (
     turn_control,
 )
 from windowpane_dashboard.sections.tool_use import tool_use_section
+from windowpane_dashboard.sections.turn_flow import turn_flow_section
 from windowpane_dashboard.sections.turn_table import turn_table_section
 from windowpane_dashboard.sections.window import blocks_section, window_section
 
@@ -61,9 +63,11 @@ def main() -> None:
         ),
         st.container(gap="xsmall"),
     ):
-        selection, corner = st.columns([4, 1.4], vertical_alignment="center")
+        selection, handing, corner = st.columns([3.1, 1.2, 1.4], vertical_alignment="center", gap="small")
         with selection:
             row = chosen_session(snapshot, position)
+        with handing, st.container(horizontal=True, gap="xsmall"):
+            hand_over_buttons(snapshot.store, row)
         if st.session_state.get(DRAWN) != row.session_id:
             widget_state.discard_late_values(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
             st.session_state[DRAWN] = row.session_id
@@ -98,7 +102,10 @@ def below(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
 @st.fragment
 def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     """Draw the slider, the window of the selected turn and the open tab; moving it draws only this part again."""
-    with messages.report_read_errors("This turn cannot be read", "Other turns may still open."):
+    with (
+        messages.report_read_errors("This turn cannot be read", "Other turns may still open."),
+        st.container(gap="xsmall"),
+    ):
         turn = turn_control(timeline)
         window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
         window_section(window)
@@ -110,6 +117,12 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
 TABS: Final = (
     SessionTab("blocks", "Blocks", lambda view: blocks_section(view.snapshot.store, view.row, view.window)),
     SessionTab("fill", "What fills it", tool_use_section),
+    SessionTab(
+        "compare",
+        "Compare turns",
+        turn_flow_section,
+        lambda view: len(view.timeline.turns) > 1,
+    ),
     SessionTab("turns", "Turns", lambda view: turn_table_section(view.timeline)),
     SessionTab("find", "Find text", find_section),
     SessionTab("events", "Events", lambda view: event_list_section(view.snapshot.store, view.row, view.turn)),

@@ -93,6 +93,29 @@ def test_a_mark_is_chosen_again_with_one_click(site: Callable[..., Any], small_s
     here.assert_at("**turn=16")
 
 
+FRAMES = """() => new Promise(resolve => {
+  const seen = [];
+  const look = () => {
+    const line = document.querySelector(".st-key-window_chart .turn-line");
+    seen.push(line ? line.dataset.turn : "none");
+    seen.length < 60 ? requestAnimationFrame(look) : resolve(seen);
+  };
+  look();
+})"""
+
+
+def test_the_line_of_the_turn_stands_still(site: Callable[..., Any], seen_store: Path) -> None:
+    """After several moves every frame shows it at the selected turn, and no other."""
+    here = site(seen_store)
+    page = here.open("session", session="refactor-api", turn="9")
+    for turn in (10, 11, 12):
+        page.get_by_role("slider").first.press("ArrowRight")
+        page.get_by_role("heading", name=f"Turn {turn}:").wait_for()
+        here.settle()
+
+    assert set(page.evaluate(FRAMES)) == {"12"}
+
+
 def _box(position: Locator) -> FloatRect:
     position.scroll_into_view_if_needed()
     box = position.bounding_box()

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import AlertFired
+from windowpane.ingest.importer import import_paths
+from windowpane.models.catalog import PackagedCatalog
+from windowpane.models.tokens import counter_for
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.player import PlaybackSettings
 from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
@@ -328,3 +336,108 @@ def test_note_what_was_seen(site: Callable[..., Any], captured: Path, tmp_path: 
     store = SqliteStore(path)
     assert store.verify().intact
     store.close()
+
+
+@pytest.fixture(scope="module")
+def troubled(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of recordings with one session in trouble now, and one with a sub-agent."""
+    from tests.dashboard.conftest import plain_events, rich_events
+
+    path = tmp_path_factory.mktemp("troubled") / "windowpane.db"
+    store = SqliteStore(path)
+    recordings = sorted((sessions_dir / "claude_code").glob("compact_small_a6*"))
+    playback = PlaybackSettings(
+        digest=keyed_digester(b"k" * 32), counter_for=counter_for, catalog=PackagedCatalog()
+    )
+    import_paths(recordings, store, playback=playback, readers=all_readers())
+    now = time.time()
+    events = rich_events(start=now - 800)
+    cut = next(at for at, event in enumerate(events) if isinstance(event.data, AlertFired))
+    store.append(events[: cut + 1])
+    child = plain_events("helper", start=now - 600, turns=3, limit_tokens=9_000, end=True)
+    store.append([one._replace(context=replace(one.context, parent_session_id="refactor-api")) for one in child])
+    store.close()
+    return path
+
+
+@pytest.fixture
+def operator(site: Callable[..., Any], troubled: Path) -> Person:
+    """Before a store in which one session needs attention now."""
+    return Person(site(troubled))
+
+
+def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
+    """The headline counts it, it is the first row, and its page names the turn and the firing alert."""
+    operator.opens()
+    operator.reads("1 of 1 live session needs you")
+
+    operator.opens_row(FLEET, lambda _row: True)
+
+    operator.page.wait_for_url("**session=refactor-api**")
+    operator.site.settle()
+    operator.reads("1 alert firing")
+    assert len(operator.actions) <= 2
+
+
+def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person) -> None:
+    """One action: the address of the message."""
+    operator.opens("session", session="refactor-api", turn="14", alert="utilization:12")
+
+    operator.reads("Turn 14:")
+    operator.reads("What to do.")
+    operator.reads("critical: Window in red")
+
+
+def test_a_parent_and_its_children(operator: Person) -> None:
+    """From the parent the tab of its team: one time axis, the cost, and a link to each child."""
+    operator.opens("session", session="refactor-api")
+    operator.opens_tab("Sub-agents")
+
+    operator.page.locator(".st-key-team .main-svg").first.wait_for()
+    operator.reads("2 sessions.")
+    assert any("session?session=helper" in cell for cell in operator.cells("Sub-agents of this session"))
+
+
+def test_the_biggest_jumps_of_a_long_session(reader: Person) -> None:
+    """Open the table of turns, order it by change, select the first row."""
+    reader.opens("session", session=LONGEST)
+    reader.opens_tab("Turns")
+    reader.clicks(reader.page.get_by_text("biggest changes first"))
+    reader.page.wait_for_url("**order=change**")
+    name = "Turns of the session with the tokens of each component"
+
+    row = reader.opens_row(name, lambda row: row[0].replace(",", "").isdigit())
+
+    reader.page.get_by_role("heading", name=f"Turn {row[0]}:").wait_for()
+    assert len(reader.actions) <= 4
+
+
+def test_prove_to_an_auditor_that_nothing_was_changed(reader: Person, tmp_path: Path) -> None:
+    """Verify, and save the dated certificate."""
+    reader.opens("audit")
+    reader.clicks(reader.page.get_by_role("button", name="Verify chain"))
+    with reader.page.expect_download(timeout=60_000) as download:
+        reader.clicks(reader.page.get_by_role("button", name="Certificate of"))
+    path = tmp_path / "certificate.txt"
+    download.value.save_as(path)
+
+    text = path.read_text(encoding="utf-8")
+
+    assert "INTACT" in text
+    assert "Last head" in text
+    assert len(reader.actions) == 3
+
+
+def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> None:
+    """One button saves one file that needs nothing else."""
+    reader.opens("session", session=COMPACTED)
+    with reader.page.expect_download(timeout=60_000) as download:
+        reader.clicks(reader.page.get_by_role("button", name="Report"))
+    path = tmp_path / "report.html"
+    download.value.save_as(path)
+
+    html = path.read_text(encoding="utf-8")
+
+    assert html.startswith("<!doctype html>")
+    assert COMPACTED in html
+    assert 'src="http' not in html

@@ -181,8 +181,8 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [
-        "Blocks", "What fills it", "Turns", "Find text", "Events", "Compressions", "Regrets", "Alerts", "Notes",
-        "Cost and cache",
+        "Blocks", "What fills it", "Compare turns", "Turns", "Find text", "Events", "Compressions", "Regrets",
+        "Alerts", "Notes", "Cost and cache",
     ]  # fmt: skip
 
 
