@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 
 from windowpane.observer.clients.calls import boundary
@@ -39,17 +38,14 @@ class ImportHooks(MetaPathFinder):
                 hook(module)
 
     def find_spec(
-        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the module's own description, with a loader that runs the hook after it."""
+        """Return the description of a module by the other finders, with a loader that runs the hook too."""
         if fullname not in self._waiting:
             return None
-        position = sys.meta_path.index(self)
-        sys.meta_path.pop(position)
-        try:
-            spec = find_spec(fullname)
-        finally:
-            sys.meta_path.insert(position, self)
+        finders = [finder for finder in sys.meta_path if finder is not self]
+        specs = (finder.find_spec(fullname, path, target) for finder in finders)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _HookedLoader(spec.loader, self)
         return spec

@@ -80,7 +80,7 @@ def watched_method(method: Callable[..., Any], start: StartCall, end: EndCall) -
 def _watched(method: Callable[..., Any], start: StartCall, end: EndCall) -> Callable[..., Any]:
     @wraps(method)
     def watched(*args: Any, **kwargs: Any) -> Any:
-        call = start(args, kwargs)
+        call = _started(start, args, kwargs)
         if call is None:
             return method(*args, **kwargs)
         try:
@@ -98,7 +98,7 @@ def _watched_async(
 ) -> Callable[..., Awaitable[Any]]:
     @wraps(method)
     async def watched(*args: Any, **kwargs: Any) -> Any:
-        call = start(args, kwargs)
+        call = _started(start, args, kwargs)
         if call is None:
             return await method(*args, **kwargs)
         try:
@@ -109,6 +109,14 @@ def _watched_async(
         return _ended(call, result, end)
 
     return watched
+
+
+def _started(start: StartCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> WatchedCall | None:
+    try:
+        return start(args, kwargs)
+    except Exception as error:  # noqa: BLE001  # such as arguments that another release of the client passes
+        boundary.log_failure("observing a call", error)
+        return None
 
 
 def _ended(call: WatchedCall, result: Any, end: EndCall) -> Any:

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from windowpane.models.replies import Reply
 from windowpane.observer.clients.bodies import MAXIMUM_BODY_BYTES, UnreadableReplyError
-from windowpane.observer.clients.calls import WatchedCall
+from windowpane.observer.clients.calls import WatchedCall, boundary
 from windowpane.observer.messages import Shape
 
 P = TypeVar("P")
@@ -55,7 +55,8 @@ class StreamedReply(Generic[P]):
         """Iterate over *source*, and pass each item to *retain*."""
         try:
             for item in source:
-                retain(item)
+                with boundary.contain("observing a piece of a reply"):
+                    retain(item)
                 yield item
         except GeneratorExit:  # the agent stopped reading
             self.end()
@@ -71,7 +72,8 @@ class StreamedReply(Generic[P]):
         """Iterate over *source*, and pass each item to *retain*."""
         try:
             async for item in source:
-                retain(item)
+                with boundary.contain("observing a piece of a reply"):
+                    retain(item)
                 yield item
         except GeneratorExit:  # the agent stopped reading
             self.end()
