@@ -25,7 +25,7 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import CountSource
 from windowpane.ingest.importer import import_paths
 from windowpane.sources.discovery import all_readers
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.store.chain import genesis
 from windowpane.store.connection import open_writer
 from windowpane.store.interface import EventFilter, SessionFilter

@@ -21,7 +21,7 @@ from windowpane.ingest.pipeline import playback_settings
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.playback import DeferredPlayer, session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import FileStats
 from windowpane.store.sqlite import SqliteStore
 

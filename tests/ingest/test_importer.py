@@ -17,7 +17,7 @@ from windowpane.ingest import importer
 from windowpane.ingest.importer import import_paths
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
 from windowpane.store.records import ImportOutcome

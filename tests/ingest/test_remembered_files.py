@@ -17,7 +17,7 @@ from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.ingest.remembered_files import RememberedFiles
 from windowpane.sources.pi import PiReader
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 

@@ -25,7 +25,7 @@ from windowpane.models.tokens import counter_for
 from windowpane.runtime.start import Runtime
 from windowpane.sources.exchanges.raw import ApiExchangesReader
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import FileStats
 from windowpane.store.interface import EventFilter, SessionFilter
 

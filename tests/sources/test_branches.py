@@ -13,7 +13,7 @@ from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.codex import CodexReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.playback import session_events
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import Reader
 
 PLAYBACK = PlaybackSettings(digest=digest, counter_for=lambda model: WordCounter())

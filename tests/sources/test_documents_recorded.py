@@ -16,7 +16,7 @@ from windowpane.models.tokens import counter_for
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem, Reader
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.sources.swe_agent import SweAgentReader

@@ -16,7 +16,7 @@ from windowpane.core.events import Event
 from windowpane.sources.discovery import all_readers, files_of, reader_for
 from windowpane.sources.exchanges.contents import contents_of
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionOpened
 from windowpane.testing import CharacterCounter

@@ -13,7 +13,7 @@ from windowpane.core.codec import encode
 from windowpane.sources.gemini.qwen import QwenReader
 from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesReader
 from windowpane.sources.playback import session_events
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.records import (
     Compacted,
     ContentAdded,

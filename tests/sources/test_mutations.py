@@ -16,7 +16,7 @@ from reads import digest
 from windowpane.core.codec import encode
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, Reader
 from windowpane.testing import CharacterCounter
 

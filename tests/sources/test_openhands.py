@@ -14,7 +14,7 @@ from windowpane.core.digests import keyed_digester
 from windowpane.sources.discovery import all_readers, files_of, reader_for
 from windowpane.sources.openhands.reader import OpenHandsReader
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.records import (
     Compacted,
     ContentAdded,

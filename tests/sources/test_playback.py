@@ -15,7 +15,8 @@ from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
 from windowpane.core.window.blocks import Block
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings, session_id_of
+from windowpane.sources.playback_settings import PlaybackSettings
+from windowpane.sources.player import session_id_of
 from windowpane.sources.records import (
     Broken,
     Cleared,

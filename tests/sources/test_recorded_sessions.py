@@ -13,7 +13,7 @@ from windowpane.core.codec import encode
 from windowpane.core.events import Event
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import FileStats
 
 FILES = (

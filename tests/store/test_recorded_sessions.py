@@ -7,7 +7,7 @@ from contextlib import closing
 
 from windowpane.ingest.importer import import_paths
 from windowpane.sources.discovery import all_readers
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteStore
 

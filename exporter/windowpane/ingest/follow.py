@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple, Protocol, runtime_checkable
 from windowpane.core.events import Event
 from windowpane.sources.json_lines import parse_rows
 from windowpane.sources.playback import DeferredPlayer
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, FileStats, Problem
 from windowpane.sources.records import Record, SessionOpened
 from windowpane.sources.transcript import Transcript

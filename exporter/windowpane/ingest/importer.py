@@ -13,7 +13,7 @@ from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
 from windowpane.sources.databases import DatabaseReader
 from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import EXPERIMENTAL, FileStats, Problem, Reader
 from windowpane.sources.records import Record
 from windowpane.store.read_files import FileState

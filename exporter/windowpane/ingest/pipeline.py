@@ -17,7 +17,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.probe import evaluate
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for, image_tokens
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
-    from windowpane.sources.player import SessionHistory
+    from windowpane.sources.playback_settings import SessionHistory
     from windowpane.store.interface import EventWriter
     from windowpane.store.records import ImportOutcome
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windowpane.alerts.rules import Rule
-    from windowpane.sources.player import PlaybackSettings
+    from windowpane.sources.playback_settings import PlaybackSettings
 
 _log: Final = logging.getLogger(__name__)
 

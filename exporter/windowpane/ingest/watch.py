@@ -32,7 +32,7 @@ from windowpane.ingest.known_files import KnownFiles
 from windowpane.ingest.pipeline import AlertingStore
 from windowpane.ingest.remembered_files import RememberedFiles
 from windowpane.sources.discovery import reader_for, stamp, unreadable
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import Reader
 from windowpane.sources.transcript import IDLE_SECONDS
 from windowpane.store.interface import EventFilter

@@ -12,7 +12,8 @@ from typing import Final
 from windowpane.core.events import (
     Event,
 )
-from windowpane.sources.player import PlaybackSettings, SessionPlayer, session_id_of
+from windowpane.sources.playback_settings import PlaybackSettings
+from windowpane.sources.player import SessionPlayer, session_id_of
 from windowpane.sources.records import (
     LimitStated,
     ModelCalled,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatchmethod
-from typing import Final, Protocol, Unpack
+from typing import Final, Unpack
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSessions
+from windowpane.core.agents import AgentProgram
 from windowpane.core.descriptions import Description, SessionDescriptions, without_wrappers
 from windowpane.core.events import (
     BlocksEvicted,
@@ -19,8 +19,6 @@ from windowpane.core.events import (
     SubagentReturned,
     Usage,
 )
-from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
-from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block
@@ -29,6 +27,7 @@ from windowpane.observer.diff import ModelProfile
 from windowpane.observer.observer import WindowObserver
 from windowpane.sources.branches import Branch, EarlierContent, is_sent_always, not_in
 from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.records import (
     Broken,
     CallFailed,
@@ -61,50 +60,6 @@ def session_id_of(source: str, key: str) -> str:
     """Return the session id of a recording's key: the key itself where it is a UUID, else with its format."""
     key = key[:MAXIMUM_ID_CHARACTERS]
     return key if _UUID.match(key) else f"{source}:{key}"
-
-
-class FidelityProbe(Protocol):
-    """A function that estimates the information that a compression lost."""
-
-    def __call__(
-        self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
-    ) -> FidelityEvaluated | None:
-        """Return the share of *removed* that *visible* still holds; *of* is the compression's event id."""
-        ...
-
-
-class SessionHistory(Protocol):
-    """A function that returns what earlier sessions of an agent and model are evidence for."""
-
-    def __call__(self, session_id: str, *, agent: str, model: str) -> EarlierSessions:
-        """Return the evidence, the same for every reading of *session_id*."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaybackSettings:
-    """Dependencies and overrides for playing a recording."""
-
-    digest: Digester
-    counter_for: Callable[[str], TokenCounter]
-    """A counter for a model's name; the same text must have the same count on every run."""
-    catalog: ModelCatalog | None = None
-    limit_tokens: int | None = None
-    """The window's size given by the user, before the recording's and the catalog's."""
-    agent: str | None = None
-    """Name of the agent instead of the tool's."""
-    model: str = ""
-    """Model of recordings that do not name one."""
-    settings: TrackerSettings | None = None
-    thresholds: Thresholds | None = None
-    """Thresholds of the zones; None for those of the window's size."""
-    evaluate: FidelityProbe | None = None
-    media_tokens: Callable[[str], int] | None = None
-    """Flat cost of one image for a model."""
-    history: SessionHistory | None = None
-    """The record of earlier sessions; None without a store."""
-    first_message_titles: bool = True
-    """Use the start of the first user message as the title where the recording states none."""
 
 
 class SessionPlayer:
@@ -147,11 +102,11 @@ class SessionPlayer:
             info,
             emit=emit,
             digest=playback.digest,
-            limits=self._limits(),
+            limits=self._playback.limits(self._model, self._stated),
             settings=playback.settings,
-            next_limit=self._next_limit,
-            smaller_limit=self._smaller_limit,
-            program=AgentProgram(opened.agent, opened.agent_version, earlier=_earlier(info, playback)),
+            next_limit=lambda above: playback.next_limit(self._model, above),
+            smaller_limit=lambda used: playback.smaller_limit(self._model, used),
+            program=AgentProgram(opened.agent, opened.agent_version, earlier=playback.earlier(info)),
         )
         self.tracker.start(opened.at)
         self._describe(agent_version=opened.agent_version)
@@ -362,7 +317,9 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
-        return ModelProfile(self._counter, self._limits(), self._media_tokens(), self._cost_of)
+        return ModelProfile(
+            self._counter, self._playback.limits(self._model, self._stated), self._media_tokens(), self._cost_of
+        )
 
     def _cost_of(self, usage: Usage) -> float | None:
         catalog = self._playback.catalog
@@ -435,7 +392,7 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
-            self.tracker.set_model(model, self._limits(), self._at)
+            self.tracker.set_model(model, self._playback.limits(self._model, self._stated), self._at)
 
     def _use_version(self, version: str) -> None:
         compactions = self.tracker.compactions
@@ -448,37 +405,9 @@ class SessionPlayer:
         if limit_tokens < 1 or self._stated == limit_tokens:
             return
         self._stated = limit_tokens
-        limits = self._limits()
+        limits = self._playback.limits(self._model, self._stated)
         if limits != self.tracker.limits:
             self.tracker.set_limits(limits, self._at)
-
-    def _limits(self) -> WindowLimits | None:
-        """Return the limits given by the user, else by the recording, else by the catalog."""
-        thresholds = self._playback.thresholds
-        if self._playback.limit_tokens is not None:
-            return WindowLimits.of(self._playback.limit_tokens, "given", thresholds=thresholds)
-        if self._stated:
-            return WindowLimits.of(self._stated, "provider", thresholds=thresholds)
-        if self._playback.catalog is None or not self._model:
-            return None
-        entry = self._playback.catalog.lookup(self._model)
-        if entry is None or entry.limit_tokens is None:
-            return None
-        return WindowLimits.of(entry.limit_tokens, entry.limit_source, thresholds=thresholds)
-
-    def _next_limit(self, above: int) -> int | None:
-        catalog = self._playback.catalog
-        return None if catalog is None else catalog.next_limit(self._model, above)
-
-    def _smaller_limit(self, used: int) -> int | None:
-        catalog = self._playback.catalog
-        return None if catalog is None else catalog.smaller_limit(self._model, used)
-
-
-def _earlier(info: SessionInfo, playback: PlaybackSettings) -> EarlierSessions:
-    if playback.history is None:
-        return NO_EARLIER_SESSIONS
-    return playback.history(info.session_id, agent=info.agent, model=info.model)
 
 
 def _before_first(abandoned: Sequence[Block], window: Sequence[Block]) -> str | None:

@@ -22,7 +22,7 @@ from windowpane.ingest.importer import import_paths
 from windowpane.models.catalog import PackagedCatalog
 from windowpane.models.tokens import counter_for
 from windowpane.sources.discovery import all_readers
-from windowpane.sources.player import PlaybackSettings
+from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.server.background import serving
 

@@ -104,7 +104,7 @@ def _archive(path: Path, log: DocumentLog) -> _Evaluation:
     try:
         archive = zipfile.ZipFile(path)
         names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
         log.fail(f"not a whole archive ({error}); an evaluation that still runs has none")
     unpacked = _Unpacked(archive, log)
     spec: dict[str, Any] = {}
