@@ -115,6 +115,17 @@ class TestImport:
         assert "empty.jsonl: skipped: the file is empty" in output
         assert "noise.jsonl: skipped: binary data" in output
 
+    def test_a_folder_without_anything_readable_is_a_failure(self, run: Run, tmp_path: Path) -> None:
+        """Nothing was imported, so the command fails; for each file it states what it is and what was expected."""
+        folder = tmp_path / "project"
+        folder.mkdir()
+        (folder / "package.json").write_text('{"name": "shop"}')
+
+        output = run("import", folder, code=1).output
+
+        assert "package.json: skipped: JSON of no known format; expected a recording of" in output
+        assert "0 sessions" in output
+
     def test_a_path_that_does_not_exist_is_a_usage_error(self, run: Run, tmp_path: Path) -> None:
         """A wrong path is reported before anything is opened."""
         assert "does not exist" in run("import", tmp_path / "nowhere", code=2).output

@@ -6,7 +6,6 @@ the events of a stream.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
@@ -17,7 +16,7 @@ from windowpane.observer.streams import read_events, read_whole
 from windowpane.sources.exchanges import gemini
 from windowpane.sources.exchanges.exchange import is_nested_too_deeply
 from windowpane.sources.json_document import MAXIMUM_NAME_CHARS, parse_embedded
-from windowpane.sources.json_lines import mapping, sequence
+from windowpane.sources.json_lines import as_json, mapping, sequence
 
 Api = Literal["chat", "responses", "anthropic", "gemini"]
 """The interface that a request was made to."""
@@ -144,4 +143,4 @@ def _is_anthropic(request: Mapping[str, Any], response: object) -> bool:
 
 def as_text(value: object) -> str:
     """Return *value* as JSON, as a client writes it; text unchanged."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else as_json(value)

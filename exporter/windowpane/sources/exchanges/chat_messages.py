@@ -6,14 +6,13 @@ messages; everything that is in the shape of OpenAI or Anthropic already stays a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from windowpane.models.replies import Reply, ReplyPart
 from windowpane.observer.messages import message_blocks
 from windowpane.sources.json_document import parse_embedded
-from windowpane.sources.json_lines import mapping, sequence, text
+from windowpane.sources.json_lines import as_json, mapping, sequence, text
 
 _ROLES: Final = {
     "human": "user", "humanmessage": "user", "humanmessagechunk": "user", "user": "user", "chat": "user",
@@ -68,7 +67,7 @@ def _message(value: dict[str, Any], role: str) -> Iterator[dict[str, Any]]:
     names = (text(fields.get("role")), text(fields.get("type")), _class_name(value))
     stated = next((_ROLES[name.lower()] for name in names if name.lower() in _ROLES), None)
     if stated is None and "content" not in fields:
-        yield {"role": role, "content": json.dumps(value, ensure_ascii=False)}
+        yield {"role": role, "content": as_json(value)}
         return
     message: dict[str, Any] = {"role": stated or role}
     calls = [*_calls(fields)]
@@ -84,7 +83,7 @@ def _message(value: dict[str, Any], role: str) -> Iterator[dict[str, Any]]:
             output = part.get("result", part.get("output"))
             yield {
                 "role": "tool", "tool_call_id": text(part.get("toolCallId")), "name": text(part.get("toolName")),
-                "content": output if isinstance(output, str) else json.dumps(output, ensure_ascii=False),
+                "content": output if isinstance(output, str) else as_json(output),
             }  # fmt: skip
         elif kind == "reasoning":
             thought = part.get("text") or part.get("reasoning") or part.get("summary") or ""
@@ -130,5 +129,5 @@ def _calls(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _call(call_id: object, name: object, arguments: object) -> dict[str, Any]:
-    written = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    written = arguments if isinstance(arguments, str) else as_json(arguments or {})
     return {"id": text(call_id) or None, "function": {"name": text(name), "arguments": written}}

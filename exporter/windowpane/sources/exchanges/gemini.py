@@ -6,7 +6,6 @@ that function, and a result answers the earliest call of its function without on
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -18,7 +17,7 @@ from windowpane.models.replies import Reply, ReplyPart
 from windowpane.observer.messages import ApiCall
 from windowpane.observer.streams import raise_for_error
 from windowpane.sources.json_document import MAXIMUM_NAME_CHARS
-from windowpane.sources.json_lines import count, mapping, sequence, text
+from windowpane.sources.json_lines import as_json, count, mapping, sequence, text
 
 _ROLES: Final = {"model": "assistant", "user": "user", "function": "user"}
 
@@ -108,19 +107,19 @@ def _messages(content: Mapping[str, Any], calls: _Calls) -> Iterator[dict[str, A
         part = mapping(value)
         call, response = _field(part, "functionCall"), _field(part, "functionResponse")
         if call:
-            name, arguments = text(call.get("name")), _json(call.get("args") or {})
+            name, arguments = text(call.get("name")), as_json(call.get("args") or {})
             called.append({"id": calls.id_of(call), "function": {"name": name, "arguments": arguments}})
         elif response:
             answered = calls.answered_by(response)
             yield {
                 "role": "tool", "tool_call_id": answered, "name": text(response.get("name")),
-                "content": _json(response.get("response")),
+                "content": as_json(response.get("response")),
             }  # fmt: skip
         elif isinstance(part.get("text"), str):
             kind, field = ("thinking", "thinking") if part.get("thought") is True else ("text", "text")
             written.append({"type": kind, field: part["text"]})
         elif _field(part, "inlineData") or _field(part, "fileData"):
-            written.append({"type": "image", "source": _json(part)})
+            written.append({"type": "image", "source": as_json(part)})
     if written or called:
         yield {"role": role, "content": written} | ({"tool_calls": called} if called else {})
 
@@ -128,7 +127,7 @@ def _messages(content: Mapping[str, Any], calls: _Calls) -> Iterator[dict[str, A
 def _reply_parts(part: Mapping[str, Any], calls: _Calls) -> Iterator[ReplyPart]:
     call = _field(part, "functionCall")
     if call:
-        yield ReplyPart("tool_call", _json(call.get("args") or {}), calls.id_of(call), text(call.get("name")))
+        yield ReplyPart("tool_call", as_json(call.get("args") or {}), calls.id_of(call), text(call.get("name")))
     elif isinstance(part.get("text"), str) and part["text"]:
         yield ReplyPart("thinking" if part.get("thought") is True else "assistant_response", part["text"])
 
@@ -161,7 +160,3 @@ def _field(part: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return an object by its name in JSON or in the client for Python."""
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     return mapping(part.get(name) or part.get(snake))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

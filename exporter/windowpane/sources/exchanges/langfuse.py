@@ -151,13 +151,14 @@ def _calls(observations: list[JsonObject]) -> Iterator[JsonObject]:
 def _exchange(observation: JsonObject, traces: dict[str, dict[str, Any]]) -> Exchange | None:
     value = observation.value
     sent = _parsed(value.get("input"))
-    if is_nested_too_deeply([sent, value.get("output")]):
+    tools = _tools(value, sent)
+    if is_nested_too_deeply([sent, _parsed(value.get("output")), tools]):
         observation.log.bad(observation.at("input"), "nested too deeply")
         return None
     trace_id = text(_of(value, "traceId"))[:MAXIMUM_NAME_CHARS]
     trace = traces.get(trace_id, {})
     model = text(value.get("model") or _of(value, "providedModelName"))[:MAXIMUM_NAME_CHARS]
-    call = ApiCall("chat", model, [*chat_messages(sent)], None, _tools(value, sent))
+    call = ApiCall("chat", model, [*chat_messages(sent)], None, tools)
     reply: Reply | None = cleaned(
         Reply(
             reply_parts(chat_messages(_parsed(value.get("output")), role="assistant")),
