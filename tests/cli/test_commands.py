@@ -116,7 +116,7 @@ class TestImport:
         assert "noise.jsonl: skipped: binary data" in output
 
     def test_a_folder_without_anything_readable_is_a_failure(self, run: Run, tmp_path: Path) -> None:
-        """Nothing was imported, so the command fails; for each file it states what it is and what was expected."""
+        """Nothing was imported, so the command fails; the reason is stated for each file."""
         folder = tmp_path / "project"
         folder.mkdir()
         (folder / "package.json").write_text('{"name": "shop"}')
