@@ -70,6 +70,7 @@ PURPOSES: Final[dict[str, str]] = {
     "output_reserve": "the next answer may be cut off",
     "regret": "a manager evicts what is needed",
     "thrashing": "a manager reduces too little at a time",
+    "cache_breaks": "cached content is paid for again: over a dollar and a tenth of the session",
     "repeated_calls": "the agent is in a loop",
     "oscillation": "zones change without effect",
     "estimate_off": "token counts between calls are not to be trusted",

@@ -47,9 +47,12 @@ def _top(frame: pd.DataFrame) -> None:
         alt="The ten largest parts of the window, the others, and their sum",
         height=400,
         column_config={
-            "tokens": config.NumberColumn(format="localized", width=76),
-            "blocks": config.NumberColumn(width=58),
-            "share": config.NumberColumn(format="%.0f%%", width=58),
+            "tokens": config.NumberColumn(format="localized", width=72),
+            "share": config.NumberColumn(format="%.0f%%", width=56),
+            "component": config.TextColumn(width=118),
+            "tool or content": config.TextColumn(width=110),
+            "file or command": config.TextColumn(width=190),
+            "blocks": config.NumberColumn(width=56),
         },
     )
 

@@ -24,10 +24,12 @@ PAGES = {
     "session": SESSION,
     **{
         f"session, {tab}": f"{SESSION}&tab={tab}"
-        for tab in ("turns", "events", "compressions", "regrets", "cost")
+        for tab in ("fill", "turns", "events", "compressions", "regrets", "cost")
     },
     "compare": "compare?one=pi-managed-8k&other=pi-managed-32k",
+    "trends": "trends",
     "replay": "replay",
+    "replay, filled in": "replay?simulate=pi-managed-8k&policies=hybrid,lru&window=32768",
     "alerts": "alerts",
     "audit": "audit",
     "search": "search?text=file",

@@ -267,7 +267,7 @@ def test_decide_between_two_policies(person: Person) -> None:
     code = person.page.locator("[data-testid=stCode]").first
     expect(code).to_contain_text("policy: ")
     setups = [row[0] for row in person.rows("Values of each setup over all its sessions")]
-    assert sorted(setup.split(",")[0] for setup in setups) == ["fifo", "hybrid"]
+    assert sorted(setup.split(",")[0] for setup in setups) == ["as recorded", "fifo", "hybrid"]
 
 
 @pytest.fixture
@@ -441,3 +441,32 @@ def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> No
     assert html.startswith("<!doctype html>")
     assert COMPACTED in html
     assert 'src="http' not in html
+
+
+def test_what_filled_the_window_at_a_turn(reader: Person) -> None:
+    """The tab sums the window of the turn by component, tool and file; the sum is the window's."""
+    reader.opens("session", session=COMPACTED, turn="30")
+    reader.opens_tab("What fills it")
+
+    rows = reader.rows("The ten largest parts of the window, the others, and their sum")
+    sizes = [int(row[0].replace(",", "")) for row in rows]
+    assert any(row[3] in ("Read", "Bash", "Grep", "Edit") for row in rows)
+    assert sizes[-1] == sum(sizes[:-1])
+    reader.page.locator(".st-key-fill_treemap .trace.treemap").wait_for()
+    assert len(reader.actions) == 2
+
+
+def test_what_stale_content_cost_and_what_to_change(reader: Person) -> None:
+    """A finding has its dollars, its turns and a replay; the form is filled in beside the session as recorded."""
+    reader.opens("session", session=LONGEST)
+    reader.clicks(reader.page.locator(".st-key-findings summary"))
+    reader.reads("was stale")
+    reader.reads("$")
+    reader.clicks(reader.page.get_by_role("button", name="Try in Replay").first)
+    reader.page.wait_for_url("**/replay?simulate=*")
+    reader.site.settle()
+
+    rows = reader.rows("Values of each setup over all its sessions")
+    assert [row[0] for row in rows] == ["as recorded"]
+    expect(reader.page.get_by_role("button", name="Simulate")).to_be_visible()
+    assert len(reader.actions) == 3
