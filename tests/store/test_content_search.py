@@ -206,3 +206,23 @@ def test_a_snippet_shows_the_match_with_text_around_it() -> None:
     assert snippet.match == "Needle"
     assert snippet.line.startswith("…aaa")
     assert snippet.line.endswith("b…")
+
+
+def test_the_texts_of_an_older_store_wait_to_be_indexed(store: SqliteStore, make_session: Session) -> None:
+    """Opening it indexes nothing; its texts are found before and after they are indexed."""
+    store.append(make_session())
+    index_all(store)
+    store.close()
+    with sqlite3.connect(store.path) as connection:
+        for table in ("content_queue", "content_numbers", "contents_text"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM migrations WHERE name = 'm008_add_content_index'")
+
+    older = SqliteStore(store.path)
+
+    before = older.find_content(ContentFilter("ainly 5"))
+    assert (texts(before), before.waiting) == (["certainly 5"], before.texts)
+    index_all(older)
+    after = older.find_content(ContentFilter("ainly 5"))
+    assert (texts(after), after.waiting) == (["certainly 5"], 0)
+    older.close()

@@ -19,7 +19,7 @@ from windowpane_dashboard.style.sanitize import escape_markdown
 KEY: Final = "block_panel"
 TEXT_PIXELS: Final = 420
 HOW_TO_CAPTURE: Final = (
-    "The text was not captured: content capture is off by default. To read the texts of future sessions here, "
+    "Not captured: content capture is off by default. To read the texts of future sessions here, "
     "turn it on where they are recorded:"
 )
 CAPTURE_COMMAND: Final = "windowpane import --capture"
@@ -46,6 +46,12 @@ def block_panel(
             _step(session_id, step)
 
 
+def how_to_capture() -> None:
+    """Show why there is no text, and the command that captures the next ones."""
+    st.caption(HOW_TO_CAPTURE)
+    st.code(CAPTURE_COMMAND, language=None)
+
+
 def _title(life: BlockLife) -> str:
     block = life.block
     size = tokens(block.tokens, estimated=block.count_source == "estimate")
@@ -55,8 +61,7 @@ def _title(life: BlockLife) -> str:
 
 def _text(text: str | None, block_id: str, query: str) -> None:
     if text is None:
-        st.caption(HOW_TO_CAPTURE)
-        st.code(CAPTURE_COMMAND, language=None)
+        how_to_capture()
         return
     if not text:
         st.text("The text is empty.")

@@ -32,7 +32,7 @@ from windowpane_dashboard.queries.compressions import (
     text_difference,
 )
 from windowpane_dashboard.queries.filters import SessionAddress
-from windowpane_dashboard.sections.block_panel import CAPTURE_COMMAND, HOW_TO_CAPTURE
+from windowpane_dashboard.sections.block_panel import how_to_capture
 from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
@@ -114,8 +114,7 @@ def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression
     if captured:
         before_and_after(before, after, fact_texts(store, compression.fidelity))
     else:
-        st.caption(HOW_TO_CAPTURE)
-        st.code(CAPTURE_COMMAND, language=None)
+        how_to_capture()
 
 
 def _facts(store: EventReader, compression: EvaluatedCompression) -> None:

@@ -12,7 +12,7 @@ from windowpane.text.formats import count
 from windowpane_dashboard.page import address, store_access, times, widgets
 from windowpane_dashboard.queries.block_text import HitRow, hit_rows, hits_frame
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SessionAddress
-from windowpane_dashboard.sections.block_panel import CAPTURE_COMMAND, HOW_TO_CAPTURE, block_panel
+from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.sections.window import open_block
@@ -70,8 +70,7 @@ def hits_table(
 ) -> None:
     """Draw the texts that match as a table; selecting a row calls *choose*."""
     if not result.texts:
-        st.caption(HOW_TO_CAPTURE)
-        st.code(CAPTURE_COMMAND, language=None)
+        how_to_capture()
         return
     rows = hit_rows(result)
     if not rows:

@@ -15,7 +15,7 @@ from windowpane_dashboard.page import address, messages, store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.block_text import HitRow
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
-from windowpane_dashboard.sections.block_panel import block_panel
+from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
 from windowpane_dashboard.sections.notes import found_notes
 from windowpane_dashboard.sections.reading import hits_table
 
@@ -37,6 +37,8 @@ def main() -> None:
         position = search_bar(snapshot)
         if position.text:
             results(snapshot, position)
+        elif not size.contents:
+            how_to_capture()
         else:
             st.text("Any word of a captured session is found, and so is a part of one.")
     store_access.rerun_on_change(snapshot, page=PAGE)

@@ -58,7 +58,7 @@ def test_without_a_captured_text_the_panel_explains_capture(
     """The command is shown, and the block's life as well."""
     app = open_page("session", session=SESSION, block=removed_block(small_store))
 
-    assert "not captured" in page_text(app)
+    assert "Not captured" in page_text(app)
     assert "windowpane import --capture" in page_text(app)
     assert "older than 8 turns" in page_text(app)
 
