@@ -9,12 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
+from windowpane.cli.otlp_receiver import CHECK_SECONDS, RecordedElsewhere
+from windowpane.core.events import Event, EventContext, SessionStarted
 from windowpane.store.reads import SqliteReader
+from windowpane.store.sqlite import SqliteStore
 
 RECORDED = Path(__file__).parents[1] / "telemetry" / "recorded"
 SECONDS = 30.0
@@ -103,3 +107,20 @@ def test_metrics_show_what_was_received(serving: Serving) -> None:
 
     assert re.search(r'context_window_turns_total\{[^}]*agent="weather-guide"[^}]*\} 3', text)
     assert "chat-77" not in text
+
+
+def test_a_session_is_looked_up_once_in_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that was imported from its transcript is not recorded from its telemetry; later imports are noticed."""
+    now = 1_000.0
+    with closing(SqliteStore(tmp_path / "windowpane.db")) as store:
+        recorded_elsewhere = RecordedElsewhere(store, monotonic=lambda: now)
+        assert not recorded_elsewhere("s-1")
+        context = EventContext("s-1", "claude-code", "m", 0, 1, "claude_code", "s")
+        store.append([Event(context, 0, 1.0, SessionStarted())])
+        assert not recorded_elsewhere("s-1")
+        now += CHECK_SECONDS
+
+        assert recorded_elsewhere("s-1")
+        assert "s-1 is recorded from claude_code" in capsys.readouterr().err
+        store.append([Event(EventContext("s-2", "app", "m", 0, 1, "otlp", "s2"), 0, 1.0, SessionStarted())])
+        assert not recorded_elsewhere("s-2")

@@ -9,6 +9,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
@@ -29,7 +30,7 @@ from windowpane.receiver.endpoint import OtlpEndpoint
 from windowpane.receiver.intake import Intake
 from windowpane.serve import request_bodies
 from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Routes
+from windowpane.serve.routes import PostRequest, Routes
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
@@ -356,3 +357,22 @@ def test_other_hosts_paths_and_methods(receiver: Receiving) -> None:
     assert receiver.post(spans(SPAN), JSON, "/v1/other").status == 404
     assert _raw(receiver, b"GET /v1/traces HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 405 ")
     assert _raw(receiver, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 404 ")
+
+
+def test_only_requests_that_are_taken_are_passed_on(receiver: Receiving) -> None:
+    """A refused one is sent again by its client, or is unreadable to the next collector too."""
+    passed_on: list[bytes] = []
+
+    class Forwarding:
+        def put(self, request: PostRequest) -> None:
+            passed_on.append(request.body)
+
+    endpoint = OtlpEndpoint(receiver.intake, forwarder=Forwarding())  # type: ignore[arg-type]
+    headers = Message()
+    headers["Content-Type"] = "application/json"
+    statuses = [
+        endpoint.respond(PostRequest("/v1/traces", headers, body)).status for body in (spans(SPAN), b"{", b"{}")
+    ]
+
+    assert statuses == [200, 400, 200]
+    assert passed_on == [spans(SPAN), b"{}"]
