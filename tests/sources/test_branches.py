@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,66 @@ def test_entries_without_content_are_links_of_the_tree(tmp_path: Path, kind: str
 
     assert [data.tokens for data in played.of("history.rewound")] == [1]
     assert [data.last_kept for data in played.of("history.rewound")] == ["b0"]
+
+
+def random_tree(chance: random.Random) -> list[Json]:
+    """Entries whose parent is mostly the entry above, with compactions that keep what the last one left."""
+    entries: list[Json] = []
+    by_id: dict[str | None, Json] = {}
+    for number in range(40):
+        parent = entries[-1]["id"] if entries and chance.random() < 0.88 else chance.choice([None, *by_id])
+        kind = chance.choice(["user", "assistant"] * 6 + ["label", "compaction", "branch_summary"])
+        name, size = f"e{number}", number + 1
+        if kind == "user":
+            entries.append(user(name, parent, size))
+        elif kind == "assistant":
+            entries.append(reply(name, parent, 5, words=" ".join(["w"] * size)))
+        else:
+            above = path_to(by_id, parent)
+            first = max((n for n, one in enumerate(above) if one["type"] == "compaction"), default=-1)
+            kept = chance.choice([one["id"] for one in above[first + 1 :]] or ["none"])
+            summary = " ".join(["s"] * (100 + number))
+            entries.append(entry(name, parent, kind, summary=summary, firstKeptEntryId=kept))
+        by_id[name] = entries[-1]
+    return entries
+
+
+def path_to(entries: dict[str | None, Json], name: str | None) -> list[Json]:
+    path: list[Json] = []
+    while name is not None:
+        path.insert(0, entries[name])
+        name = entries[name]["parentId"]
+    return path
+
+
+def sent_after(entries: list[Json]) -> list[int]:
+    """Sizes of the content that pi sends after the last entry, as its own code makes it from the tree."""
+
+    def size(one: Json) -> list[int]:
+        if one["type"] == "message":
+            return [len(one["message"]["content"][0]["text"].split())]
+        return [len(one["summary"].split())] if one["type"] == "branch_summary" else []
+
+    path = path_to({one["id"]: one for one in entries}, entries[-1]["id"])
+    compacted = [number for number, one in enumerate(path) if one["type"] == "compaction"]
+    if not compacted:
+        return [tokens for one in path for tokens in size(one)]
+    last = compacted[-1]
+    names = [one["id"] for one in path]
+    kept_from = path[last]["firstKeptEntryId"]
+    kept = path[names.index(kept_from) : last] if kept_from in names else []
+    summary = len(path[last]["summary"].split())
+    return [summary, *(tokens for one in (*kept, *path[last + 1 :]) for tokens in size(one))]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_window_of_any_tree_is_what_the_agent_sends(tmp_path: Path, seed: int) -> None:
+    """Whatever was abandoned, returned to, compacted and undone on the way."""
+    entries = random_tree(random.Random(seed))  # test data
+    played = play(tmp_path, *entries)
+    window = [block.tokens for block in played.window.values() if block.content_type != "unattributed"]
+
+    assert sorted(window) == sorted(sent_after(entries))
 
 
 # -- Claude Code ----------------------------------------------------------------------------------------------

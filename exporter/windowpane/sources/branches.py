@@ -1,18 +1,18 @@
-"""The content of a session that compactions and rewinds removed, from which an abandoned branch can return."""
+"""The content of a session that compactions and rewinds removed, and that returns with its branch."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
 
-MAXIMUM_PARTS: Final = 64
-"""Earlier windows and abandoned branches that are remembered, the latest of each."""
-MAXIMUM_BLOCKS: Final = 20_000
-"""Blocks that these hold together."""
+MAXIMUM_WINDOWS: Final = 32
+"""Windows before a compaction that are remembered, the latest."""
+MAXIMUM_KEYS: Final = 20_000
+"""Keys whose removed content is remembered, the latest."""
 _SENT_ALWAYS: Final = frozenset({"tool_definition", "unattributed"})
 """Content that belongs to no branch."""
 
@@ -20,116 +20,90 @@ Keys = Mapping[str, Sequence[str]]
 """Ids of blocks by the recording's key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """The content of a conversation from its start, or from the block that it continued after."""
+class Move(NamedTuple):
+    """A change of the window from one branch to another, after the content that both start with."""
 
+    last_kept: str | None
+    abandoned: tuple[Block, ...]
+    returning: tuple[Block, ...]
+
+
+def move(window: Iterable[Block], wanted: Sequence[Block]) -> Move:
+    """Return what changes *window* into *wanted*; content that belongs to no branch stays."""
+    present = [block for block in window if block.content_type not in _SENT_ALWAYS]
+    common = 0
+    for block, other in zip(present, wanted, strict=False):
+        if block.id != other.id:
+            break
+        common += 1
+    last_kept = present[common - 1].id if common else None
+    return Move(last_kept, tuple(present[common:]), tuple(wanted[common:]))
+
+
+def up_to(blocks: Sequence[Block], block_ids: Collection[str]) -> list[Block]:
+    """Return the content up to the last of *block_ids*; without any, what every branch starts with."""
+    for number in range(len(blocks) - 1, -1, -1):
+        if blocks[number].id in block_ids:
+            return [block for block in blocks[: number + 1] if block.content_type not in _SENT_ALWAYS]
+    return [block for block in blocks if block.content_type in STATIC_TYPES - _SENT_ALWAYS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
     blocks: tuple[Block, ...]
     keys: Keys
-    after: str | None = None
-    """The block that it continued after; None for one from the start."""
-
-    def holds(self, block_id: str) -> bool:
-        """Return whether a block is part of it."""
-        return any(block.id == block_id for block in self.blocks)
-
-    def up_to(self, block_ids: Collection[str]) -> tuple[Block, ...]:
-        """Return the content up to the last of these blocks; without any, what every branch starts with."""
-        for number in range(len(self.blocks) - 1, -1, -1):
-            if self.blocks[number].id in block_ids:
-                return tuple(block for block in self.blocks[: number + 1] if not is_sent_always(block))
-        return tuple(block for block in self.blocks if is_static(block))
 
 
-class EarlierContent:
-    """The windows of one session before its compactions, and the branches that it abandoned."""
+class RemovedContent:
+    """The removed content of one session, without its texts."""
 
     def __init__(self) -> None:
-        self._windows: list[Branch] = []
-        self._compacted: list[Branch] = []
-        """The windows before the compactions that no rewind has undone."""
-        self._abandoned: list[Branch] = []
-        self._without_text: dict[str, Block] = {}
+        self._windows: list[_Window] = []
+        """Those before the compactions that no rewind has undone."""
+        self._by_key: dict[str, tuple[Block, ...]] = {}
+        self._keys: dict[str, list[str]] = {}
+        """The recording's keys by block."""
 
     def compact(self, window: Iterable[Block], keys: Keys) -> None:
         """Remember the window before a compaction."""
-        before = Branch(self._lighter(window), {key: tuple(block_ids) for key, block_ids in keys.items()})
-        self._windows.append(before)
-        self._compacted.append(before)
-        _bound(self._windows)
-        del self._compacted[:-MAXIMUM_PARTS]
+        blocks = tuple(replace(block, text=None) for block in window)
+        copied = {key: tuple(block_ids) for key, block_ids in keys.items()}
+        self._windows.append(_Window(blocks, copied))
+        del self._windows[:-MAXIMUM_WINDOWS]
+        self.remember(blocks, copied)
 
-    def abandon(self, blocks: Iterable[Block], keys: Keys, *, after: str | None) -> None:
-        """Remember an abandoned branch, which continued after a block."""
-        self._abandoned.append(Branch(self._lighter(blocks), keys, after))
-        _bound(self._abandoned)
+    def remember(self, blocks: Iterable[Block], keys: Keys) -> None:
+        """Remember content that is removed, by its keys."""
+        by_id = {block.id: block for block in blocks}
+        for key, block_ids in keys.items():
+            removed = tuple(replace(by_id[block_id], text=None) for block_id in block_ids if block_id in by_id)
+            if removed:
+                self._by_key.pop(key, None)
+                self._by_key[key] = removed
+            for block in removed:
+                self._keys.setdefault(block.id, []).append(key)
+        while len(self._by_key) > MAXIMUM_KEYS:
+            for block in self._by_key.pop(next(iter(self._by_key))):
+                self._keys.pop(block.id, None)
 
-    def undo(self, compactions: int) -> Branch | None:
-        """Return the window before the last *compactions*, which are undone; None where it is not remembered."""
-        undone = self._compacted[-compactions:]
-        del self._compacted[-compactions:]
-        return undone[0] if len(undone) == compactions else None
+    def keys_of(self, block_id: str) -> Sequence[str]:
+        """Return the recording's keys of removed content."""
+        return tuple(dict.fromkeys(self._keys.get(block_id, ())))
 
-    def holding(self, key: str, window: Branch) -> Branch | None:
-        """Return the latest branch, from the start, that held *key*; *window* is the present one."""
-        for branch in reversed(self._abandoned):
-            if key in branch.keys:
-                return self._whole(branch, window)
-        return next((before for before in reversed(self._windows) if key in before.keys), None)
+    def undo(self, compactions: int, key: str | None) -> list[Block] | None:
+        """Return the content up to *key* before the last *compactions*, which are undone; None if unknown."""
+        undone = self._windows[-compactions:]
+        del self._windows[-compactions:]
+        if len(undone) < compactions:
+            return None
+        return up_to(undone[0].blocks, frozenset(undone[0].keys.get(key, ()) if key is not None else ()))
+
+    def content(self, keys: Iterable[str], present: Callable[[str], Sequence[Block]]) -> list[Block]:
+        """Return the blocks of *keys* in order, those that are *present* in the window or removed ones."""
+        return [block for key in keys for block in present(key) or self._by_key.get(key, ())]
 
     def clear(self) -> None:
         """Forget all: the session continues with an empty window."""
         self._windows.clear()
-        self._compacted.clear()
-        self._abandoned.clear()
-        self._without_text.clear()
-
-    def _whole(self, branch: Branch, window: Branch) -> Branch:
-        """Return an abandoned branch with the content that it continued after, itself abandoned or not."""
-        parts = [branch]
-        start: Branch | None = window
-        while len(parts) < MAXIMUM_PARTS and (after := parts[-1].after) is not None:
-            start = next((one for one in (window, *reversed(self._windows)) if one.holds(after)), None)
-            further = next((one for one in reversed(self._abandoned) if one.holds(after)), None)
-            if start is not None or further is None:
-                break
-            parts.append(replace(further, blocks=further.up_to({after})))
-        start = start or window
-        head = start.up_to({after} if (after := parts[-1].after) is not None else ())
-        blocks = [*head, *(block for part in reversed(parts) for block in part.blocks)]
-        keys = dict(start.keys)
-        for part in reversed(parts):
-            keys.update(part.keys)
-        return Branch(tuple(blocks), keys)
-
-    def _lighter(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
-        """Return blocks without their texts, the same objects for every branch that they are in."""
-        if len(self._without_text) >= MAXIMUM_BLOCKS:
-            self._without_text.clear()
-        remembered = self._without_text
-        return tuple(
-            remembered.get(block.id) or remembered.setdefault(block.id, replace(block, text=None))
-            for block in blocks
-        )
-
-
-def is_sent_always(block: Block) -> bool:
-    """Return whether a block belongs to no branch."""
-    return block.content_type in _SENT_ALWAYS
-
-
-def is_static(block: Block) -> bool:
-    """Return whether every branch starts with a block."""
-    return block.content_type in STATIC_TYPES and not is_sent_always(block)
-
-
-def not_in(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
-    """Return those of *blocks* that are not among *others*, by id."""
-    ids = {block.id for block in others}
-    return [block for block in blocks if block.id not in ids]
-
-
-def _bound(branches: list[Branch]) -> None:
-    del branches[:-MAXIMUM_PARTS]
-    while len(branches) > 1 and sum(len(one.blocks) for one in branches) > MAXIMUM_BLOCKS:
-        del branches[0]
+        self._by_key.clear()
+        self._keys.clear()

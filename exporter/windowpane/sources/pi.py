@@ -7,7 +7,9 @@ Version 3 renames the role `hookMessage` to `custom`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -51,14 +53,12 @@ COST: Final = "cost_microusd"
 class _Entry(NamedTuple):
     """One entry of the tree, as far as branches depend on it."""
 
-    content_key: str | None
-    """Key of the latest content on the way to it, its own included; None before any content."""
-    compactions: int
-    """Compactions on the way to it."""
-
-
-_ROOT: Final = _Entry(None, 0)
-"""The point before the first entry."""
+    parent: str
+    """Empty for an entry that follows none."""
+    content_key: str = ""
+    """Of its content, or of the summary of a compaction; empty for an entry without content."""
+    first_kept: str | None = None
+    """Of a compaction, the entry from which on the conversation was kept."""
 
 
 class PiReader(TranscriptReader):
@@ -102,7 +102,10 @@ class _PiSession(Transcript):
         self._tree: dict[str, _Entry] = {}
         self._tip = ""
         """Id of the entry that the next one follows in a conversation without branches."""
-        self._at_tip = _ROOT
+        self._summaries: set[int] = set()
+        """Rows of compactions, whose summaries no later one keeps."""
+        self._read = _Entry("")
+        """The entry that is being read."""
 
     @property
     def settled(self) -> bool:
@@ -266,14 +269,19 @@ class _PiSession(Transcript):
         if not isinstance(first, int) or isinstance(first, bool) or first < 0:
             first = self._ids.get(text(row.get("firstKeptEntryId")), self._entry)
         first = max(first, self._entry - MAXIMUM_RETAINED)
-        self._at_tip = self._at_tip._replace(compactions=self._at_tip.compactions + 1)
+        key = f"entry-{self._entry}"
+        self._summaries.add(self._entry)
+        self._read = self._read._replace(content_key=key, first_kept=text(row.get("firstKeptEntryId")))
         self.out.append(
             Compacted(
                 "manual" if row.get("fromHook") is True else "auto",
                 tokens_before=count(row.get("tokensBefore")) or None,
                 summary=text(row.get("summary")) or None,
-                kept_keys=tuple(f"entry-{number}" for number in range(first, self._entry)),
+                kept_keys=tuple(
+                    f"entry-{number}" for number in range(first, self._entry) if number not in self._summaries
+                ),
                 at=at,
+                key=key,
             )
         )
 
@@ -282,22 +290,53 @@ class _PiSession(Transcript):
     def _branch(self, row: dict[str, Any], at: float | None) -> None:
         """Go back to the parent of an entry that does not follow the latest one."""
         parent = row.get("parentId", self._tip)
-        if parent == self._tip or (parent is None and not self._tip):
+        parent = "" if parent is None else parent
+        if parent != self._tip:
+            if parent and text(parent) not in self._tree:
+                problem = f"no entry {str(parent)[:64]!r} above; read as the next entry"
+                self.log.odd(self.line, "parentId", problem)
+                parent = self._tip
+            else:
+                self._rewind(parent, at)
+        self._read = _Entry(parent)
+
+    def _rewind(self, target: str, at: float | None) -> None:
+        """Continue after *target*, an ancestor of the latest entry or an entry of another branch."""
+        abandoned = list(takewhile(lambda name: name != target, self._path(self._tip)))
+        if not any(self._tree[name].content_key for name in abandoned):
             return
-        target = _ROOT if parent is None else self._tree.get(text(parent))
-        if target is None:
-            self.log.odd(self.line, "parentId", f"no entry {str(parent)[:64]!r} above; read as the next entry")
-            return
-        undone = max(0, self._at_tip.compactions - target.compactions)
-        if undone or target.content_key != self._at_tip.content_key:
-            self.out.append(Rewound(target.content_key, at, undone))
-        self._at_tip = target
+        latest = next((one for name in self._path(target) if (one := self._tree[name]).content_key), None)
+        is_ancestor = not target or self._tree[abandoned[-1]].parent == target
+        crossed = any(self._tree[name].first_kept is not None for name in abandoned)
+        if is_ancestor and not crossed and (latest is None or latest.first_kept is None):
+            self.out.append(Rewound(None if latest is None else latest.content_key, at))
+        else:
+            self.out.append(Rewound(None, at, content_keys=self._context(target)))
+
+    def _path(self, name: str) -> Iterator[str]:
+        """Yield an entry and its ancestors, the nearest first."""
+        while name in self._tree:
+            yield name
+            name = self._tree[name].parent
+
+    def _context(self, name: str) -> tuple[str, ...]:
+        """Return the keys of what is sent after an entry: its path, since the last compaction on it."""
+        path = [*self._path(name)][::-1]
+        number = next(
+            (n for n in range(len(path) - 1, -1, -1) if self._tree[path[n]].first_kept is not None), None
+        )
+        if number is not None:
+            compaction = self._tree[path[number]]
+            before = dropwhile(lambda one: one != compaction.first_kept, path[:number])
+            plain = [one for one in before if self._tree[one].first_kept is None]
+            path = [path[number], *plain, *path[number + 1 :]]
+        return tuple(key for one in path if (key := self._tree[one].content_key))
 
     def _grow(self, entry_id: str) -> None:
         """Make the entry just read the latest one."""
         if entry_id:
             self._tip = entry_id
-            self._tree[entry_id] = self._at_tip
+            self._tree[entry_id] = self._read
             if len(self._tree) > MAXIMUM_ENTRIES:
                 del self._tree[next(iter(self._tree))]
 
@@ -327,7 +366,7 @@ class _PiSession(Transcript):
         media: int = 0,
     ) -> None:
         key = f"entry-{self._entry}"
-        self._at_tip = self._at_tip._replace(content_key=key)
+        self._read = self._read._replace(content_key=key)
         self.out.append(ContentAdded(content_type, written, call_id, name, media, key=key, at=at))
 
     def _open(self, heading: SessionOpened, first_at: float | None) -> None:

@@ -25,7 +25,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.observer.diff import ModelProfile
 from windowpane.observer.observer import WindowObserver
-from windowpane.sources.branches import Branch, EarlierContent, is_sent_always, not_in
+from windowpane.sources.branches import RemovedContent, move, up_to
 from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.records import (
@@ -87,7 +87,7 @@ class SessionPlayer:
         self._blocks: dict[str, list[str]] = {}
         self._keys: dict[str, list[str]] = {}
         """The recording's keys of a block."""
-        self._earlier = EarlierContent()
+        self._removed = RemovedContent()
         self._at = opened.at
         self._descriptions = SessionDescriptions()
         info = SessionInfo(
@@ -230,7 +230,7 @@ class SessionPlayer:
     @_play.register
     def _(self, record: Compacted) -> None:
         tracker = self.tracker
-        self._earlier.compact(tracker.window, self._blocks)
+        self._removed.compact(tracker.window, self._blocks)
         compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
         event = tracker.compress(
             compaction.event,
@@ -242,6 +242,8 @@ class SessionPlayer:
         for block in compaction.removed:
             self._references.discard(block.id)
         self._keep_blocks(self._blocks)
+        for block in compaction.results if record.key else ():
+            self._name_block(record.key, block.id)
         self._evaluate(record, compaction, event)
 
     @_play.register
@@ -250,7 +252,7 @@ class SessionPlayer:
         self._references.clear()
         self._blocks.clear()
         self._keys.clear()
-        self._earlier.clear()
+        self._removed.clear()
 
     @_play.register
     def _(self, record: LimitStated) -> None:
@@ -270,25 +272,33 @@ class SessionPlayer:
 
     @_play.register
     def _(self, record: Rewound) -> None:
-        window, key = Branch(tuple(self.tracker.window), self._blocks), record.last_kept_key
-        target = window
-        if record.compactions:
-            target = self._earlier.undo(record.compactions) or window
-        elif key is not None and key not in self._blocks:
-            target = self._earlier.holding(key, window) or window
-        retained = target.up_to(frozenset(target.keys.get(key, ()) if key is not None else ()))
-        last_kept = retained[-1].id if key is not None and retained else None
-        abandoned = [block for block in not_in(window.blocks, retained) if not is_sent_always(block)]
+        change = move(self.tracker.window, self._rewound_to(record))
+        forgotten = self._forget(change.abandoned)
+        self._removed.remember(change.abandoned, forgotten)
         returned = self.tracker.rewind(
-            [block.id for block in abandoned],
-            last_kept=last_kept,
-            restored=[] if target is window else not_in(retained, window.blocks),
+            [block.id for block in change.abandoned],
+            last_kept=change.last_kept,
+            restored=change.returning,
             at=self._at,
         )
-        self._earlier.abandon(abandoned, self._forget(abandoned), after=_before_first(abandoned, window.blocks))
-        if target is not window:
-            renamed = {block.replaces: block.id for block in returned if block.replaces is not None}
-            self._keep_blocks({**self._blocks, **target.keys}, renamed)
+        for block in returned:
+            for key in self._removed.keys_of(block.replaces or ""):
+                self._name_block(key, block.id)
+
+    def _rewound_to(self, record: Rewound) -> list[Block]:
+        """Return the content that is in the window after a rewind."""
+        window, key = list(self.tracker.window), record.last_kept_key
+        if record.content_keys is not None:
+            return self._removed.content(record.content_keys, self._present)
+        if record.compactions:
+            undone = self._removed.undo(record.compactions, key)
+            if undone is not None:
+                return undone
+        return up_to(window, frozenset(self._blocks.get(key, ()) if key is not None else ()))
+
+    def _present(self, key: str) -> list[Block]:
+        window = self.tracker.window
+        return [window.slot(block_id).block for block_id in self._blocks.get(key, ()) if block_id in window]
 
     @_play.register
     def _(self, record: SessionClosed) -> None:
@@ -408,16 +418,6 @@ class SessionPlayer:
         limits = self._playback.limits(self._model, self._stated)
         if limits != self.tracker.limits:
             self.tracker.set_limits(limits, self._at)
-
-
-def _before_first(abandoned: Sequence[Block], window: Sequence[Block]) -> str | None:
-    """Return the block that an abandoned branch continued after."""
-    if not abandoned:
-        return None
-    first = abandoned[0].id
-    number = next(number for number in range(len(window) - 1, -1, -1) if window[number].id == first)
-    before = (window[at].id for at in range(number - 1, -1, -1) if not is_sent_always(window[at]))
-    return next(before, None)
 
 
 def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:

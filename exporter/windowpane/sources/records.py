@@ -113,6 +113,8 @@ class Compacted:
     """Keys of the content that was not replaced."""
     keep_last: int | None = None
     """Number of the last content records that were not replaced, where the recording counts them."""
+    key: str = ""
+    """The id of the summary in the recording, for `Rewound`."""
     duration_seconds: float | None = None
     at: float | None = None
 
@@ -167,6 +169,8 @@ class Rewound:
     at: float | None = None
     compactions: int = 0
     """Compactions since that content, which it undoes."""
+    content_keys: tuple[str, ...] | None = None
+    """Keys of all content that is in the window then, in order; None for the content up to *last_kept_key*."""
 
 
 @dataclass(frozen=True, slots=True)
