@@ -122,7 +122,7 @@ def test_an_outer_span_that_comes_after_its_call_was_released_does_not_count_it_
     assembly.add(span("i", call(), parent="h"), 0.0)
     assert len(assembly.due(WAIT_SECONDS)) == 1
     assembly.add(span("h", parent="o", seconds=2), 11.0)
-    assembly.add(span("o", call(), seconds=3, scope="two"), 12.0)
+    assembly.add(span("o", call(), seconds=3), 12.0)
 
     assert assembly.due(99.0) == []
 
