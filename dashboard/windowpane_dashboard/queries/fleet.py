@@ -55,7 +55,26 @@ def read_fleet(reader: EventReader, query: SessionFilter, live_since: float) -> 
     """Return the matching sessions in their order; those are live that had an event since *live_since*."""
     firing = reader.alerts(firing=True, live_since=live_since, limit=FIRINGS)
     totals = reader.fleet_totals(query, live_since=live_since)
-    return Fleet(tuple(reader.sessions(query)), totals, severities_by_session(firing))
+    return Fleet(below_parents(reader.sessions(query)), totals, severities_by_session(firing))
+
+
+def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:
+    """Return the rows with each sub-agent below its parent where both are listed; else in their order."""
+    listed = {row.session_id for row in rows}
+    children: defaultdict[str, list[SessionRow]] = defaultdict(list)
+    for row in rows:
+        if row.parent_session_id in listed and row.parent_session_id != row.session_id:
+            children[str(row.parent_session_id)].append(row)
+    nested = {child.session_id for below in children.values() for child in below}
+    ordered: dict[str, SessionRow] = {}
+    for start in (*(row for row in rows if row.session_id not in nested), *rows):  # rows in a circle come last
+        waiting = [start]
+        while waiting:
+            row = waiting.pop()
+            if row.session_id not in ordered:
+                ordered[row.session_id] = row
+                waiting += reversed(children[row.session_id])
+    return tuple(ordered.values())
 
 
 def severities_by_session(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
@@ -106,7 +125,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "worst": zone_label(row.worst_zone),
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
         "compactions": compactions_text(row),
-        "cost": row.cost_dollars,
+        "cost": row.total_cost_dollars,
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
         "alerts": firing_text(fired),
         "model": row.model or UNKNOWN,
@@ -127,8 +146,12 @@ def compactions_text(row: SessionRow) -> str:
 
 
 def titled_url(row: SessionRow) -> str:
-    """Return the address of a session with its title as the fragment, which a column of links shows."""
-    return f"{SessionAddress(row.session_id).url()}#{quote(plain(session_title(row)), safe=' ')}"
+    """Return the address of a session with its title as the fragment, which a column of links shows.
+
+    That of a sub-agent is marked with `└`.
+    """
+    title = f"{'└ ' if row.parent_session_id else ''}{session_title(row)}"
+    return f"{SessionAddress(row.session_id).url()}#{quote(plain(title), safe=' ')}"
 
 
 # -- what is stored, and for how long --------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class Person:
 
     def opens_tab(self, name: str) -> None:
         """Open a tab of the session page."""
-        self.clicks(self.page.get_by_role("tab", name=name))
+        self.clicks(self.page.get_by_role("tab", name=name, exact=True))
         self.site.settle()
 
     def selects_turn(self, turn: int) -> None:

@@ -22,6 +22,7 @@ from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
     Fleet,
     Retention,
+    below_parents,
     bytes_on_disk,
     configured_retention,
     firing_text,
@@ -135,6 +136,25 @@ def test_an_alert_fires_only_in_a_live_session(empty_store: SqliteStore, builder
     alerts = dict(zip(fleet_frame(listed, now)["zone"].index, fleet_frame(listed, now)["alerts"], strict=True))
     assert list(alerts.values()) == ["1 critical", ""]
     assert [row.firing for row in listed.rows] == [1, 1]
+
+
+def test_sub_agents_are_listed_below_their_parents(small_store: SqliteStore) -> None:
+    """Each once, also where sessions name each other as parents."""
+    template = small_store.sessions()[0]
+    parents = {
+        "helper": "boss",
+        "alone": None,
+        "boss": None,
+        "deep": "helper",
+        "a": "b",
+        "b": "a",
+        "lost": "gone",
+    }
+    rows = [replace(template, session_id=name, parent_session_id=parent) for name, parent in parents.items()]
+
+    ordered = [row.session_id for row in below_parents(rows)]
+
+    assert ordered == ["alone", "boss", "helper", "deep", "lost", "a", "b"]
 
 
 def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
