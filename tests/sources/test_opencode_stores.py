@@ -19,6 +19,7 @@ from windowpane.ingest.importer import import_file, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.ingest.remembered_files import RememberedFiles
 from windowpane.ingest.watch import Watcher
+from windowpane.sources.databases import SessionState
 from windowpane.sources.discovery import all_readers, default_folders, reader_for
 from windowpane.sources.opencode.database import OpencodeDatabaseReader
 from windowpane.sources.opencode.storage import OpencodeStorageReader
@@ -192,14 +193,14 @@ class TestFollowing:
             playback=playback_settings(store.digester()),
             readers=all_readers(complete=False),
             final_readers=all_readers(),
-            since_seconds=3_600,
+            since_seconds=3_600 * 3,
         )
 
     def test_a_change_is_noticed_in_the_log_and_reads_its_session_only(
         self, database: Database, store: SqliteStore, reads: list[str]
     ) -> None:
-        """The database file itself stays as it was; unchanged sessions are not read again."""
-        for number in (1, 2):
+        """The database file itself stays as it was; only new changes are read, and no old session."""
+        for number in (1, 2, 30):
             database.add_session(f"ses_{number}", old(number))
             database.add_turn(f"ses_{number}", number, old(number))
         watcher = self.watcher(database, store)
@@ -231,7 +232,7 @@ class TestFollowing:
             "memory": RememberedFiles(store, playback_settings(store.digester())),
         }
         judged = AlertingStore(store)
-        known = OpencodeDatabaseReader().sessions(database.path) | {"ses_2": "before"}
+        known = OpencodeDatabaseReader().sessions(database.path) | {"ses_2": SessionState(None, "before")}
         reports = [
             import_file(database.path, judged, imported=imported, **settings)
             for imported in (dict(known), None, None)

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
-from windowpane.sources.databases import DatabaseReader
+from windowpane.sources.databases import DatabaseReader, SessionState
 from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.playback_settings import PlaybackSettings
@@ -73,6 +73,8 @@ class FileReport:
     """The reason why a file of a folder was skipped."""
     unknown: bool = False
     """No reader recognizes it."""
+    partly: bool = False
+    """Some sessions of a database were not read: they had not changed."""
 
     @property
     def partial(self) -> bool:
@@ -118,20 +120,21 @@ def import_file(
     playback: PlaybackSettings,
     readers: Sequence[Reader],
     memory: ImportMemory | None = None,
-    imported: dict[str, str] | None = None,
+    imported: dict[str, SessionState] | None = None,
+    since: float | None = None,
 ) -> FileReport:
     """Import one recording, unless *memory* has a report on it as it is; errors are in the report.
 
-    *imported* holds the state of each session of a database that was imported; others are read, and added to it.
+    *imported* holds the states of the sessions of a database that were imported: those that have others since are
+    read, and added to it. Those without a change since *since* are not.
     """
     state = None if memory is None else memory.state(path)
     if memory is None or state is None:
-        return _read_file(path, store, playback, readers, imported)
+        return _read_file(path, store, playback, readers, imported=imported, since=since)
     report = memory.report(path, state)
     if report is None:
-        is_whole = not imported
-        report = _read_file(path, store, playback, readers, imported)
-        if is_whole:
+        report = _read_file(path, store, playback, readers, imported=imported, since=since)
+        if not report.partly:
             memory.remember(path, state, report)
     return report
 
@@ -141,7 +144,9 @@ def _read_file(
     store: SessionStore,
     playback: PlaybackSettings,
     readers: Sequence[Reader],
-    imported: dict[str, str] | None,
+    *,
+    imported: dict[str, SessionState] | None,
+    since: float | None,
 ) -> FileReport:
     report = FileReport(path)
     try:
@@ -150,7 +155,9 @@ def _read_file(
         if getattr(reader, "experimental", False):
             report.problems.append(Problem(str(path), None, "", f"{reader.format}: {EXPERIMENTAL}", "odd"))
         if isinstance(reader, DatabaseReader):
-            _import_database(reader, store, playback, report, {} if imported is None else imported)
+            _import_database(
+                reader, store, playback, report, imported={} if imported is None else imported, since=since
+            )
         else:
             recording = _Recording(path, reader, report)
             _import_sessions(recording, store, playback, report)
@@ -172,11 +179,15 @@ def _import_database(
     store: SessionStore,
     playback: PlaybackSettings,
     report: FileReport,
-    imported: dict[str, str],
+    *,
+    imported: dict[str, SessionState],
+    since: float | None,
 ) -> None:
     """Import the sessions of a database, one after the other; one that cannot be read never stops the rest."""
     for name, state in reader.sessions(report.path).items():
-        if imported.get(name) == state:
+        is_old = since is not None and state.changed_at is not None and state.changed_at < since
+        if is_old or imported.get(name) == state:
+            report.partly = True
             continue
         try:
             recording = _DatabaseSession(name, reader, report)

@@ -31,6 +31,7 @@ from windowpane.ingest.importer import import_file
 from windowpane.ingest.known_files import KnownFiles
 from windowpane.ingest.pipeline import AlertingStore
 from windowpane.ingest.remembered_files import RememberedFiles
+from windowpane.sources.databases import SessionState
 from windowpane.sources.discovery import reader_for, stamp, unreadable
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import Reader
@@ -80,7 +81,7 @@ class _WatchedFile:
     """Time of the next attempt after a failure; 0 without one."""
     engine: AlertEngine | None = None
     """Of a file that is followed."""
-    imported: dict[str, str] = field(default_factory=dict)
+    imported: dict[str, SessionState] = field(default_factory=dict)
     """States of the imported sessions of a database."""
     is_open: bool = False
     """It was imported whole soon after a change, so its last reply may have been held back."""
@@ -357,6 +358,7 @@ class Watcher:
             readers=readers,
             memory=self._memory,
             imported=file.imported,
+            since=self._since,
         )
         if report.error:
             self._boundary.warn(str(path), "%s: %s", path, report.error)

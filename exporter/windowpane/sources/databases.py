@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from windowpane.exceptions import SourceError
 from windowpane.sources.reader import FileStats, Problem
@@ -24,6 +24,14 @@ WAIT_SECONDS: Final = 2.0
 _NO_LOCKS: Final = "&vfs=unix-none"
 
 
+class SessionState(NamedTuple):
+    """The state of one session of a database, which differs whenever the session does."""
+
+    changed_at: float | None
+    """Time of its last change, where the database states it."""
+    mark: str
+
+
 @runtime_checkable
 class DatabaseReader(Protocol):
     """A reader whose tool keeps all sessions in one database."""
@@ -33,8 +41,8 @@ class DatabaseReader(Protocol):
         """Its name."""
         ...
 
-    def sessions(self, path: Path) -> dict[str, str]:
-        """Return the keys of the sessions, oldest first, each with a text that changes whenever it does.
+    def sessions(self, path: Path) -> dict[str, SessionState]:
+        """Return the states of the sessions by their keys, oldest first.
 
         Raises `SourceError` when the database cannot be read.
         """

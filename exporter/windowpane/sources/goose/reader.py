@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.databases import MAGIC, columns_of, opened, tables_of
+from windowpane.sources.databases import MAGIC, SessionState, columns_of, opened, tables_of
 from windowpane.sources.goose.session import (
     AGENT,
     SUBAGENT,
@@ -77,10 +77,13 @@ class GooseDatabaseReader:
         for key in self.sessions(path):
             yield from self.read_session(path, key, stats=stats, problems=problems)
 
-    def sessions(self, path: Path) -> dict[str, str]:
-        """Return the sessions with the time and number of their last change."""
+    def sessions(self, path: Path) -> dict[str, SessionState]:
+        """Return the states of the sessions by the number of their messages."""
         with opened(path) as connection:
-            return {str(key): " ".join(map(str, change)) for key, *change in connection.execute(_CHANGES)}
+            return {
+                str(key): SessionState(instant(change[0]), " ".join(map(str, change)))
+                for key, *change in connection.execute(_CHANGES)
+            }
 
     def read_session(
         self, path: Path, key: str, *, stats: FileStats, problems: list[Problem]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.sources.databases import MAGIC, columns_of, opened, tables_of
+from windowpane.sources.databases import MAGIC, SessionState, columns_of, opened, tables_of
 from windowpane.sources.json_document import DocumentLog, JsonObject, parse_object
 from windowpane.sources.json_lines import milliseconds
 from windowpane.sources.opencode.session import Message, OpencodeSession
@@ -23,10 +23,13 @@ from windowpane.sources.transcript import IDLE_SECONDS
 
 _TABLES: Final = frozenset({"session", "message", "part"})
 _CHANGES: Final = """
-    SELECT session.id, max(session.time_updated, ifnull(max(message.time_updated), 0)), count(message.id)
-    FROM session LEFT JOIN message ON message.session_id = session.id
-    GROUP BY session.id ORDER BY session.time_created, session.id
+    SELECT session.id, session.time_updated, last.id, last.time_updated
+    FROM session LEFT JOIN message AS last ON last.id = (
+        SELECT id FROM message WHERE session_id = session.id ORDER BY time_created DESC, id DESC LIMIT 1
+    )
+    ORDER BY session.time_created, session.id
 """
+"""The last message of each session, which an index finds: earlier ones do not change the window any more."""
 _FIELDS: Final = ("id", "parent_id", "directory", "title", "version", "time_created", "time_updated", "revert")
 _MESSAGES: Final = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS: Final = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
@@ -65,12 +68,15 @@ class OpencodeDatabaseReader:
         for key in self.sessions(path):
             yield from self.read_session(path, key, stats=stats, problems=problems)
 
-    def sessions(self, path: Path) -> dict[str, str]:
-        """Return the sessions with the time of their last change."""
+    def sessions(self, path: Path) -> dict[str, SessionState]:
+        """Return the states of the sessions by their last message."""
         with opened(path) as connection:
             return {
-                str(key): f"{updated} {messages} {self._is_complete(updated)}"
-                for key, updated, messages in connection.execute(_CHANGES)
+                str(key): SessionState(
+                    max((at for at in map(milliseconds, (updated, changed)) if at is not None), default=None),
+                    f"{updated} {last} {changed} {self._is_complete(changed)}",
+                )
+                for key, updated, last, changed in connection.execute(_CHANGES)
             }
 
     def read_session(
