@@ -15,6 +15,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -98,7 +99,7 @@ def main() -> None:
             ("the leaderboard", lambda store: store.tool_leaderboard()),
         ):
             action(few), action(many)
-            rounds = [(timed(lambda: action(few)), timed(lambda: action(many))) for _ in range(options.rounds)]
+            rounds = [(timed(partial(action, few)), timed(partial(action, many))) for _ in range(options.rounds)]
             one, other = (median(side) for side in zip(*rounds, strict=True))
             print(
                 f"{name}: {1_000 * one:.1f} ms at {FEW} sessions a day, {1_000 * other:.1f} ms at {MANY:,}: "
