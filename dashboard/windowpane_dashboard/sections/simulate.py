@@ -71,13 +71,14 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         key="replay_sessions",
         help="Policies that read content need sessions whose content was captured.",
     )
+    st.session_state.setdefault("replay_policies", ["hybrid", "fifo"])
+    st.session_state.setdefault("replay_windows", ["32k"])
     left, middle, right = st.columns(3)
-    chosen = left.multiselect("Policies", policies(), default=["hybrid", "fifo"], key="replay_policies")
+    chosen = left.multiselect("Policies", policies(), key="replay_policies")
     presets = middle.multiselect("Presets", preset_names(), key="replay_presets")
     windows = right.multiselect(
         "Windows",
         WINDOWS,
-        default=["32k"],
         key="replay_windows",
         accept_new_options=True,
         help="Tokens, such as 8k, 200k or 131072; type any other size.",

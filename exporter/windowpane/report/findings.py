@@ -28,6 +28,8 @@ UNUSED_SHARE: Final = 0.02
 CACHE_BREAK_DOLLARS: Final = 0.05
 LOST_TOKENS: Final = 1_000
 COMPACTION_TURNS: Final = 14
+BLIND_POLICY: Final = "type_based"
+"""A policy that can be replayed where content was not captured."""
 EVIDENCE: Final = 3
 """Places that a finding links to."""
 UNKNOWN_WINDOW_TOKENS: Final = 200_000
@@ -84,8 +86,10 @@ class SessionEvidence:
         return sum(turn.used_final or 0 for turn in self.turns)
 
     def trial(self, *policies: str) -> Trial:
-        """Return a replay in the session's own window."""
-        return Trial(policies, self.session.limit_tokens or UNKNOWN_WINDOW_TOKENS)
+        """Return a replay in the session's own window; one policy needs no captured content."""
+        return Trial(
+            tuple(dict.fromkeys((*policies, BLIND_POLICY))), self.session.limit_tokens or UNKNOWN_WINDOW_TOKENS
+        )
 
 
 def findings(evidence: SessionEvidence) -> tuple[Finding, ...]:
