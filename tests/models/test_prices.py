@@ -9,10 +9,13 @@ from genai_prices.data import providers
 from genai_prices.types import ModelPrice
 
 from windowpane.core.events import Usage
-from windowpane.models.prices import _rates, cost_of
+from windowpane.models.prices import _tier_ends, cost_of
 
 NEWEST = datetime(9999, 1, 1, 12, tzinfo=UTC)
 CALLS = (
+    Usage(100_000, 50, 100_000),
+    Usage(100_000, 50, 100_001, hour_write_tokens=0),
+    Usage(1_000_001, 7),
     Usage(1_200, 340, 150_000, 2_000),
     Usage(10, 1, 0, 5_000, hour_write_tokens=3_000),
     Usage(500_000, 9_000),
@@ -62,4 +65,4 @@ def test_prices_of_searches_do_not_matter() -> None:
     searching = [price for price in prices if price.web_searches_kcount is not None and price.input_mtok == 2.5]
     assert searching
 
-    assert all(_rates(price) is not None for price in searching)
+    assert all(_tier_ends(price) is not None for price in searching)

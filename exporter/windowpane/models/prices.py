@@ -1,13 +1,13 @@
 """The price of one model call, from a price of the `genai-prices` package.
 
 The package takes as long for one call as reading, counting and measuring it, so the prices per token are taken
-from it once for each of its prices that consists of prices per token and per search. The results are those of the
-package to the last digit.
+from it once for each of its prices and tiers of size. The results are those of the package to the last digit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -16,25 +16,35 @@ from windowpane.core.events import Usage
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
-_MILLION: Final = 1_000_000
 _SEARCHES: Final = "_searches_kcount"
 """End of the names of prices per search, which a call's usage does not count."""
-_UNITS: Final = (
-    Usage(input_tokens=_MILLION),
-    Usage(cache_read_tokens=_MILLION),
-    Usage(cache_write_tokens=_MILLION),
-    Usage(cache_write_tokens=_MILLION, hour_write_tokens=_MILLION),
-    Usage(output_tokens=_MILLION),
-)
-"""A million tokens of each kind, in the order of `_counts`."""
+_UNTIERED_TOKENS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _TokenPrices:
+    """The prices per token of one of the package's prices."""
+
     price: ModelPrice
     """The package's; held so that its identity stays its own."""
-    rates: tuple[Decimal, ...] | None
-    """Dollars per million tokens of each kind; None for a price by size or by request."""
+    tier_ends: tuple[int, ...] | None
+    """Largest input total of each tier but the last; None for a price that is not by token."""
+    rates: dict[int, tuple[Decimal, ...] | None] = field(default_factory=dict)
+    """Dollars per token of each kind, by tier; None where the package cannot tell."""
+
+    def of(self, total: int) -> tuple[Decimal, ...] | None:
+        """Return the rates of a call with this input total."""
+        if self.tier_ends is None:
+            return None
+        tier = bisect_left(self.tier_ends, total)
+        if tier not in self.rates:
+            self.rates[tier] = _rates(self.price, self._sample(tier))
+        return self.rates[tier]
+
+    def _sample(self, tier: int) -> int:
+        """Return an input total within *tier*."""
+        ends = self.tier_ends or ()
+        return ends[tier - 1] + 1 if tier else min(ends, default=_UNTIERED_TOKENS)
 
 
 _prices: Final[dict[int, _TokenPrices]] = {}
@@ -50,12 +60,12 @@ def cost_of(price: ModelPrice, usage: Usage) -> float | None:
         return None
     prices = _prices.get(id(price))
     if prices is None:
-        prices = _prices[id(price)] = _TokenPrices(price, _rates(price))
-    if prices.rates is None:
+        prices = _prices[id(price)] = _TokenPrices(price, _tier_ends(price))
+    rates = prices.of(usage.input_total)
+    if rates is None:
         cost = _package_cost(price, usage)
         return None if cost is None else float(cost)
-    total = sum(rate * count for rate, count in zip(prices.rates, counts, strict=True))
-    return float(total / _MILLION)
+    return float(sum(rate * count for rate, count in zip(rates, counts, strict=True)))
 
 
 def _counts(usage: Usage) -> tuple[int, ...]:
@@ -69,17 +79,26 @@ def _counts(usage: Usage) -> tuple[int, ...]:
     )
 
 
-def _rates(price: ModelPrice) -> tuple[Decimal, ...] | None:
+def _tier_ends(price: ModelPrice) -> tuple[int, ...] | None:
     from genai_prices.types import TieredPrices
 
-    set_prices = {
-        name: value for name, value in vars(price).items() if value is not None and not name.endswith(_SEARCHES)
-    }
-    if any(isinstance(value, TieredPrices) or not name.endswith("_mtok") for name, value in set_prices.items()):
+    prices = {name: value for name, value in vars(price).items() if value is not None}
+    if any(not name.endswith(("_mtok", _SEARCHES)) for name in prices):
         return None
-    costs = [_package_cost(price, unit) for unit in _UNITS]
-    rates = tuple(cost for cost in costs if cost is not None)
-    return rates if len(rates) == len(_UNITS) else None
+    tiered = (value for value in prices.values() if isinstance(value, TieredPrices))
+    return tuple(sorted({tier.start for value in tiered for tier in value.tiers}))
+
+
+def _rates(price: ModelPrice, total: int) -> tuple[Decimal, ...] | None:
+    """Return the package's prices per token of each kind, in the order of `_counts`, in calls of this size."""
+    fresh = _package_cost(price, Usage(input_tokens=total))
+    read = _package_cost(price, Usage(cache_read_tokens=total))
+    written = _package_cost(price, Usage(cache_write_tokens=total))
+    hour = _package_cost(price, Usage(cache_write_tokens=total, hour_write_tokens=total))
+    answered = _package_cost(price, Usage(input_tokens=total, output_tokens=total))
+    if fresh is None or read is None or written is None or hour is None or answered is None:
+        return None
+    return fresh / total, read / total, written / total, hour / total, (answered - fresh) / total
 
 
 def _package_cost(price: ModelPrice, usage: Usage) -> Decimal | None:
