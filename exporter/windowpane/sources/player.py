@@ -11,9 +11,7 @@ from typing import Final, Unpack
 from windowpane.core.agents import AgentProgram
 from windowpane.core.descriptions import Description, SessionDescriptions, without_wrappers
 from windowpane.core.events import (
-    BlocksEvicted,
     Event,
-    EvictedBlock,
     FidelityEvaluated,
     SessionIncomplete,
     SubagentReturned,
@@ -27,6 +25,7 @@ from windowpane.observer.diff import ModelProfile
 from windowpane.observer.observer import WindowObserver
 from windowpane.sources.branches import RemovedContent, move, up_to
 from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
+from windowpane.sources.eviction import evict
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.records import (
     Broken,
@@ -46,8 +45,6 @@ from windowpane.sources.records import (
     SessionOpened,
 )
 
-PLACEHOLDER_TOKENS: Final = 8
-"""Size of an agent's placeholder for a tool result it cleared, whose text is not recorded."""
 MEDIA_TOKENS: Final = 1_000
 """Flat cost of one image without `PlaybackSettings.media_tokens`."""
 MAXIMUM_REASON: Final = 200
@@ -196,36 +193,10 @@ class SessionPlayer:
 
     @_play.register
     def _(self, record: ContentRemoved) -> None:
-        tracker = self.tracker
-        evicted: list[EvictedBlock] = []
-        replacements: list[Block] = []
-        for key in record.keys:
-            block_ids = [block_id for block_id in self._blocks.get(key, ()) if block_id in tracker.window]
-            if not block_ids:
-                evicted.append(EvictedBlock(key[:MAXIMUM_REASON], "tool_result", 0, "mask", record.policy))
-            for block_id in block_ids:
-                block = tracker.window.slot(block_id).block
-                replacement = None
-                if block.content_type == "tool_result":
-                    replacement = tracker.make_replacement(
-                        "placeholder", None, PLACEHOLDER_TOKENS, replaces=block_id
-                    )
-                    replacements.append(replacement)
-                evicted.append(_evicted(block, replacement, record.policy))
-        seen = sum(block.tokens for block in evicted)
-        net = max(0, seen - sum(block.replacement_tokens for block in evicted))
-        freed = net if record.tokens_freed is None else record.tokens_freed
-        before = tracker.gauge.account.used(tracker.window.tokens)
-        tracker.evict(
-            BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), replacements, self._at
-        )
-        if freed > net and tracker.gauge.account.anchored:
-            tracker.gauge.rebase(max(0, before - freed))
-        for removed in evicted:
+        eviction = evict(record, self.tracker, self._blocks, self._at)
+        for removed in eviction.evicted:
             self._references.discard(removed.block_id)
-        self._keep_blocks(
-            self._blocks, {one.replaces: one.id for one in replacements if one.replaces is not None}
-        )
+        self._keep_blocks(self._blocks, eviction.renamed)
 
     @_play.register
     def _(self, record: Compacted) -> None:
@@ -418,17 +389,3 @@ class SessionPlayer:
         limits = self._playback.limits(self._model, self._stated)
         if limits != self.tracker.limits:
             self.tracker.set_limits(limits, self._at)
-
-
-def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:
-    return EvictedBlock(
-        block.id,
-        block.content_type,
-        block.tokens,
-        "drop" if replacement is None else "mask",
-        policy,
-        replacement=None if replacement is None else replacement.id,
-        replacement_tokens=0 if replacement is None else replacement.tokens,
-        turn_added=block.turn,
-        tool_name=block.tool_name,
-    )
