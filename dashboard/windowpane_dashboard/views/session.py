@@ -63,7 +63,7 @@ def main() -> None:
         ),
         st.container(gap="xsmall"),
     ):
-        selection, handing, corner = st.columns([3.1, 1.2, 1.4], vertical_alignment="center", gap="small")
+        selection, handing, corner = st.columns([2.6, 1.5, 1.9], vertical_alignment="center", gap="small")
         with selection:
             row = chosen_session(snapshot, position)
         with handing, st.container(horizontal=True, gap="xsmall"):
