@@ -112,6 +112,7 @@ def _record(result: SetupResult) -> dict[str, Any]:
 def best_cells(frame: pd.DataFrame) -> dict[str, set[int]]:
     """Return the best rows of each column; none where all are equal."""
     best_rows: dict[str, set[int]] = {}
+    frame = frame[frame["under"] != AS_RECORDED]  # its calls hold what no recording shows, such as tools
     for name, lower in LOWER_IS_BETTER.items():
         values = pd.to_numeric(frame[name], errors="coerce").map(lambda value, name=name: _rounded(value, name))
         if lower is None or values.nunique(dropna=True) < 2:

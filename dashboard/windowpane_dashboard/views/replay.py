@@ -152,7 +152,9 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
     )
     st.caption(
         "Best of each column in bold green. Messages, tool results and answers are recorded; the window's "
-        "management is simulated. Best overall: fewest overflows, then least cost, then fidelity."
+        "management is simulated. "
+        "The sessions as recorded include tokens that the recording does not show. "
+        "Best overall: fewest overflows, then least cost, then fidelity."
     )
 
 
