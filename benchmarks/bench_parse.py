@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.codex import CodexReader
+from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.reader import FileStats, Reader
 

@@ -11,7 +11,7 @@ from reads import Json, Read, WordCounter, digest, read_rows
 
 from windowpane.core.events import Event
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.codex import CodexReader
+from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.playback import session_events
 from windowpane.sources.playback_settings import PlaybackSettings

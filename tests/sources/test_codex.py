@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources.codex import CodexReader
+from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.records import Broken, Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
 
 

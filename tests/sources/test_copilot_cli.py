@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources.copilot_cli import CopilotReader
+from windowpane.sources.copilot_cli.reader import CopilotReader
 from windowpane.sources.records import (
     Cleared,
     Compacted,

@@ -30,7 +30,7 @@ class _TokenPrices:
     tier_ends: tuple[int, ...] | None
     """Largest input total of each tier but the last; None for a price that is not by token."""
     rates: dict[int, tuple[Decimal, ...] | None] = field(default_factory=dict)
-    """Dollars per token of each kind, by tier; None where the package cannot tell."""
+    """Dollars per token of each kind, by tier; None where the package has none."""
 
     def of(self, total: int) -> tuple[Decimal, ...] | None:
         """Return the rates of a call with this input total."""

@@ -18,8 +18,8 @@ from windowpane.sources.aider.history import AiderHistoryReader
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.claude_code.stream import ClaudeStreamReader
 from windowpane.sources.cline.reader import ClineReader
-from windowpane.sources.codex import CodexReader
-from windowpane.sources.copilot_cli import CopilotReader
+from windowpane.sources.codex.reader import CodexReader
+from windowpane.sources.copilot_cli.reader import CopilotReader
 from windowpane.sources.exchanges.inspect_ai import InspectReader
 from windowpane.sources.exchanges.langfuse import LangfuseReader
 from windowpane.sources.exchanges.langsmith import LangSmithReader

@@ -8,12 +8,13 @@ does not write to its file; sums over the session are in `session.shutdown`. Eve
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.sources.copilot_cli.session import CopilotSession, Prompt
 from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -37,8 +38,6 @@ REPLACED: Final = "replaced"
 MAXIMUM_EVENTS: Final = 10_000
 """Events back to which a session can be rewound."""
 TOTALS: Final = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
-_TRIGGERS: Final = {"manual": "manual"}
-"""Triggers of compactions other than `auto`."""
 
 
 class CopilotReader(TranscriptReader):
@@ -66,40 +65,11 @@ class CopilotReader(TranscriptReader):
         return _CopilotTranscript(path, log, complete=complete)
 
 
-class _Prompt(NamedTuple):
-    """A system prompt in the window."""
-
-    text: str
-    key: str
-
-
-@dataclass(slots=True)
-class _Session:
-    """The state of one session of a file: the main one, or a sub-agent's."""
-
-    opened: SessionOpened
-    prompts: dict[str, _Prompt] = field(default_factory=dict)
-    """The system prompts in the window, by role and name."""
-    added: int = 0
-    last_key: str | None = None
-    """Key of the last content in the window."""
-    keys: dict[str, str | None] = field(default_factory=dict)
-    """Key of the last content before each event, by the event's id."""
-    call: ModelCalled | None = None
-    """The call whose reply was read, until its usage can no longer follow."""
-    usage: Usage | None = None
-    """Usage of the call whose reply has not come."""
-    requested: set[str] = field(default_factory=set)
-    """Ids of the tool calls in replies."""
-    retained: list[str] | None = None
-    """Keys of the content since a compaction started; None outside one."""
-
-
 class _CopilotTranscript(Transcript):
     def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, log, complete=complete)
         self._main = ""
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, CopilotSession] = {}
         self._current = ""
         self._agents: dict[str, str] = {}
         """Tool call that started each sub-agent, by the agent's id."""
@@ -155,11 +125,11 @@ class _CopilotTranscript(Transcript):
         version = text(data.get("copilotVersion"))
         self._add_session(SessionOpened(key, AGENT, self._model, at=at, agent_version=version))
 
-    def _add_session(self, opened: SessionOpened) -> _Session:
+    def _add_session(self, opened: SessionOpened) -> CopilotSession:
         session = self._sessions.get(opened.session_key)
         if session is None:
             self.stats.sessions += 1
-            session = self._sessions[opened.session_key] = _Session(opened)
+            session = self._sessions[opened.session_key] = CopilotSession(opened)
         return session
 
     def _key_of(self, row: dict[str, Any], data: dict[str, Any]) -> str:
@@ -168,7 +138,7 @@ class _CopilotTranscript(Transcript):
         child = self._agents.get(agent_id, agent_id) or text(data.get("parentToolCallId"))
         return f"{self._main}/{child}" if child else self._main
 
-    def _switch(self, key: str, at: float | None) -> _Session:
+    def _switch(self, key: str, at: float | None) -> CopilotSession:
         session = self._sessions.get(key)
         if session is None:
             session = self._add_session(SessionOpened(key, SUBAGENT, parent_key=self._main, at=at))
@@ -197,7 +167,7 @@ class _CopilotTranscript(Transcript):
 
     # -- events -----------------------------------------------------------------------------------------------
 
-    def _event(self, session: _Session, kind: str, data: dict[str, Any], at: float | None) -> None:
+    def _event(self, session: CopilotSession, kind: str, data: dict[str, Any], at: float | None) -> None:
         if kind == "assistant.message":
             self._reply(session, data, at)
         elif kind == "assistant.usage":
@@ -214,7 +184,7 @@ class _CopilotTranscript(Transcript):
         elif kind.startswith("session."):
             self._session_event(session, kind, data, at)
 
-    def _session_event(self, session: _Session, kind: str, data: dict[str, Any], at: float | None) -> None:
+    def _session_event(self, session: CopilotSession, kind: str, data: dict[str, Any], at: float | None) -> None:
         limit = count(data.get("tokenLimit"))
         if limit:
             self.out.append(LimitStated(limit, at))
@@ -252,7 +222,7 @@ class _CopilotTranscript(Transcript):
         if described.folder or described.repository or described.branch:
             self.out.append(described)
 
-    def _compact(self, session: _Session, data: dict[str, Any], at: float | None) -> None:
+    def _compact(self, session: CopilotSession, data: dict[str, Any], at: float | None) -> None:
         """Add a compaction; content that was added while it ran is not replaced."""
         retained, session.retained = session.retained, None
         if data.get("success") is not True:
@@ -261,7 +231,7 @@ class _CopilotTranscript(Transcript):
         self.stats.compactions += 1
         self.out.append(
             Compacted(
-                _TRIGGERS.get(text(data.get("trigger")), "auto" if data.get("trigger") else "unknown"),
+                _trigger(text(data.get("trigger"))),
                 count(data.get("preCompactionTokens")) or None,
                 count(data.get("postCompactionTokens")) or None,
                 text(data.get("summaryContent")) or None,
@@ -270,7 +240,7 @@ class _CopilotTranscript(Transcript):
             )
         )
 
-    def _rewind(self, session: _Session, event_id: str, at: float | None) -> None:
+    def _rewind(self, session: CopilotSession, event_id: str, at: float | None) -> None:
         self._end_call(session)
         if event_id not in session.keys:
             self.log.odd(self.line, "data.upToEventId", "the event that the session was rewound to is not known")
@@ -280,7 +250,7 @@ class _CopilotTranscript(Transcript):
 
     # -- content ----------------------------------------------------------------------------------------------
 
-    def _message(self, session: _Session, kind: str, data: dict[str, Any], at: float | None) -> None:
+    def _message(self, session: CopilotSession, kind: str, data: dict[str, Any], at: float | None) -> None:
         written = text(data.get("content"))
         if kind == "system.notification":
             self._add(session, "memory_injection", written, at)
@@ -301,7 +271,7 @@ class _CopilotTranscript(Transcript):
         if media:
             self._add(session, "media", None, at, media=media)
 
-    def _prompt(self, session: _Session, name: str, written: str, at: float | None) -> None:
+    def _prompt(self, session: CopilotSession, name: str, written: str, at: float | None) -> None:
         """Add a system prompt; one that differs from the last replaces it."""
         before = session.prompts.get(name)
         if before is not None and before.text == written:
@@ -311,9 +281,9 @@ class _CopilotTranscript(Transcript):
             self.out.append(ContentRemoved((before.key,), REPLACED, at=at))
         if written:
             self._add(session, "system_prompt", written, at)
-            session.prompts[name] = _Prompt(written, f"c{session.added}")
+            session.prompts[name] = Prompt(written, f"c{session.added}")
 
-    def _reply(self, session: _Session, data: dict[str, Any], at: float | None) -> None:
+    def _reply(self, session: CopilotSession, data: dict[str, Any], at: float | None) -> None:
         self._end_call(session)
         stats = self.stats
         stats.messages += 1
@@ -335,7 +305,7 @@ class _CopilotTranscript(Transcript):
             if session.usage is not None:
                 self._end_call(session)
 
-    def _use(self, session: _Session, data: dict[str, Any]) -> None:
+    def _use(self, session: CopilotSession, data: dict[str, Any]) -> None:
         """Add the usage of the call whose reply was just read, or comes next."""
         usage = Usage.of_prompt(
             count(data.get("inputTokens")),
@@ -349,7 +319,7 @@ class _CopilotTranscript(Transcript):
         if session.call is not None:
             self._end_call(session)
 
-    def _end_call(self, session: _Session) -> None:
+    def _end_call(self, session: CopilotSession) -> None:
         if session.call is None:
             return
         usage, session.usage = session.usage, None
@@ -359,18 +329,20 @@ class _CopilotTranscript(Transcript):
         self.out.append(replace(session.call, usage=usage))
         session.call = None
 
-    def _tool_call(self, session: _Session, call_id: str, name: str, arguments: str, at: float | None) -> None:
+    def _tool_call(
+        self, session: CopilotSession, call_id: str, name: str, arguments: str, at: float | None
+    ) -> None:
         self.stats.tool_calls += 1
         session.requested.add(call_id)
         self._add(session, "tool_call", f"{name} {arguments}", at, call_id=call_id, name=name)
 
-    def _tool_started(self, session: _Session, data: dict[str, Any], at: float | None) -> None:
+    def _tool_started(self, session: CopilotSession, data: dict[str, Any], at: float | None) -> None:
         """Add a tool call that no reply requested: the user ran it."""
         call_id = text(data.get("toolCallId"))
         if call_id not in session.requested:
             self._tool_call(session, call_id, text(data.get("toolName")), as_json(data.get("arguments")), at)
 
-    def _tool_result(self, session: _Session, data: dict[str, Any], at: float | None) -> None:
+    def _tool_result(self, session: CopilotSession, data: dict[str, Any], at: float | None) -> None:
         result = mapping(data.get("result"))
         output = text(result.get("content"))
         self.stats.content_chars += len(output)
@@ -391,7 +363,7 @@ class _CopilotTranscript(Transcript):
 
     def _add(
         self,
-        session: _Session,
+        session: CopilotSession,
         content_type: ContentType,
         written: str | None,
         at: float | None,
@@ -413,7 +385,7 @@ class _CopilotTranscript(Transcript):
             )
         )
 
-    def _use_model(self, session: _Session, model: str) -> None:
+    def _use_model(self, session: CopilotSession, model: str) -> None:
         if model and model != session.opened.model:
             session.opened = replace(session.opened, model=model)
             self._model = model
@@ -424,3 +396,7 @@ class _CopilotTranscript(Transcript):
         for metric in mapping(data.get("modelMetrics")).values():
             usage = mapping(mapping(metric).get("usage"))
             self.stats.add_usage(**{name: count(usage.get(name)) for name in TOTALS})
+
+
+def _trigger(stated: str) -> str:
+    return stated if stated == "manual" else "auto" if stated else "unknown"

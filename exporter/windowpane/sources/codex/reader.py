@@ -7,15 +7,15 @@ next call is deferred until it has come. Usage is repeated in rows whose totals 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from hashlib import blake2b
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.agents import CODEX, CODEX_AGENT
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
+from windowpane.sources.codex.items import ResponseItem, item_of, message_key
+from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
     Compacted,
@@ -41,19 +41,12 @@ USAGE_NAMES: Final = (
 )
 _ROW_TYPES: Final = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
-_CALLS: Final = frozenset(
-    {"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"}
-)
-_INJECTED: Final = ("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>")
-"""First words of user messages that Codex writes itself."""
 _CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
 """Content that Codex sends before a message of the user."""
 _REPEATED: Final = frozenset({"system_prompt", "memory_injection", "user_message", "media"})
 """Content that a compaction repeats where it survives."""
 MAXIMUM_LIVE: Final = 20_000
 """Content that a rollback can remove, the latest."""
-_REASONING_OVERHEAD_BYTES: Final = 650
-_BYTES_PER_TOKEN: Final = 4
 
 
 class _LiveContent(NamedTuple):
@@ -362,96 +355,3 @@ def _usage(last: dict[str, Any]) -> Usage:
         reasoning_tokens=reasoning,
         reasoning_retained=reasoning > 0,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseItem:
-    """The content of one `response_item`, with its counts for the statistics."""
-
-    contents: tuple[ContentAdded, ...]
-    reply: bool
-    """The model wrote it."""
-    counts: bool = True
-    """It counts as a message; reasoning does not."""
-    chars: int = 0
-    tool_calls: int = 0
-    output_chars: int = 0
-
-
-def item_of(payload: dict[str, Any], at: float | None) -> ResponseItem | None:
-    """Return the content of one payload; None for an unknown kind."""
-    kind = text(payload.get("type"))
-    if kind == "message":
-        return _message(payload, at)
-    if kind == "reasoning":
-        return _reasoning(payload, at)
-    if kind in _CALLS:
-        return _call(payload, kind, at)
-    if kind.endswith("_output"):
-        return _output(payload, at)
-    return None
-
-
-def message_key(payload: dict[str, Any]) -> str:
-    """Return a key made of a message's text, since survivors of a compaction are repeated without an id."""
-    role = text(payload.get("role"))
-    digest = blake2b(role.encode(errors="replace"), digest_size=8)
-    for part in sequence(payload.get("content")):
-        digest.update(text(mapping(part).get("text")).encode(errors="replace"))
-    return f"message-{digest.hexdigest()}"
-
-
-def _message(payload: dict[str, Any], at: float | None) -> ResponseItem:
-    role = payload.get("role")
-    key = message_key(payload)
-    contents = []
-    chars = 0
-    for part in sequence(payload.get("content")):
-        inner = mapping(part)
-        written = text(inner.get("text"))
-        if inner.get("type") == "input_image":
-            contents.append(ContentAdded("media", None, media=1, key=key, at=at))
-        elif written:
-            chars += len(written)
-            contents.append(ContentAdded(_type_of(role, written), written, key=key, at=at))
-    return ResponseItem(tuple(contents), reply=role == "assistant", chars=chars)
-
-
-def _type_of(role: object, written: str) -> ContentType:
-    if role == "assistant":
-        return "assistant_response"
-    if role in ("developer", "system"):
-        return "system_prompt"
-    return "memory_injection" if written.startswith(_INJECTED) else "user_message"
-
-
-def _reasoning(payload: dict[str, Any], at: float | None) -> ResponseItem:
-    """Return encrypted reasoning, with its size estimated from the cipher text."""
-    encrypted = text(payload.get("encrypted_content"))
-    hidden = len(encrypted) * 3 // 4 - _REASONING_OVERHEAD_BYTES
-    tokens = max(0, hidden // _BYTES_PER_TOKEN)
-    return ResponseItem((ContentAdded("thinking", None, tokens=tokens or None, at=at),), reply=True, counts=False)
-
-
-def _call(payload: dict[str, Any], kind: str, at: float | None) -> ResponseItem:
-    name = text(payload.get("name")) or kind.removesuffix("_call")
-    arguments = payload.get("arguments", payload.get("input", payload.get("action")))
-    written = arguments if isinstance(arguments, str) else as_json(arguments)
-    call_id = text(payload.get("call_id")) or text(payload.get("id")) or None
-    content = ContentAdded("tool_call", f"{name} {written}", call_id, name, key=call_id or "", at=at)
-    return ResponseItem((content,), reply=True, chars=len(written), tool_calls=1)
-
-
-def _output(payload: dict[str, Any], at: float | None) -> ResponseItem:
-    output = payload.get("output")
-    media = 0
-    if isinstance(output, dict):
-        output = output.get("content", output)
-    if isinstance(output, list):
-        media = sum(mapping(part).get("type") == "input_image" for part in output)
-        written = "\n".join(text(mapping(part).get("text")) for part in output if mapping(part).get("text"))
-    else:
-        written = output if isinstance(output, str) else as_json(output)
-    call_id = text(payload.get("call_id")) or None
-    content = ContentAdded("tool_result", written, call_id, media=media, key=call_id or "", at=at)
-    return ResponseItem((content,), reply=False, chars=len(written), output_chars=len(written))

@@ -1,0 +1,1 @@
+"""Codex's rollouts: the reader, and the items of a response."""
