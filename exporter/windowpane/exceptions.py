@@ -92,6 +92,12 @@ class StoreBusyError(StoreError):
 class StoreReplacedError(StoreError):
     """The store's file was deleted or replaced while it was open; the next use opens the new file."""
 
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path}: the file was deleted or replaced while it was open; "
+            "what was stored in it before is not in the new file"
+        )
+
 
 class EventsRefusedError(StoreError):
     """The store cannot hold these events, whenever they are written; nothing of the batch was stored."""

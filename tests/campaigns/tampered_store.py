@@ -147,7 +147,7 @@ class StoreFile:
     def delete_session(self, session_id: str) -> None:
         """Delete a session with all that was derived from it, and correct the counts."""
         number = self.key_of(session_id)
-        for table in ("events", "turns", "blocks", "alerts", "late_events"):
+        for table in ("events", "turns", "blocks", "alerts", "late_events", "session_days"):
             self.run(f"DELETE FROM {table} WHERE session = ?", number)
         self.run("DELETE FROM sessions WHERE key = ?", number)
         self.correct_counts()

@@ -10,7 +10,8 @@ from windowpane.core.events import BlockAdded, FidelityEvaluated
 from windowpane.core.events.compression import FactOutcome
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.sqlite import SqliteReader, SqliteStore
+from windowpane.store.reads import SqliteReader
+from windowpane.store.sqlite import SqliteStore
 
 
 def test_no_content_is_stored_without_capture(store, make_session):

@@ -14,7 +14,8 @@ from windowpane.exceptions import SchemaVersionError, StoreError
 from windowpane.store import migrations
 from windowpane.store.connection import open_reader, open_writer
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteReader, SqliteStore
+from windowpane.store.reads import SqliteReader
+from windowpane.store.sqlite import SqliteStore
 
 
 class AddNote:

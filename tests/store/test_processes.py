@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.sqlite import SqliteReader, SqliteStore
+from windowpane.store.reads import SqliteReader
+from windowpane.store.sqlite import SqliteStore
 
 WRITER = """
 import sys

@@ -10,7 +10,8 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.exceptions import StoreError
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.sqlite import SqliteReader, SqliteStore
+from windowpane.store.reads import SqliteReader
+from windowpane.store.sqlite import SqliteStore
 
 
 def test_events_are_read_back_equal_and_in_order(store, make_session):

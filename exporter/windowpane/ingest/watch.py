@@ -14,10 +14,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.engine import AlertEngine
@@ -31,7 +31,7 @@ from windowpane.ingest.importer import import_file
 from windowpane.ingest.known_files import KnownFiles
 from windowpane.ingest.pipeline import AlertingStore
 from windowpane.ingest.remembered_files import RememberedFiles
-from windowpane.sources.databases import SessionState
+from windowpane.ingest.watched_file import RestingFile, WatchedFile
 from windowpane.sources.discovery import reader_for, stamp, unreadable
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import Reader
@@ -41,12 +41,8 @@ from windowpane.store.sqlite import SqliteStore
 
 DISCOVER_SECONDS: Final = 5.0
 """Time between two searches of the folders for new files."""
-RESTING_SECONDS: Final = 900.0
-"""Age of a file's last change from which it is looked at in turns; all are within `DISCOVER_SECONDS`."""
 LOOKED_AT_ONCE: Final = 500
 """Resting files that a poll looks at in any case."""
-LINE_SUFFIXES: Final = frozenset({".json", ".jsonl", ".traj"})
-"""Suffixes of recordings that are one file, whose own metadata shows any change."""
 RETRY_SECONDS: Final = 60.0
 """Time until a file whose events could not be read or stored is read again from its start."""
 ADDED_BY_OTHERS: Final = ("notification.delivered", "notification.failed", *ANNOTATIONS)
@@ -67,39 +63,6 @@ class WatchedSession:
     def is_live(self, now: float) -> bool:
         """Return whether it has not ended and had an event within the last 15 minutes."""
         return not self.ended and self.at is not None and self.at >= live_since(now)
-
-
-@dataclass(slots=True)
-class _WatchedFile:
-    """The state of one watched file."""
-
-    stamp: tuple[int, int] = (0, 0)
-    """Time of the last change in nanoseconds, and size."""
-    reader: Reader | None = None
-    followed: FollowedFile | None = None
-    retry_at: float = 0.0
-    """Time of the next attempt after a failure; 0 without one."""
-    engine: AlertEngine | None = None
-    """Of a file that is followed."""
-    imported: dict[str, SessionState] = field(default_factory=dict)
-    """States of the imported sessions of a database."""
-    is_open: bool = False
-    """It was imported whole soon after a change, so its last reply may have been held back."""
-    stored: dict[str, int] = field(default_factory=dict)
-    """Number of stored events by session; sessions that cannot be appended to are absent."""
-
-    def is_resting(self, path: Path, now: float) -> bool:
-        """Return whether one system call shows that the file did not change, and it last did long ago."""
-        if now - self.stamp[0] / 1e9 <= RESTING_SECONDS or not any(self.stamp):
-            return False
-        pending = self.followed is not None or self.is_open or self.retry_at
-        return not pending and path.suffix in LINE_SUFFIXES
-
-
-class _RestingFile(NamedTuple):
-    path: Path
-    name: str
-    stamp: tuple[int, int]
 
 
 class Watcher:
@@ -133,12 +96,12 @@ class Watcher:
         self._clock = clock
         self._memory = RememberedFiles(store, playback, rules=rules, clock=clock)
         self._boundary = ErrorBoundary(_log, clock=clock)
-        self._files: dict[Path, _WatchedFile] = {}
+        self._files: dict[Path, WatchedFile] = {}
         self._search_paths = KnownFiles(self._paths)
         self._listed: list[Path] = []
         self._active: list[Path] = []
         """Files that are looked at in every poll."""
-        self._resting: deque[_RestingFile] = deque()
+        self._resting: deque[RestingFile] = deque()
         """Files that did not change for a while, the one that was not looked at for longest first."""
         self._unreadable: dict[Path, str] = {}
         self._searched_at = -DISCOVER_SECONDS
@@ -211,7 +174,7 @@ class Watcher:
         for path in self._active:
             file = self._files.get(path)
             if file is not None and file.is_resting(path, now):
-                self._resting.append(_RestingFile(path, str(path), file.stamp))
+                self._resting.append(RestingFile(path, str(path), file.stamp))
             else:
                 active.append(path)
         self._active = active
@@ -262,7 +225,7 @@ class Watcher:
         except OSError:
             self._files.pop(path, None)
             return ()
-        file = self._files.setdefault(path, _WatchedFile())
+        file = self._files.setdefault(path, WatchedFile())
         changed_at = latest.mtime_ns / 1e9
         is_still = self._clock() - changed_at >= IDLE_SECONDS
         if file.retry_at:
@@ -284,7 +247,7 @@ class Watcher:
             file.imported.clear()
             file.retry_at = self._clock() + RETRY_SECONDS
 
-    def _changed(self, path: Path, file: _WatchedFile, *, is_still: bool) -> Iterable[Event]:
+    def _changed(self, path: Path, file: WatchedFile, *, is_still: bool) -> Iterable[Event]:
         if file.reader is None:
             file.reader = self._reader(path)
         if file.reader is None:
@@ -299,7 +262,7 @@ class Watcher:
         except SourceError:
             return None  # too short so far, or of another format; tried again when it changes
 
-    def _tail(self, path: Path, file: _WatchedFile, reader: LineReader) -> Iterable[Event]:
+    def _tail(self, path: Path, file: WatchedFile, reader: LineReader) -> Iterable[Event]:
         if file.followed is None:
             return self._restart(path, file, reader)
         try:
@@ -313,7 +276,7 @@ class Watcher:
         self._notify(fresh)
         return fresh
 
-    def _restart(self, path: Path, file: _WatchedFile, reader: LineReader) -> Iterable[Event]:
+    def _restart(self, path: Path, file: WatchedFile, reader: LineReader) -> Iterable[Event]:
         """Read a file from its start and store the events that the store does not hold."""
         file.followed, file.engine = FollowedFile(path, reader, self._playback), AlertEngine(self._rules)
         file.stored.clear()
@@ -327,7 +290,7 @@ class Watcher:
         self._notify(interleaved)
         return interleaved
 
-    def _extend(self, file: _WatchedFile, fresh: list[Event]) -> bool:
+    def _extend(self, file: WatchedFile, fresh: list[Event]) -> bool:
         """Append new events; returns False where the store no longer holds the events appended before."""
         for session_id, events in by_session(fresh).items():
             with self._appending:
@@ -345,7 +308,7 @@ class Watcher:
         foreign = self._store.count_events(EventFilter(session_id=session_id, types=ADDED_BY_OTHERS))
         return _StoredEvents(total, total - foreign)
 
-    def _settle(self, path: Path, file: _WatchedFile, *, is_still: bool) -> Iterable[Event]:
+    def _settle(self, path: Path, file: WatchedFile, *, is_still: bool) -> Iterable[Event]:
         """Import the whole file; one that grows afterwards is read from its start."""
         file.followed, file.is_open = None, not is_still
         file.stored.clear()

@@ -15,52 +15,15 @@ from windowpane.exceptions import StoreError
 from windowpane.store.fleet_order import FLEET_ORDERS, pressure_rank
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import FleetTotals, SessionRow
+from windowpane.store.sparkline import Sparkline
 from windowpane.store.statements import Conditions, Value
 
-SPARKLINE_POINTS: Final = 24
 MAXIMUM_FOUND_SESSIONS: Final = 20
 COMPARED_SESSIONS: Final = 7
 """Sessions of the same agent and model whose first calls are compared."""
 
 
 # -- writing --------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Sparkline:
-    """Used tokens and utilization over a session in at most 48 points; when full, every second one is dropped."""
-
-    stride: int = 1
-    seen: int = 0
-    used: list[int] = field(default_factory=list)
-    utilization: list[float | None] = field(default_factory=list)
-    last: tuple[int, float | None] | None = None
-    """The newest point, also where the stride skips it."""
-
-    def add(self, used_tokens: int, utilization: float | None) -> None:
-        """Add the final measurement of a turn."""
-        self.last = (used_tokens, utilization)
-        if self.seen % self.stride == 0:
-            self.used.append(used_tokens)
-            self.utilization.append(utilization)
-            if len(self.used) >= 2 * SPARKLINE_POINTS:
-                self.used, self.utilization = self.used[::2], self.utilization[::2]
-                self.stride *= 2
-        self.seen += 1
-
-    def points(self, peak_used_tokens: int) -> tuple[float, ...]:
-        """Return utilization, or the share of the peak without a limit, at most 24 points including the last."""
-        if self.last is None:
-            return ()
-        pairs = list(zip(self.used, self.utilization, strict=True))
-        if (self.seen - 1) % self.stride:
-            pairs.append(self.last)
-        step = -(-len(pairs) // SPARKLINE_POINTS)
-        pairs = pairs[::-1][::step][::-1]  # from the end, so that the newest point stays
-        if any(utilization is not None for _, utilization in pairs):
-            return tuple(round(utilization or 0.0, 4) for _, utilization in pairs)
-        peak = peak_used_tokens or 1
-        return tuple(round(used / peak, 4) for used, _ in pairs)
 
 
 @dataclass(slots=True)

@@ -60,6 +60,11 @@ def load_old_keys(environment: Mapping[str, str] = os.environ) -> tuple[bytes, .
     return keys_in(split_paths(environment.get(OLD_KEY_FILES_VARIABLE, "")), OLD_KEY_FILES_VARIABLE)
 
 
+def old_keys(given: Iterable[bytes] | None) -> tuple[bytes, ...]:
+    """Return the *given* old keys, checked; None: those of the environment."""
+    return load_old_keys() if given is None else tuple(map(checked_key, given))
+
+
 def split_paths(text: str) -> list[Path]:
     """Return the paths of a text that separates them as `PATH` does."""
     return [Path(part) for part in text.split(os.pathsep) if part]

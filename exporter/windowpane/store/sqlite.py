@@ -26,7 +26,6 @@ from windowpane.store import (
     chain,
     content_index,
     content_search,
-    migrations,
     notes,
     projection,
     read_files,
@@ -38,15 +37,9 @@ from windowpane.store import (
 )
 from windowpane.store.captured_content import ContentCapture, Redactor
 from windowpane.store.chain import Accepted
-from windowpane.store.connection import (
-    BUSY_SECONDS,
-    FileIdentity,
-    identity_of,
-    open_writer,
-    reporting,
-    transaction,
-)
-from windowpane.store.keys import AuditKeys, checked_key, load_key, load_old_keys
+from windowpane.store.connection import BUSY_SECONDS, FileIdentity, identity_of, reporting, transaction
+from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
+from windowpane.store.opening import open_migrated
 from windowpane.store.read_files import ReadFile
 from windowpane.store.reads import SqliteReader
 from windowpane.store.records import ImportOutcome, Verification
@@ -83,9 +76,7 @@ class SqliteStore(SqliteReader):
         self.path = Path(store_file(str(path)))
         self._busy_seconds = busy_seconds
         self._audit_key = load_key() if audit_key is None else checked_key(audit_key)
-        self._old_audit_keys = (
-            load_old_keys() if old_audit_keys is None else tuple(map(checked_key, old_audit_keys))
-        )
+        self._old_audit_keys = old_keys(old_audit_keys)
         self._capture = ContentCapture(redact) if capture and redact is not None else None
         self._clock = clock
         self._lock = threading.RLock()  # guards the writing connection and the writer's memory
@@ -105,9 +96,12 @@ class SqliteStore(SqliteReader):
         if not batch:
             return
         try:
-            self._append(batch)
+            with self._writing() as writer:
+                if self._refuses_events:
+                    raise StoreError(f"{self.path}: the events are spooled")
+                writer.append(batch)
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
-            self._append([decode(encode(event)) for event in batch])
+            self.append([decode(encode(event)) for event in batch])
 
     def refuse_events(self, *, refuse: bool = True) -> None:
         """Refuse events from now on, also those of an `append` that waits for a lock; False accepts them again.
@@ -270,7 +264,7 @@ class SqliteStore(SqliteReader):
         with self._writing() as writer:
             return content_search.delete(writer.connection, digest)
 
-    # -- what readers add ---------------------------------------------------------------------------------------
+    # -- notes ------------------------------------------------------------------------------------------------
 
     def add_note(self, session_id: str, turn: int, text: str, *, kind: notes.NoteKind = "note") -> str:
         """Add a note or bookmark to a turn as an event of the session, redacted; return its id.
@@ -320,10 +314,10 @@ class SqliteStore(SqliteReader):
         label = registry.label_of(name)
         with self._pool.lend() as connection:
             admitted = registry.known_agent(connection, label)
-        if admitted is not None:
-            return admitted
-        with self._writing() as writer:
-            return registry.admit_agent(writer.connection, label)
+        if admitted is None:
+            with self._writing() as writer:
+                admitted = registry.admit_agent(writer.connection, label)
+        return admitted
 
     def register_endpoint(
         self, host: str, port: int, *, pid: int, started_at: float, scheme: str = "http"
@@ -354,17 +348,9 @@ class SqliteStore(SqliteReader):
 
     def _open(self) -> Writer:
         with reporting(self.path):
-            connection = open_writer(self.path, busy_seconds=self._busy_seconds)
+            connection = open_migrated(self.path, busy_seconds=self._busy_seconds)
             self._file = identity_of(self.path)
-            try:
-                migrations.migrate(connection, self.path)
-                if projection.has_stale(connection):
-                    with transaction(connection):
-                        projection.rebuild_stale(connection)
-                return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
-            except BaseException:
-                connection.close()
-                raise
+            return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
 
     def _current(self) -> Writer:
         """Return this process's writer, opened again after a fork and when the file was replaced."""
@@ -377,28 +363,18 @@ class SqliteStore(SqliteReader):
             self._dirty = False
             self._pool.close()  # no old connection may remain: SQLite's companion files have the same names
             self._close_writer()
-            raise StoreReplacedError(
-                f"{self.path}: the file was deleted or replaced while it was open; "
-                "what was stored in it before is not in the new file"
-            )
+            raise StoreReplacedError(self.path)
         if self._writer is None:
             self._writer = self._open()
         return self._writer
 
     def _is_replaced(self) -> bool:
-        """Return whether the path leads to another file than the one that the writer has open."""
         return self._writer is not None and identity_of(self.path) != self._file
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None and self._process == os.getpid():
             writer.connection.close()
-
-    def _append(self, batch: Sequence[Event]) -> None:
-        with self._writing() as writer:
-            if self._refuses_events:
-                raise StoreError(f"{self.path}: the events are spooled")
-            writer.append(batch)
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
@@ -417,6 +393,3 @@ class SqliteStore(SqliteReader):
                 writer.reset()
                 raise
             self._dirty = True
-
-
-__all__ = ["SqliteReader", "SqliteStore"]

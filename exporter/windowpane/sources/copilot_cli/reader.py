@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.copilot_cli.session import CopilotSession, Prompt
+from windowpane.sources.copilot_cli.session import CopilotSession, Prompt, compaction_trigger
 from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -231,7 +231,7 @@ class _CopilotTranscript(Transcript):
         self.stats.compactions += 1
         self.out.append(
             Compacted(
-                _trigger(text(data.get("trigger"))),
+                compaction_trigger(text(data.get("trigger"))),
                 count(data.get("preCompactionTokens")) or None,
                 count(data.get("postCompactionTokens")) or None,
                 text(data.get("summaryContent")) or None,
@@ -396,7 +396,3 @@ class _CopilotTranscript(Transcript):
         for metric in mapping(data.get("modelMetrics")).values():
             usage = mapping(mapping(metric).get("usage"))
             self.stats.add_usage(**{name: count(usage.get(name)) for name in TOTALS})
-
-
-def _trigger(stated: str) -> str:
-    return stated if stated == "manual" else "auto" if stated else "unknown"

@@ -36,3 +36,8 @@ class CopilotSession:
     """Ids of the tool calls in replies."""
     retained: list[str] | None = None
     """Keys of the content since a compaction started; None outside one."""
+
+
+def compaction_trigger(stated: str) -> str:
+    """Return the trigger of a compaction: `manual`, `auto`, or `unknown` where it is not stated."""
+    return stated if stated == "manual" else "auto" if stated else "unknown"
