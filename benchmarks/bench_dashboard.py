@@ -26,6 +26,7 @@ from typing import NamedTuple
 from dashboard_store import LONGEST, fill
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from windowpane.core.liveness import live_since
 from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
@@ -47,6 +48,7 @@ WARM_ROUNDS = 11
 COLD_ROUNDS = 9
 SLIDER_ROUNDS = 11
 SERVER_ROUNDS = 5
+FLEET_ROWS = 500
 PATIENCE = 120_000
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 CHART = ".js-plotly-plot .main-svg"
@@ -259,6 +261,8 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
     """Return the reads and drawings of the server for each page, nothing cached."""
     store = SqliteStore(path)
     now, middle = time.time(), turns // 2
+    since = live_since(now)
+    fleet = FleetFilters().to_store(limit=FLEET_ROWS, live_first_since=since)
 
     def draw() -> None:
         drawn = read_timeline(store, LONGEST)
@@ -281,7 +285,7 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         store.count_events(EventFilter(**filters))
 
     return {
-        "fleet: list, alerts, frame": lambda: fleet_frame(read_fleet(store, FleetFilters()), now),
+        "fleet: list, alerts, frame": lambda: fleet_frame(read_fleet(store, fleet, since), now),
         "session: timeline read": lambda: read_timeline(store, LONGEST),
         "session: timeline read and chart": draw,
         "turn: window, removed blocks, events": at_turn,

@@ -148,7 +148,7 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
     """Return a sentence about the best setup and its values."""
     best = best_setup(results)
     if best is None:
-        return "All setups come out alike: none is best." if results else "Nothing could be replayed."
+        return _without_best(results)
     overflows = int(best.total("overflows"))
     full = "no call overflows" if not overflows else f"{count(overflows, 'call')} overflow, the fewest"
     fidelity = best.mean("fidelity")
@@ -159,6 +159,14 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
         f"{best.setup} comes out best: {full}, {tokens_short(best.total('cost_tokens'))} cost tokens{money}"
         f"{score}, {regrets}."
     )
+
+
+def _without_best(results: Sequence[SetupResult]) -> str:
+    if not results:
+        return "Nothing could be replayed."
+    if any(result.total("evicted_blocks") or result.total("compressions") for result in results):
+        return "All setups come out alike: none is best."
+    return "All setups come out alike: none had to remove anything. A smaller window shows how they differ."
 
 
 def replay_label(row: ReplayRow, when: str) -> str:

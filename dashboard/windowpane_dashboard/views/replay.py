@@ -192,7 +192,18 @@ def configuration_section(results: tuple[SetupResult, ...], position: ReplayAddr
     chosen = bound_select("Setup", names, position.setup, name="setup", default=default)
     config = next(result.config for result in results if result.setup == chosen)
     st.code(sanitized(config, length=CONFIG_CHARS), language=None)  # the colors of highlighted code are too pale
-    st.caption("Copy it into the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
+    save, use = st.columns([1.4, 6], vertical_alignment="center")
+    save.download_button(
+        "Configuration",
+        data=config.encode(errors="replace"),
+        file_name="windowpane.yml",
+        mime="application/yaml",
+        icon=":material/download:",
+        on_click="ignore",
+        width="stretch",
+        help="Saves the configuration of this setup as windowpane.yml.",
+    )
+    use.caption("Save it as the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
 
 
 def notes_section(stored: StoredReplay) -> None:

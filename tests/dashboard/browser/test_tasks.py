@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.config.loading import load_config
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import AlertFired
 from windowpane.ingest.importer import import_paths
@@ -251,23 +252,26 @@ def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> 
     assert len({line["seq"] for line in lines}) == len(lines)
 
 
-def test_decide_between_two_policies(person: Person) -> None:
-    """From the fleet to the replay page: a session, simulate, read which of the two comes out best."""
-    person.opens()
-    person.clicks(person.page.get_by_role("link", name="Replay"))
-    person.page.wait_for_url("**/replay")
-    person.site.settle()
-    person.adds("Recorded sessions", "marshmallow")
+def test_decide_between_two_policies(person: Person, tmp_path: Path) -> None:
+    """Four actions: the page, a session, simulate, save the configuration of the policy that comes out best."""
+    person.opens("replay")
+    person.adds("Recorded sessions", LONGEST)
     person.clicks(person.page.get_by_role("button", name="Simulate"))
 
     person.reads("comes out best")
     person.site.settle()
+    with person.page.expect_download(timeout=60_000) as download:
+        person.clicks(person.page.get_by_role("button", name="Configuration"))
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
 
     person.reads("Best overall")
-    code = person.page.locator("[data-testid=stCode]").first
-    expect(code).to_contain_text("policy: ")
     setups = [row[0] for row in person.rows("Values of each setup over all its sessions")]
     assert sorted(setup.split(",")[0] for setup in setups) == ["as recorded", "fifo", "hybrid"]
+    headline = person.page.get_by_text("comes out best").first.inner_text()
+    assert headline.startswith(f"{load_config(path).eviction.policy}, ")
+    assert path.name == "windowpane.yml"
+    assert len(person.actions) == 4
 
 
 @pytest.fixture
