@@ -8,7 +8,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,36 +16,19 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from observed_calls import post, recorded  # type: ignore[import-not-found]
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
 from tests.providers.loopback import loopback_provider
 
 import windowpane
-from windowpane.core.events import BlockAdded, OverflowDetected, TurnEnded, TurnStarted
+from windowpane.core.events import BlockAdded, OverflowDetected, TurnEnded
 from windowpane.models.tokens import counter_for
 from windowpane.proxy.server import ProxyServer
 from windowpane.runtime.start import Runtime
-from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
 TOOLS = [{"type": "function", "function": {"name": "read", "description": "Read.", "parameters": {}}}]
 QUESTION: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}]
-
-
-def recorded(outputs: Runtime) -> list[list[Any]]:
-    """Return the payloads of each session, by their start, once every call has ended."""
-    assert outputs.store is not None
-    for _ in range(200):
-        assert outputs.flush()
-        sessions = sorted(outputs.store.sessions(), key=lambda row: row.started_at or 0)
-        payloads = [
-            [one.event.data for one in outputs.store.events(EventFilter(session_id=row.session_id, limit=1_000))]
-            for row in sessions
-        ]
-        ends = [data for one in payloads for data in one if isinstance(data, TurnEnded | OverflowDetected)]
-        if ends and len(ends) >= sum(isinstance(data, TurnStarted) for one in payloads for data in one):
-            return payloads
-        time.sleep(0.05)
-    raise AssertionError("no call has ended")
 
 
 def content(payloads: list[Any]) -> list[tuple[str, str | None, int]]:
@@ -228,10 +210,3 @@ def test_run_names_a_program_that_is_not_there(tmp_path: Path) -> None:
     assert "no program 'no-such-program'" in done.stderr
     with pytest.raises(sqlite3.OperationalError):
         sqlite3.connect(f"file:{tmp_path / 'w.db'}?mode=ro", uri=True)
-
-
-def post(url: str, body: Any, **headers: str) -> bytes:
-    import httpx2
-
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx2.post(url, content=data, headers=headers, timeout=20).content

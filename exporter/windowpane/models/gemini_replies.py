@@ -63,13 +63,18 @@ def read_gemini_chunks(chunks: Iterable[object]) -> Reply:
 
 
 def read_gemini_usage(usage: object) -> Usage | None:
-    """Convert the usage of a reply: the prompt includes what was read from the cache, the output no thoughts."""
-    if usage is None:
+    """Convert the usage of a reply; None where it states neither what was sent nor what came back.
+
+    The prompt includes what was read from the cache but no results of the provider's own tools, the output no
+    thoughts.
+    """
+    if all(member_of(usage, name) is None for name in ("promptTokenCount", "candidatesTokenCount")):
         return None
     thoughts = _count(usage, "thoughtsTokenCount")
+    prompt = _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount")
     return Usage.of_prompt(
-        _count(usage, "promptTokenCount"),
-        _count(usage, "candidatesTokenCount") + thoughts,
+        min(prompt, MAXIMUM_TOKENS),
+        min(_count(usage, "candidatesTokenCount") + thoughts, MAXIMUM_TOKENS),
         cached=_count(usage, "cachedContentTokenCount"),
         reasoning=thoughts,
     )
@@ -98,7 +103,7 @@ def _part(part: object) -> ReplyPart | None:
     arguments = json.dumps(member_of(call, "args") or {}, ensure_ascii=False)
     call_id = member_of(call, "id")
     return ReplyPart(
-        "tool_call", arguments, None if call_id is None else str(call_id), str(member_of(call, "name"))
+        "tool_call", arguments, None if call_id is None else str(call_id), str(member_of(call, "name") or "")
     )
 
 

@@ -18,6 +18,7 @@ from windowpane.fidelity.probe import evaluate
 from windowpane.models.replies import ContextEdit
 from windowpane.observer.alignment import Alignment, Rewrite, Summarization, TrackedBlock, align
 from windowpane.observer.block_specs import BlockSpec, Key
+from windowpane.observer.call_ids import CallIds
 
 POLICY: Final = "agent"
 """The policy of every reduction that the agent did itself."""
@@ -52,6 +53,7 @@ class ChangeRecorder:
         self.profile = profile
         self._digest = digest
         self._references = ReferenceIndex()
+        self._call_ids = CallIds()
         self._cleared_by_provider: dict[str, int] = {}
         """Tool results, or turns of thinking, that the provider clears from each call, by kind of edit."""
 
@@ -111,7 +113,7 @@ class ChangeRecorder:
             tokens,
             count_source=source,
             digest=digest,
-            tool_call_id=spec.tool_call_id,
+            tool_call_id=self._call_ids.id_of(spec),
             tool_name=spec.tool_name,
             at=at,
         )

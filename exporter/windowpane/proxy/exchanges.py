@@ -56,7 +56,7 @@ class SentBody:
         self._uri = uri
         self._headers = headers
         self._pieces = pieces
-        self.shape: Shape = "chat" if api == "gemini" else api
+        self.shape: Shape = api
         self.call: ApiCall | None = None
         """The call, once it was read."""
 
@@ -69,7 +69,6 @@ class SentBody:
         if not isinstance(request, dict):
             raise TypeError(f"expected a JSON object as the request, got {type(request).__name__}")
         self.call = read_call(self._api, request, uri=self._uri)
-        self.shape = self.call.shape
         return self.call
 
     def release(self) -> None:
@@ -81,7 +80,7 @@ class SentBody:
         if self.call is None or not pieces:
             return Reply()
         body = decoded(headers, pieces).decode("utf-8", "replace")
-        return read_response(self._api, body, self.call)
+        return read_response(self._api, body)
 
 
 class Exchange:

@@ -13,10 +13,9 @@ from typing import Any, Final, Literal
 from windowpane.models.replies import Reply
 from windowpane.observer.messages import ApiCall, Shape, parse_call
 from windowpane.observer.streams import read_events, read_whole
-from windowpane.sources.exchanges import gemini
 from windowpane.sources.exchanges.exchange import is_nested_too_deeply
 from windowpane.sources.json_document import MAXIMUM_NAME_CHARS, parse_embedded
-from windowpane.sources.json_lines import as_json, mapping, sequence
+from windowpane.sources.json_lines import as_json, mapping, sequence, text
 
 Api = Literal["chat", "responses", "anthropic", "gemini"]
 """The interface that a request was made to."""
@@ -64,7 +63,7 @@ def read_call(api: Api, request: Mapping[str, Any], *, uri: str = "") -> ApiCall
     if is_nested_too_deeply(request):
         raise UnreadableBodyError("the request is nested too deeply")
     if api == "gemini":
-        return gemini.read_call(request, uri)
+        request = {**request, "model": _gemini_model(request, uri)}
     field = _LIST_FIELDS[api]
     messages = request.get(field)
     if isinstance(messages, list):
@@ -75,7 +74,7 @@ def read_call(api: Api, request: Mapping[str, Any], *, uri: str = "") -> ApiCall
     return replace(call, model=call.model[:MAXIMUM_NAME_CHARS])
 
 
-def read_response(api: Api, response: object, call: ApiCall) -> Reply:
+def read_response(api: Api, response: object) -> Reply:
     """Return the reply of a response's body: one object, a list of streamed events, or their text.
 
     Raises `FailedReplyError` for an error of the provider and `UnreadableBodyError` for anything else.
@@ -86,7 +85,7 @@ def read_response(api: Api, response: object, call: ApiCall) -> Reply:
     if is_nested_too_deeply(response):
         raise UnreadableBodyError("the response is nested too deeply")
     try:
-        reply = _read(api, response, call)
+        reply = _read(api, response)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise UnreadableBodyError(f"expected a reply of {api}, got {type(response).__name__}") from error
     return cleaned(reply)
@@ -116,9 +115,13 @@ def server_events(text: str) -> Iterator[dict[str, Any]]:
                 yield value
 
 
-def _read(api: Api, response: object, call: ApiCall) -> Reply:
-    if api == "gemini":
-        return gemini.read_reply(response, call)
+def _gemini_model(request: Mapping[str, Any], uri: str) -> str:
+    """Return the model of a `generateContent`, which is part of the address."""
+    model = text(request.get("model")) or uri.partition("?")[0].rpartition("/")[2].partition(":")[0]
+    return model.removeprefix("models/")
+
+
+def _read(api: Api, response: object) -> Reply:
     shape: Shape = api
     if isinstance(response, list):
         events = [event for event in response if isinstance(event, dict)]

@@ -145,7 +145,7 @@ class _Calls:
         call = self._call(entry, response)
         if call is None:
             return None
-        reply, error = _reply(entry, response, call)
+        reply, error = _reply(entry, response)
         ended_at, latency = entry.time("timestamp"), entry.amount("latency_sec")
         if reply is not None:
             reply = replace(reply, cost_dollars=entry.amount("cost"), latency_seconds=latency)
@@ -188,7 +188,7 @@ class _Calls:
         started, ended = entry.time("startTime"), entry.time("endTime")
         if entry.value.get("status") == "failure" or entry.has("error_str"):
             return Exchange(call, _key(None, entry), None, entry.text("error_str") or "failure", started, ended)
-        reply, error = _reply(entry, response, call)
+        reply, error = _reply(entry, response)
         if reply is not None:
             usage = reply.usage or _stated_usage(entry)
             latency = None if started is None or ended is None or ended < started else ended - started
@@ -235,13 +235,13 @@ class _Calls:
             )
 
 
-def _reply(entry: JsonObject, response: object, call: ApiCall) -> tuple[Reply | None, str]:
+def _reply(entry: JsonObject, response: object) -> tuple[Reply | None, str]:
     """Return the reply, or None and the provider's error."""
     if isinstance(response, str):
         return Reply(), ""  # the text of a response that the proxy was set not to store
     api = api_of("", entry.value, response) or "chat"
     try:
-        return read_response(api if api != "gemini" else "chat", response, call), ""
+        return read_response(api if api != "gemini" else "chat", response), ""
     except FailedReplyError as error:
         return None, str(error)
     except UnreadableBodyError as error:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.models.replies import Reply
-from windowpane.observer.messages import ApiCall
 from windowpane.observer.streams import FailedReplyError
 from windowpane.sources.exchanges.bodies import (
     Api,
@@ -117,7 +116,7 @@ def read_exchange(pair: JsonObject, stats: FileStats) -> Exchange | None:
         return None
     stats.messages += len(call.messages)
     stats.content_chars += len(as_text(body)) + len(as_text(answer))
-    reply, failure = _reply(api, response, answer, call)
+    reply, failure = _reply(api, response, answer)
     if reply is not None:
         _count(reply, stats)
     sent_at = pair.time("timestamp") or pair.time("startedDateTime") or pair.time("recorded_at")
@@ -146,7 +145,7 @@ def _body(message: JsonObject) -> Any:
     return None
 
 
-def _reply(api: Api, response: JsonObject, answer: object, call: ApiCall) -> tuple[Reply | None, str]:
+def _reply(api: Api, response: JsonObject, answer: object) -> tuple[Reply | None, str]:
     """Return the reply, or None and the provider's error."""
     status = response.value.get("status")
     code = status.get("code") if isinstance(status, dict) else status
@@ -155,7 +154,7 @@ def _reply(api: Api, response: JsonObject, answer: object, call: ApiCall) -> tup
     if answer is None:
         return None, "no response was recorded"
     try:
-        return read_response(api, answer, call), ""
+        return read_response(api, answer), ""
     except FailedReplyError as error:
         return None, str(error)
     except UnreadableBodyError as error:
