@@ -13,7 +13,9 @@ from windowpane.text.labels import MARKS, EventMark
 from windowpane_dashboard.charts.layout import axis, escape_label
 from windowpane_dashboard.style.theme import Palette
 
-TRACK_PIXELS: Final = 19
+ROW_PIXELS: Final = 19
+TRACK_PIXELS: Final = 110
+"""All rows together at most, so that the selected turn below the chart stays on the first screen."""
 LETTERED: Final = 60
 """Marks of one row up to which each carries its letter; beyond, they would cover each other."""
 MAXIMUM_MARKS: Final = 2_000
@@ -25,6 +27,11 @@ def event_kinds(marks: pd.DataFrame) -> tuple[EventMark, ...]:
     """Return the kinds of events that occurred, in the order of the track."""
     letters = set(marks["letter"])
     return tuple(mark for letter, mark in MARKS.items() if letter in letters)
+
+
+def row_pixels(rows: int) -> int:
+    """Return the height of each of this many rows."""
+    return min(ROW_PIXELS, TRACK_PIXELS // rows)
 
 
 def add_event_track(
@@ -43,7 +50,7 @@ def add_event_track(
         _add_links(figure, regrets, {mark.letter: rows - 1 - index for index, mark in enumerate(kinds)}, palette)
     for index, mark in enumerate(kinds):
         of_kind = marks[marks["letter"] == mark.letter].sort_values("turn")
-        _add_row(figure, _at_most(of_kind), mark, rows - 1 - index, palette)
+        _add_row(figure, _at_most(of_kind), mark, rows - 1 - index, palette, pixels=row_pixels(rows))
     figure.update_layout(
         yaxis2=axis(
             palette,
@@ -52,6 +59,7 @@ def add_event_track(
             tickvals=list(range(rows)),
             ticktext=[f"{mark.letter} {mark.label}" for mark in reversed(kinds)],
             gridcolor=palette.grid,
+            tickfont={"color": palette.muted, "size": min(11, row_pixels(rows) - 1)},
         )
     )
 
@@ -76,8 +84,11 @@ def _at_most(of_kind: pd.DataFrame) -> pd.DataFrame:
     return of_kind.loc[of_kind["number"].nlargest(MAXIMUM_MARKS).index].sort_values("turn")
 
 
-def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int, palette: Palette) -> None:
+def _add_row(
+    figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int, palette: Palette, *, pixels: int
+) -> None:
     lettered = len(of_kind) <= LETTERED
+    size = min(16, pixels)
     colors = [_color(severity, palette) for severity in of_kind["severity"]]
     opaque = {"marker": {"opacity": 1}}
     rim = {"color": palette.background, "width": 1}  # marks that overlap stay apart
@@ -88,9 +99,15 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int
         name=mark.label,
         showlegend=False,
         mode="markers+text" if lettered else "markers",
-        marker={"size": 16 if lettered else 8, "color": colors, "symbol": "circle", "opacity": 1, "line": rim},
+        marker={
+            "size": size if lettered else 8,
+            "color": colors,
+            "symbol": "circle",
+            "opacity": 1,
+            "line": rim,
+        },
         text=[mark.letter] * len(of_kind) if lettered else None,
-        textfont={"color": palette.on_event, "size": 10, "weight": 700},
+        textfont={"color": palette.on_event, "size": min(10, size - 3), "weight": 700},
         selected={**opaque, "textfont": {"color": palette.on_event}},
         unselected={**opaque, "textfont": {"color": palette.on_event}},
         hovertext=[

@@ -20,7 +20,7 @@ from windowpane.text.formats import percent, tokens
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.charts.downsample import downsampled_rows
-from windowpane_dashboard.charts.event_track import TRACK_PIXELS, add_event_track, event_kinds
+from windowpane_dashboard.charts.event_track import add_event_track, event_kinds, row_pixels
 from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
 from windowpane_dashboard.charts.zone_bands import add_forecast, add_limits, forecast_turns
 from windowpane_dashboard.queries.filters import Scale
@@ -33,6 +33,8 @@ STACKING: Final[tuple[Component, ...]] = (
 """Components from the bottom up; those at the start of every call come first."""
 AREA_PIXELS: Final = 190
 GAP_PIXELS: Final = 6
+INNER_PIXELS: Final = 262
+"""Both panes together at most: the upper one makes room for the rows of the lower."""
 SMALL_SHARE: Final = 0.25
 """Below this share of the limit the content is too flat to read at the limit's scale."""
 MAXIMUM_DROPS: Final = 400
@@ -104,13 +106,17 @@ def window_chart(
     return _arranged(figure, palette, tracks=len(tracks), x_range=x_range, top=top)
 
 
+def _track_pixels(tracks: int) -> int:
+    return tracks * row_pixels(tracks) if tracks else 0
+
+
 def _inner_pixels(tracks: int) -> int:
-    return AREA_PIXELS + (GAP_PIXELS + TRACK_PIXELS * tracks if tracks else 0)
+    return min(INNER_PIXELS, AREA_PIXELS + (GAP_PIXELS + _track_pixels(tracks) if tracks else 0))
 
 
 def _ground(tracks: int) -> float:
     """Return the start of the upper pane as a share of the height."""
-    return (TRACK_PIXELS * tracks + GAP_PIXELS) / _inner_pixels(tracks) if tracks else 0.0
+    return (_track_pixels(tracks) + GAP_PIXELS) / _inner_pixels(tracks) if tracks else 0.0
 
 
 def _top(turns: pd.DataFrame, scale: Scale) -> float:
@@ -229,6 +235,6 @@ def _arranged(
         figure.update_xaxes(dtick=1)
     if tracks:
         figure.update_layout(
-            yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, TRACK_PIXELS * tracks / inner)}
+            yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, _track_pixels(tracks) / inner)}
         )
     return figure

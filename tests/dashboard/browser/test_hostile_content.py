@@ -81,6 +81,8 @@ def hostile_store(tmp_path: Path, builders: Any) -> Path:
         failure = NotificationFailed("utilization", 12, MARKUP, "firing", 5, MARKUP + TURNED)
         fired = next(event for event in events if isinstance(event.data, AlertFired))
         events.append(fired._replace(n=events[-1].n + 1, data=failure))
+        if name == OTHER:
+            events = [one._replace(context=replace(one.context, parent_session_id=NAME)) for one in events]
         store.append([hostile(event, digest, index) for index, event in enumerate(events)])
     run = ReplayRunRow(
         NAME, MARKUP, "managed", MARKUP, MARKUP, 8_192, {"turns": 2, "tokens_sent": 5, "overflows": 1},
@@ -126,6 +128,7 @@ def assert_harmless(here: Any, what: str) -> None:
         ("replay", {"id": "r1"}),
         ("alerts", {"pick": f"utilization:12:{NAME}"}),
         ("audit", {}),
+        ("trends", {"top": "files"}),
         ("search", {"text": "bold"}),
         ("search", {"text": "megabytes", "session": NAME}),
         ("session", {"session": NAME, "turn": "20", "tab": "find", "text": "eslaf"}),
@@ -152,6 +155,7 @@ def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
     """The same in each tab of the session page."""
     page = here.open("session", session=NAME, turn="20")
     tabs = page.get_by_role("tab")
+    expect(page.get_by_role("tab", name="Sub-agents")).to_have_count(1)
 
     for position in range(tabs.count()):
         tabs.nth(position).click()

@@ -45,6 +45,25 @@ def test_every_page_opens_on_real_recordings(
     assert here.outside == []
 
 
+def test_the_selected_turn_is_on_the_first_screen_and_a_session_on_three(
+    site: Callable[..., Any], demo_store: Path
+) -> None:
+    """With seven rows of events and with findings: chart, turn control, window; the tallest tabs on three screens."""
+    here = site(demo_store, width=1280, height=800)
+    page = here.open("session", session="pi-managed-8k")
+    page.locator(".st-key-findings").wait_for()
+
+    for part in (".st-key-window_chart", "[data-testid=stSlider]", ".strip .blocks"):
+        box = _box(page.locator(part).first)
+        assert box["y"] + box["height"] <= 800, part
+
+    for name in ("Compressions", "What fills it", "Cost and cache"):
+        page.get_by_role("tab", name=name, exact=True).click()
+        here.settle()
+        height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+        assert height <= 3 * 800, name
+
+
 def test_a_deep_link_opens_the_turn_and_a_click_changes_it(
     site: Callable[..., Any], small_store: SqliteStore, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from tests.dashboard.timelines import TURN
 
 from windowpane.store.sqlite import SqliteStore
-from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.labels import COMPONENT_LABELS, MARKS
 from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
 from windowpane_dashboard.charts.window_chart import STACKING, natural_scale, window_chart
 from windowpane_dashboard.charts.zone_bands import _towards, forecast_turns
@@ -73,6 +73,23 @@ def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
     for trace in track:
         turns = rich.marks.loc[rich.marks["letter"] == trace.text[0], "turn"]
         assert sorted(trace.x) == sorted(turns)
+
+
+def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> None:
+    """With every kind of event the rows are lower, and marks and labels stay within them."""
+
+    def drawn(letters: list[str]) -> Any:
+        marks = pd.DataFrame(
+            [{"letter": letter, "turn": 3, "number": 1, "text": "", "severity": ""} for letter in letters]
+        )
+        return window_chart(rich.turns, rich.spans, marks, LIGHT, selected=None)
+
+    few, every = drawn(list(MARKS)[:4]), drawn(list(MARKS))
+
+    assert every.layout.height == few.layout.height
+    row = every.layout.yaxis2.domain[1] * (every.layout.height - 60) / len(MARKS)
+    assert max(trace.marker.size for trace in every.data if trace.yaxis == "y2") <= row
+    assert every.layout.yaxis2.tickfont.size <= row
 
 
 def test_limit_zones_and_reserve_are_drawn(rich: Timeline) -> None:
