@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import made_recordings
+import built_recordings
 import pytest
 from test_fuzz import SLOWEST_SECONDS, mutated, read_all
 
@@ -65,18 +65,18 @@ def write_rows(path: Path, rows: object) -> Path:
 
 
 MADE: dict[str, Callable[[], Any]] = {
-    "gemini_cli": made_recordings.gemini_rows,
-    "goose": made_recordings.goose_rows,
-    "opencode": made_recordings.opencode_document,
-    "qwen_code": made_recordings.qwen_rows,
+    "gemini_cli": built_recordings.gemini_rows,
+    "goose": built_recordings.goose_rows,
+    "opencode": built_recordings.opencode_document,
+    "qwen_code": built_recordings.qwen_rows,
 }
-DATABASES = {"goose": made_recordings.goose_database, "opencode": made_recordings.opencode_database}
+DATABASES = {"goose": built_recordings.goose_database, "opencode": built_recordings.opencode_database}
 
 
 def write_made(folder: Path, source: str, random: Random) -> Path:
     """Write one changed recording that was made of *source*; returns the path to read."""
     if source == "cline":
-        for name, value in made_recordings.cline_files().items():
+        for name, value in built_recordings.cline_files().items():
             (folder / name).write_text(json.dumps(with_wrong_types(value, random)))
         return folder
     made = with_wrong_types(MADE[source](), random)
