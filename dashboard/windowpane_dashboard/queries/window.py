@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -253,27 +253,45 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
     return frame.drop(columns=empty).sort_values("tokens", ascending=False, ignore_index=True)
 
 
-def children_frame(reader: EventReader, session_id: str, children: Sequence[SessionRow]) -> pd.DataFrame:
-    """Return one row per sub-agent, with the turns of its delegation and its return."""
-    given: dict[str, int] = {}
-    back: dict[str, tuple[int, int]] = {}
+class Delegations(NamedTuple):
+    """The turns at which a session delegated to others and had their results back, by the child's id."""
+
+    delegated: dict[str, int]
+    returned: dict[str, int]
+    result_tokens: dict[str, int]
+
+
+def read_delegations(reader: EventReader, session_id: str) -> Delegations:
+    """Read the delegations of a session, `DELEGATIONS` events at most."""
+    read = Delegations({}, {}, {})
     query = EventFilter(
         session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=DELEGATIONS
     )
     for stored in intact_events(reader.events_or_damage(query)):
         data, turn = stored.event.data, stored.event.context.turn
         if isinstance(data, SubagentDelegated):
-            given[data.child_session_id] = turn
+            read.delegated[data.child_session_id] = turn
         elif isinstance(data, SubagentReturned):
-            back[data.child_session_id] = (turn, data.result_tokens)
+            read.returned[data.child_session_id] = turn
+            read.result_tokens[data.child_session_id] = data.result_tokens
+    return read
+
+
+def children_frame(reader: EventReader, session_id: str, children: Sequence[SessionRow]) -> pd.DataFrame:
+    """Return one row per sub-agent, with links to it and to the turns of its delegation and its return."""
+    read = read_delegations(reader, session_id)
     names = [child.session_id for child in children]
+
+    def links(turns: dict[str, int]) -> list[str | None]:
+        return [SessionAddress(session_id, turn=turns[name]).url() if name in turns else None for name in names]
+
     return pd.DataFrame(
         {
             "session": [SessionAddress(name).url() for name in names],
             "agent": [child.agent or UNKNOWN for child in children],
-            "delegated": pd.array([given.get(name) for name in names], dtype="Int64"),
-            "returned": pd.array([back[name][0] if name in back else None for name in names], dtype="Int64"),
-            "result": pd.array([back[name][1] if name in back else None for name in names], dtype="Int64"),
+            "delegated": links(read.delegated),
+            "returned": links(read.returned),
+            "result": pd.array([read.result_tokens.get(name) for name in names], dtype="Int64"),
             "turns": [child.turns for child in children],
             "peak": [child.peak_used_tokens for child in children],
             "dollars": pd.array([child.cost_dollars for child in children], dtype="Float64"),

@@ -12,20 +12,23 @@ from windowpane_dashboard.charts.team import team_chart
 from windowpane_dashboard.page import times, widgets
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.team import read_team, team_cost
-from windowpane_dashboard.queries.window import children_frame
+from windowpane_dashboard.queries.window import children_frame, read_delegations
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 CHILDREN = 200
+TURN_OF_LINK = r"turn=(\d+)"
 
 
-def parent_link(row: SessionRow) -> None:
-    """Draw a link to the parent session, if there is one."""
+def parent_link(store: EventReader, row: SessionRow) -> None:
+    """Draw a link to the parent session, at the turn of the delegation, if there is one."""
     if row.parent_session_id:
+        turn = read_delegations(store, row.parent_session_id).delegated.get(row.session_id)
+        where = "" if turn is None else f", delegated at turn {turn}"
         st.page_link(
             "views/session.py",
-            label=f"Sub-agent of {escape_markdown(row.parent_session_id)}",
+            label=f"Sub-agent of {escape_markdown(row.parent_session_id)}{where}",
             icon=":material/arrow_upward:",
-            query_params=SessionAddress(row.parent_session_id).to_query(),
+            query_params=SessionAddress(row.parent_session_id, turn=turn).to_query(),
         )
 
 
@@ -61,8 +64,8 @@ def children_section(store: EventReader, row: SessionRow) -> None:
         height="content" if len(frame) <= 10 else 380,
         column_config={
             "session": st.column_config.LinkColumn(width=260, display_text=r"session=([^&]+)", alignment="left"),
-            "delegated": st.column_config.NumberColumn("delegated at turn", width=110),
-            "returned": st.column_config.NumberColumn("returned at turn", width=110),
+            "delegated": st.column_config.LinkColumn("delegated at turn", width=110, display_text=TURN_OF_LINK),
+            "returned": st.column_config.LinkColumn("returned at turn", width=110, display_text=TURN_OF_LINK),
             "result": st.column_config.NumberColumn("result tokens", format="localized", width=90),
             "peak": st.column_config.NumberColumn("peak tokens", format="localized", width=90),
             "dollars": st.column_config.NumberColumn("cost", format="dollar", width=80),

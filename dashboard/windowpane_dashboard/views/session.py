@@ -73,7 +73,7 @@ def main() -> None:
             st.session_state[DRAWN] = row.session_id
         timeline = store_access.timeline(snapshot, row)
         identity_line(row, timeline)
-        parent_link(row)
+        parent_link(snapshot.store, row)
         widgets.headline(
             session_headline(
                 row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=is_live(row, time.time())

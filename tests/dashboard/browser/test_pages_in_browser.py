@@ -48,7 +48,7 @@ def test_every_page_opens_on_real_recordings(
 def test_the_selected_turn_is_on_the_first_screen_and_a_session_on_three(
     site: Callable[..., Any], demo_store: Path
 ) -> None:
-    """With seven rows of events and with findings: chart, turn control, window; the tallest tabs on three screens."""
+    """With seven rows of events and with findings: chart, turn control and window; then the tallest tabs."""
     here = site(demo_store, width=1280, height=800)
     page = here.open("session", session="pi-managed-8k")
     page.locator(".st-key-findings").wait_for()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from windowpane.core.events import SubagentDelegated, SubagentReturned
@@ -109,14 +110,16 @@ def family(empty_store: SqliteStore, builders: Any) -> SqliteStore:
 
 
 def test_sub_agents_are_listed_with_their_result(family: SqliteStore) -> None:
-    """Each sub-agent has the turn of its delegation and the size of its result."""
+    """Each sub-agent has links to the turns of its delegation and its return, and the size of its result."""
     children = family.sessions(SessionFilter(parent_session_id="boss"))
 
     frame = children_frame(family, "boss", children)
 
     by_name = {child.session_id: frame.iloc[index] for index, child in enumerate(children)}
     assert by_name["helper-1"]["result"] == 420
-    assert by_name["helper-1"]["delegated"] == 23
+    assert by_name["helper-1"]["delegated"] == "session?session=boss&turn=23"
+    assert by_name["helper-1"]["returned"] == "session?session=boss&turn=23"
+    assert pd.isna(by_name["helper-2"]["returned"])
     assert str(by_name["helper-2"]["result"]) == "<NA>"
 
 
@@ -130,4 +133,6 @@ def test_parent_and_child_link_to_each_other(
 
     child = open_page("session", session="helper-1")
     assert not child.exception
-    assert any("Sub-agent of" in link.label for link in child.get("page_link"))
+    link = next(link for link in child.get("page_link") if "Sub-agent of" in link.label)
+    assert link.label.endswith("delegated at turn 23")
+    assert "turn=23" in link.proto.query_string
