@@ -49,6 +49,8 @@ def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch,
         {"text": "tool", "types": ("block.added", "turn.ended"), "session_id": "s1"},
         {"text": "tool", "types": ("turn.ended", "session.started")},
         {"text": "tool", "after_seq": 30},
+        {"text": "tool", "before_seq": 30},
+        {"text": "read tool", "session_id": "s2", "before_seq": 120},
         {"text": "to\u0308ol"},
     ]
     queries = [EventFilter(**each, limit=7, newest_first=newest_first) for each in options]

@@ -24,6 +24,7 @@ Scale = Literal["limit", "content"]
 """The top of a chart: the limit, or the content."""
 Events = Literal["noteworthy"]
 TurnOrder = Literal["turn", "change"]
+EventOrder = Literal["newest"]
 AlertState = Literal["firing", "resolved", "unresolved"]
 """An alert fires while it is not resolved and its session is live; unresolved after that."""
 DeliveryState = Literal["delivered", "failed", "none"]
@@ -247,11 +248,19 @@ class AuditFilters(Parameters):
     turn_to: int | None = None
     text: str | None = None
     after: int = 0
-    """Rows after this `seq`: where the page starts."""
+    """Rows after this `seq`, in the order of the page: where it starts; 0 for its start."""
+    order: EventOrder | None = None
+    """None for the order of the store."""
+
+    @property
+    def newest_first(self) -> bool:
+        """Whether the latest events come first."""
+        return self.order == "newest"
 
     def to_store(self, *, limit: int) -> EventFilter:
         """Return the query to the store for at most *limit* events."""
+        start = {"before_seq": self.after or None} if self.newest_first else {"after_seq": self.after}
         return EventFilter(
             session_id=self.session, types=self.types, turn_from=self.turn_from, turn_to=self.turn_to,
-            text=self.text, after_seq=self.after, limit=limit,
+            text=self.text, limit=limit, newest_first=self.newest_first, **start,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from windowpane.store.search import MAXIMUM_HITS
 from windowpane.text import formats
 from windowpane.text.formats import count
 from windowpane.text.labels import event_label
-from windowpane_dashboard.page import address, downloads, messages, store_access, times, widgets
+from windowpane_dashboard.page import address, downloads, messages, store_access, times, widget_state, widgets
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.certificate import certificate
@@ -30,7 +30,7 @@ OFFERED = 200
 LISTED_DAMAGED = 20
 LISTED_BROKEN = 20
 VERIFIED, CERTIFICATE = "audit_verified", "audit_certificate"
-PAGE, TRAIL = "audit", "audit_trail"
+PAGE, TRAIL, ORDER = "audit", "audit_trail", "audit_order"
 
 
 def main() -> None:
@@ -138,13 +138,14 @@ def chain_state(verification: Verification) -> None:
 def filter_bar(snapshot: StoreSnapshot) -> AuditFilters:
     """Draw the filters with the values of the address; a choice changes the address and shows the first rows."""
     filters = AuditFilters.from_query(st.query_params.to_dict())
-    st.session_state[TRAIL] = [after for after in st.session_state.get(TRAIL, ()) if after < filters.after]
+    trail = st.session_state.get(TRAIL, ())
+    st.session_state[TRAIL] = [after for after in trail if is_before(after, filters)]
 
     def bind(name: str, value: object) -> dict[str, Any]:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
-    columns = st.columns([2.2, 2.6, 0.9, 0.9, 2])
+    columns = st.columns([2.1, 2.2, 0.9, 0.9, 1.8, 1.1], vertical_alignment="bottom")
     widgets.filter_select(
         columns[0], "Session", sessions, filters.session, bound=bind("session", filters.session)
     )
@@ -161,8 +162,27 @@ def filter_bar(snapshot: StoreSnapshot) -> AuditFilters:
     columns[4].text_input(
         "Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or "")
     )
+    _order(columns[5], filters)
     address.write(PAGE, filters.to_query())
     return filters
+
+
+def _order(column: st.delta_generator.DeltaGenerator, filters: AuditFilters) -> None:
+    key = widget_state.fresh_key(ORDER, filters.newest_first)
+    column.checkbox(
+        "Newest first",
+        key=key,
+        on_change=lambda: widget_state.apply(
+            ORDER, key, lambda newest: address.update(PAGE, order="newest" if newest else None, after=None)
+        ),
+    )
+
+
+def is_before(after: int, filters: AuditFilters) -> bool:
+    """Return whether the page of rows after this `seq` comes before that of the filters; 0 is the first page."""
+    if not filters.after or not after:
+        return after < filters.after
+    return after > filters.after if filters.newest_first else after < filters.after
 
 
 def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
@@ -172,7 +192,7 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     if not rows:
         st.text("No event matches these filters.")
         return
-    total = snapshot.store.count_events(replace(query, after_seq=0))
+    total = snapshot.store.count_events(replace(query, after_seq=0, before_seq=None))
     more = " or more" if filters.text and total >= MAXIMUM_HITS else ""
     visible = rows[:PAGE_ROWS]
     _table(visible)
@@ -247,25 +267,26 @@ def _selected_row(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
 def _paging(filters: AuditFilters, following: int | None) -> None:
     trail: list[int] = st.session_state[TRAIL]
     left, right = st.columns(2)
+    back, forth = ("Later", "Earlier") if filters.newest_first else ("Earlier", "Later")
     left.button(
-        "Earlier",
+        back,
         icon=":material/chevron_left:",
         disabled=not filters.after,
         width="stretch",
         on_click=lambda: _turn_page(trail.pop() if trail else 0),
     )
 
-    def later() -> None:
+    def following_page() -> None:
         trail.append(filters.after)
         _turn_page(following or 0)
 
     right.button(
-        "Later",
+        forth,
         icon=":material/chevron_right:",
         icon_position="right",
         disabled=following is None,
         width="stretch",
-        on_click=later,
+        on_click=following_page,
     )
 
 

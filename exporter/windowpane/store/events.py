@@ -95,7 +95,7 @@ def find(
 
 def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:
     """Return the number of events that match, whatever the limit."""
-    if scope.session is None and scope.turns is None and not query.after_seq:
+    if scope.session is None and scope.turns is None and not query.after_seq and query.before_seq is None:
         return sum(scope.types.values()) if scope.types else scope.total
     conditions = _conditions(query, scope, counting=True)
     hint = _hint(query, scope, counting=True)
@@ -129,6 +129,8 @@ def _conditions(query: EventFilter, scope: EventScope, *, counting: bool = False
             )  # fmt: skip
     if query.after_seq:
         conditions.add(f"{'+' if by_type else ''}e.seq > ?", query.after_seq)
+    if query.before_seq is not None:
+        conditions.add(f"{'+' if by_type else ''}e.seq < ?", query.before_seq)
     return conditions
 
 

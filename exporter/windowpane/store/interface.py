@@ -78,6 +78,7 @@ class EventFilter:
     """Full-text search over names and payloads (never over content)."""
     limit: int = 500
     newest_first: bool = False
+    before_seq: int | None = None
 
 
 class EventReader(Protocol):

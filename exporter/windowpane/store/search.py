@@ -169,6 +169,8 @@ def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope,
     conditions = _conditions(scope)
     if scope.session is not None:
         conditions.add("e.session = ?", scope.session)
+    if query.before_seq is not None:
+        conditions.add("e.seq < ?", query.before_seq)
     rest = connection.execute(
         f"SELECT e.seq, e.body FROM events AS e WHERE e.seq > ? AND {conditions.clause}",  # noqa: S608  # bound
         (max(indexed, query.after_seq), *conditions.values),
@@ -183,10 +185,10 @@ def _indexed(
 ) -> Iterator[int]:
     """Yield the first or last *limit* numbers of indexed events that match."""
     conditions = _conditions(scope)
-    first, last = query.after_seq + 1, MAXIMUM_SEQ
+    first, last = query.after_seq + 1, MAXIMUM_SEQ if query.before_seq is None else query.before_seq - 1
     if scope.session is not None:
         start, end = connection.execute(_ENDS, {"key": scope.session}).fetchone()
-        first, last = max(first, start or 0), end or 0
+        first, last = max(first, start or 0), min(last, end or 0)
     joined = "JOIN events AS e ON e.seq = events_text.rowid" if conditions.conditions else ""
     rows = connection.execute(
         f"SELECT events_text.rowid FROM events_text {joined} "  # noqa: S608  # values are bound

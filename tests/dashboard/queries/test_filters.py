@@ -38,6 +38,7 @@ def test_fleet_filters_survive_the_address(filters: FleetFilters) -> None:
             lambda names: tuple(name for name in PAYLOADS if name in names)
         ),
         turn_from=TURNS, turn_to=TURNS, text=TEXTS, after=st.integers(0, 10**9),
+        order=st.sampled_from([None, "newest"]),
     )
 )  # fmt: skip
 def test_audit_filters_survive_the_address(filters: AuditFilters) -> None:

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from windowpane.core.events import CheckpointSaved
 from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.queries.filters import AuditFilters
 
 PAGES = ("fleet", "session", "compare", "trends", "replay", "alerts", "audit")
 OpenPage = Callable[..., AppTest]
@@ -302,6 +303,33 @@ def test_the_audit_page_searches_and_verifies(small_store: SqliteStore, open_pag
     assert len(app.dataframe[0].value) == 2
     next(button for button in app.button if button.label == "Verify chain").click().run()
     assert "the chain is intact, without a key" in app.subheader[0].value
+
+
+@pytest.mark.parametrize("narrowed", [{}, {"text": "tool"}, {"session": "refactor-api"}, {"types": "turn.ended"}])
+def test_the_audit_page_lists_the_newest_first(
+    small_store: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, narrowed: dict[str, str]
+) -> None:
+    """From the last event back, page by page; each button leads to the neighbour it names."""
+    while small_store.index_text():
+        pass
+    filters = AuditFilters.from_query(narrowed)
+    expected = [one.seq for one in small_store.events(filters.to_store(limit=10_000))][::-1]
+    app = open_page("audit", **narrowed)
+
+    app.checkbox[0].check().run()
+    first = list(app.dataframe[0].value["seq"])
+    earlier = next((button for button in app.button if button.label == "Earlier"), None)
+    assert earlier is not None
+    listed = first
+    if not earlier.disabled:
+        earlier.click().run()
+        listed = first + list(app.dataframe[0].value["seq"])
+        next(button for button in app.button if button.label == "Later").click().run()
+
+    assert not app.exception
+    assert listed == expected[: len(listed)]
+    assert len(listed) == min(200, len(expected))
+    assert list(app.dataframe[0].value["seq"]) == first
 
 
 def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_page: OpenPage) -> None:
