@@ -254,7 +254,7 @@ class AuditFilters(Parameters):
 
     @property
     def newest_first(self) -> bool:
-        """Whether the latest events come first."""
+        """True where the latest events come first."""
         return self.order == "newest"
 
     def to_store(self, *, limit: int) -> EventFilter:
