@@ -45,6 +45,7 @@ LAYERS = {
         "core", "effects", "models", "metrics", "store", "alerts", "manager", "contrib", "config", "fidelity",
         "fidelity.suite", "otlp", "serve",
     },
+    "adapters": {"core", "effects", "models", "manager", "runtime"},
     "hooks": {"core", "text", "store", "config"},
     "observer": {"core", "effects", "models", "fidelity"},
     "observer.clients": {"core", "effects", "models", "fidelity", "observer", "runtime"},

@@ -13,6 +13,9 @@ TYPE_CHECKING = False  # typing itself takes as long to load as the interpreter
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from windowpane.adapters.langchain import langchain_middleware
+    from windowpane.adapters.openai_agents import agents_input_filter
+    from windowpane.adapters.pydantic_ai import pydantic_ai_processor
     from windowpane.contrib.presets import Preset
     from windowpane.contrib.presets.ai_sdk_go import Custom, DropOldest, SlidingWindow, Summarize, ai_sdk_go
     from windowpane.contrib.presets.baseagent import baseagent
@@ -71,15 +74,18 @@ __all__ = [
     "WindowSpanProcessor",
     "WindowpaneError",
     "__version__",
+    "agents_input_filter",
     "ai_sdk_go",
     "anthropic_model",
     "baseagent",
     "default_dependencies",
+    "langchain_middleware",
     "litellm_callback",
     "observe",
     "observe_everything",
     "openai_model",
     "picoclaw",
+    "pydantic_ai_processor",
     "session",
     "start",
     "stop",
@@ -116,15 +122,18 @@ _HOMES: Final = {
     "Thresholds": "windowpane.core.limits",
     "WindowSpanProcessor": "windowpane.otlp.spans",
     "WindowpaneError": "windowpane.exceptions",
+    "agents_input_filter": "windowpane.adapters.openai_agents",
     "ai_sdk_go": "windowpane.contrib.presets.ai_sdk_go",
     "anthropic_model": "windowpane.models.language_models",
     "baseagent": "windowpane.contrib.presets.baseagent",
     "default_dependencies": "windowpane.runtime.managers",
+    "langchain_middleware": "windowpane.adapters.langchain",
     "litellm_callback": "windowpane.observer.clients.api",
     "observe": "windowpane.observer.clients.api",
     "observe_everything": "windowpane.observer.clients.api",
     "openai_model": "windowpane.models.language_models",
     "picoclaw": "windowpane.contrib.presets.picoclaw",
+    "pydantic_ai_processor": "windowpane.adapters.pydantic_ai",
     "session": "windowpane.observer.clients.api",
     "start": "windowpane.runtime.start",
     "stop": "windowpane.runtime.start",

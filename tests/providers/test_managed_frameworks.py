@@ -1,0 +1,99 @@
+"""Managers inside real frameworks: windows and requests equal those of a hand-driven manager."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from tests.providers.environments import CLIENTS, ROOT
+from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
+from tests.providers.windows import windows
+
+from windowpane.store.interface import SessionFilter, SessionRow
+from windowpane.store.sqlite import SqliteStore
+
+FRAMEWORKS = ("langchain", "langchain_async", "openai_agents", "pydantic_ai")
+pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqliteStore, dict[str, Any]]:
+    """Return the store of the runs and what was sent."""
+    folder = tmp_path_factory.mktemp("managed")
+    path = folder / "windowpane.db"
+    done = subprocess.run(
+        [installed(CLIENTS), "-W", "ignore", "-m", "tests.providers.managed_runs", path],
+        cwd=ROOT, env=variables(folder), capture_output=True, text=True, timeout=RUN_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return SqliteStore(path), json.loads(path.with_suffix(".json").read_text())
+
+
+def session_of(store: SqliteStore, agent: str) -> SessionRow:
+    """Return the only session of an agent."""
+    (row,) = (row for row in store.sessions(SessionFilter()) if row.agent == agent)
+    return row
+
+
+def seen(messages: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Return what a model sees of messages."""
+    return [
+        (
+            message["role"],
+            message.get("content"),
+            message.get("tool_call_id"),
+            [
+                (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+                for call in message.get("tool_calls") or ()
+            ],
+        )
+        for message in messages
+    ]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_managed_framework_equals_a_manager_driven_by_hand(
+    framework: str, runs: tuple[SqliteStore, dict[str, Any]]
+) -> None:
+    """The same requests reach the provider, and the same events the store, across evictions and summaries."""
+    store, outcome = runs
+    managed = windows(store, session_of(store, framework).session_id)
+    by_hand = windows(store, session_of(store, f"{framework} by hand").session_id)
+
+    assert [seen(messages) for messages in outcome[framework]["sent"]] == [
+        seen(messages) for messages in outcome[framework]["by_hand"]
+    ]
+    assert {"blocks.evicted", "content.compressed"} <= {row[1] for row in managed}
+    if framework == "pydantic_ai":  # a processor is not called after the last reply
+        assert managed == by_hand[: len(managed)]
+        assert [row[1] for row in by_hand[len(managed) :]].count("usage") == 1
+    else:
+        assert managed == by_hand
+
+
+@pytest.mark.parametrize("framework", ["langchain", "openai_agents", "pydantic_ai"])
+def test_after_a_failure_the_agent_sends_its_own_messages(
+    framework: str, runs: tuple[SqliteStore, dict[str, Any]]
+) -> None:
+    """The agent answers, and its last call has every message: system, question, call and result."""
+    assert runs[1][framework]["unmanaged"] == 4
+
+
+def test_an_agent_that_is_handed_the_conversation_is_a_child(
+    runs: tuple[SqliteStore, dict[str, Any]],
+) -> None:
+    """The session has the agent's name; the next run of the first agent is a conversation without a parent."""
+    rows = runs[0].sessions(SessionFilter())
+    first, second = sorted((row for row in rows if row.agent == "triage"), key=lambda row: row.started_at)
+
+    assert session_of(runs[0], "billing").parent_session_id == first.session_id
+    assert (first.parent_session_id, second.parent_session_id) == (None, None)
+
+
+def test_a_call_that_is_too_large_is_repeated_smaller(runs: tuple[SqliteStore, dict[str, Any]]) -> None:
+    """LangChain's agent does not see the provider's error."""
+    row = session_of(runs[0], "overflow")
+
+    assert (row.overflows, row.turns) == (1, 4)
