@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -89,34 +90,42 @@ def send_bare(request: Request, provider: LoopbackProvider) -> None:
     """Send a recorded request again by the provider's own client, and read all of its reply."""
     body = dict(request.body)
     if request.shape in ("chat", "responses"):
-        import openai
-
-        with windowpane.observe(
-            openai.OpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0)
-        ) as client:
-            create = client.chat.completions.create if request.shape == "chat" else client.responses.create
-            _read(create(**body), streams=request.streams)
+        client = bare_client("openai", provider)
+        create = client.chat.completions.create if request.shape == "chat" else client.responses.create
+        _read(create(**body), streams=request.streams)
     elif request.shape in ("messages", "invoke"):
-        import anthropic
-
-        with windowpane.observe(
-            anthropic.Anthropic(api_key="k", base_url=provider.url, max_retries=0, timeout=60)
-        ) as client:
-            body.pop("anthropic_version", None)
-            model = body.pop("model", None) or request.path.split("/")[2]
-            more = {"stream": True} if request.streams and "stream" not in body else {}
-            _read(client.messages.create(model=model, **body, **more), streams=request.streams)
+        client = bare_client("anthropic", provider)
+        body.pop("anthropic_version", None)
+        model = body.pop("model", None) or request.path.split("/")[2]
+        more = {"stream": True} if request.streams and "stream" not in body else {}
+        _read(client.messages.create(model=model, **body, **more), streams=request.streams)
     elif request.shape == "gemini":
-        client = windowpane.observe(gemini_client(provider))
+        client = bare_client("gemini", provider)
         path = request.path.partition("/v1beta/")[2]
         method = client._api_client.request_streamed if request.streams else client._api_client.request
         _read(method("post", path + ("?alt=sse" if request.streams else ""), body), streams=request.streams)
     else:
-        client = windowpane.observe(bedrock_client(provider))
+        client = bare_client("bedrock", provider)
         model = request.path.split("/")[2]
         method = client.converse_stream if request.streams else client.converse
         reply = method(modelId=model, **body)
         _read(reply.get("stream"), streams=request.streams)
+
+
+@cache
+def bare_client(package: str, provider: LoopbackProvider) -> Any:
+    """Return the observed client that sends all requests again: making one takes longer than a request."""
+    if package == "openai":
+        import openai
+
+        client: Any = openai.OpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0)
+    elif package == "anthropic":
+        import anthropic
+
+        client = anthropic.Anthropic(api_key="k", base_url=provider.url, max_retries=0, timeout=60)
+    else:
+        client = gemini_client(provider) if package == "gemini" else bedrock_client(provider)
+    return windowpane.observe(client)
 
 
 def _read(reply: Any, *, streams: bool) -> None:
@@ -143,20 +152,22 @@ def bedrock_client(provider: LoopbackProvider) -> Any:
     )  # fmt: skip
 
 
+def agents_of(frameworks: Sequence[str]) -> Iterator[tuple[str, Agent]]:
+    """Yield the name and the agent of each scenario; a framework is imported when those before it have run."""
+    for framework in frameworks:
+        module = import_module(f"tests.providers.agents.{framework}")
+        for name, agent in module.SCENARIOS.items():
+            yield f"{framework}.{name}", agent
+
+
 def main() -> None:
     store, frameworks = Path(sys.argv[1]), sys.argv[2:]
-    modules = [import_module(f"tests.providers.agents.{framework}") for framework in frameworks]
-    agents = {
-        f"{framework}.{name}": agent
-        for framework, module in zip(frameworks, modules, strict=True)
-        for name, agent in module.SCENARIOS.items()
-    }
     windowpane.start(port=0, store=store, notify=[])
     for model in ("gpt-4o", "claude-sonnet-4-5"):
         counter_for(model, wait=True)
     failures, scenarios = {}, {}
     with loopback_provider() as provider:
-        for name, agent in agents.items():
+        for name, agent in agents_of(frameworks):
             replies = getattr(agent, "replies", script)()
             try:
                 run(name, agent, provider, replies)
