@@ -15,17 +15,20 @@ TOP: Final = 10
 
 
 def fill_frame(blocks: Sequence[BlockRow]) -> pd.DataFrame:
-    """Return the tokens of a window by component, tool or type of content, and file or command, most first."""
+    """Return the tokens of a window by component, tool or type of content, and file or command, most first.
+
+    `block` is the largest block of each row.
+    """
     rows = [
         (
             COMPONENT_OF[block.content_type], block.tool_name or CONTENT_LABELS[block.content_type],
-            block.target or "", block.tokens,
+            block.target or "", block.tokens, block.block_id,
         )
-        for block in blocks
+        for block in sorted(blocks, key=lambda block: -block.tokens)
     ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["component", "tool", "target", "tokens"])
+    frame = pd.DataFrame(rows, columns=["component", "tool", "target", "tokens", "block"])
     summed = frame.groupby(["component", "tool", "target"], as_index=False).agg(
-        tokens=("tokens", "sum"), blocks=("tokens", "size")
+        tokens=("tokens", "sum"), blocks=("tokens", "size"), block=("block", "first")
     )
     return summed.sort_values(["tokens", "tool", "target"], ascending=[False, True, True], ignore_index=True)
 

@@ -9,8 +9,9 @@ from windowpane.store.records import ToolUse
 from windowpane.text.formats import tokens
 from windowpane_dashboard.charts.fill import fill_treemap
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.queries.tool_use import fill_frame, top_frame, uses_frame
+from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
+from windowpane_dashboard.sections.window import open_block
 
 ROWS = 50
 
@@ -31,19 +32,27 @@ def tool_use_section(view: SessionView) -> None:
                 alt="Tokens by component, tool, and file or command, as in the table",
             )
         with right:
-            st.text("Its ten largest parts")
-            _top(top_frame(fill))
+            st.text("Its ten largest parts; select a row to read its largest block")
+            _top(fill)
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:
         st.text("Over the whole session")
         uses_table(uses, key="session_uses", alt="Tools, files and commands of the session, most carried first")
 
 
-def _top(frame: pd.DataFrame) -> None:
+def _open_largest(fill: pd.DataFrame) -> None:
+    rows = st.session_state["fill_top"].selection.rows
+    if rows and rows[0] < min(TOP, len(fill)):  # below are the others and their sum
+        open_block(str(fill["block"].iloc[rows[0]]))
+
+
+def _top(fill: pd.DataFrame) -> None:
     config = st.column_config
     widgets.table(
-        frame,
+        top_frame(fill),
         key="fill_top",
+        on_select=lambda: _open_largest(fill),
+        selection_mode="single-row",
         alt="The ten largest parts of the window, the others, and their sum",
         height=400,
         column_config={

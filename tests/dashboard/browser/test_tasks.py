@@ -452,12 +452,17 @@ def test_what_filled_the_window_at_a_turn(reader: Person) -> None:
     reader.opens("session", session=COMPACTED, turn="30")
     reader.opens_tab("What fills it")
 
-    rows = reader.rows("The ten largest parts of the window, the others, and their sum")
+    name = "The ten largest parts of the window, the others, and their sum"
+    rows = reader.rows(name)
     sizes = [int(row[0].replace(",", "")) for row in rows]
     assert any(row[3] in ("Read", "Bash", "Grep", "Edit") for row in rows)
     assert sizes[-1] == sum(sizes[:-1])
     reader.page.locator(".st-key-fill_treemap .trace.treemap").wait_for()
-    assert len(reader.actions) == 2
+
+    reader.opens_row(name, lambda row: row[3] in ("Read", "Bash", "Grep", "Edit"))
+    reader.page.wait_for_url("**block=*")
+    reader.reads("Its life in this session")
+    assert len(reader.actions) == 3
 
 
 def test_what_stale_content_cost_and_what_to_change(reader: Person) -> None:
