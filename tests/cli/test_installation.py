@@ -104,7 +104,7 @@ class TestGrafanaExport:
         for entry in GRAFANA:
             assert (tmp_path / "out" / entry).exists(), entry
         written = [path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*") if path.is_file()]
-        assert len([name for name in written if name.parts[0] == "dashboards"]) == 4
+        assert len([name for name in written if name.parts[0] == "dashboards"]) == 5
         for name in written:
             assert (tmp_path / "out" / name).read_bytes() == (ROOT / "grafana" / name).read_bytes()
 
