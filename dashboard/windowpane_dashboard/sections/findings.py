@@ -67,8 +67,8 @@ def _finding(row: SessionRow, finding: Finding, number: int, last: int) -> None:
                     key=f"finding_{number}_{index}",
                     help=escape_markdown(evidence.text),
                     type="tertiary",
-                    on_click=select_turn,
-                    args=(evidence.turn, last),
+                    on_click=_show,
+                    args=(f"finding_{number}_{index}", evidence.turn, last),
                 )
     if action.button("Try in Replay", key=f"finding_replay_{number}", icon=":material/replay:"):
         trial = finding.trial
@@ -76,3 +76,9 @@ def _finding(row: SessionRow, finding: Finding, number: int, last: int) -> None:
             simulate=row.session_id, policies=",".join(trial.policies), window=str(trial.window_tokens)
         )
         st.switch_page("views/replay.py", query_params=position.to_query())
+
+
+def _show(key: str, turn: int, last: int) -> None:
+    """Select the turn of a piece of evidence, if its button was pressed in the session that is shown."""
+    if st.session_state.get(key):
+        select_turn(turn, last)

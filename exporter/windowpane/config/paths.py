@@ -8,7 +8,7 @@ from typing import Final
 
 import platformdirs
 
-from windowpane.core.store_names import store_file
+from windowpane.core.store_names import DEFAULT_FILE, store_file
 
 READ_ONLY_VARIABLE: Final = "WINDOWPANE_DASHBOARD_READ_ONLY"
 """Set by `windowpane dashboard --read-only`, for the processes that serve its pages."""
@@ -23,5 +23,5 @@ def default_store() -> Path:
     """Return the path of the event store: `WINDOWPANE_STORE`, else `windowpane.db` in the data folder."""
     given = os.environ.get("WINDOWPANE_STORE")
     if not given:
-        return data_folder() / "windowpane.db"
+        return data_folder() / DEFAULT_FILE
     return Path(store_file(given, key="WINDOWPANE_STORE")).expanduser()

@@ -7,6 +7,7 @@ from typing import Final
 
 from windowpane.exceptions import ConfigurationError
 
+DEFAULT_FILE: Final = "windowpane.db"
 PREFIX: Final = "sqlite:///"
 """Start of a URL; as in SQLAlchemy a relative path follows, or an absolute one with its own slash."""
 EXPECTED: Final = "a path, or sqlite:///path as text (sqlite:////path if it is absolute)"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from windowpane.core.file_kinds import irregular_kind
+from windowpane.core.store_names import DEFAULT_FILE
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.aider.analytics import AiderAnalyticsReader
 from windowpane.sources.aider.history import FILE_NAME as AIDER_HISTORY
@@ -207,10 +208,10 @@ def _below(folder: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _is_searched(file: Path) -> bool:
-    """Return whether a file of a folder may be a recording; of Markdown only Aider's histories are."""
+    """Return whether a file of a folder may be a recording: no store, and of Markdown only Aider's histories."""
     if file.name == AIDER_HISTORY:
         return True
-    if file.name.startswith("."):
+    if file.name.startswith(".") or file.name == DEFAULT_FILE:
         return False
     if file.suffix != ".md":
         return file.suffix in SUFFIXES

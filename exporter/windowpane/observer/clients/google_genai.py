@@ -25,7 +25,7 @@ from windowpane.observer.streams import read_events, read_whole
 BASE_MODULE: Final = "google.genai._api_client"
 """The module whose class sends the requests of all clients."""
 _METHODS: Final = ("request", "async_request", "request_streamed", "async_request_streamed")
-_PATH: Final = re.compile(r"([^/:]+):(generate|streamGenerate)Content(?:\?|$)")
+_METHOD: Final = re.compile(r":(generate|streamGenerate)Content(?:\?|$)")
 
 
 def watch_google_genai(client: object, watched: WatchedClient) -> bool:
@@ -46,10 +46,11 @@ def _start(watched: WatchedClient, args: tuple[Any, ...], kwargs: Mapping[str, A
     """Start a record of a request, whose arguments are the client, the HTTP method, the path and the body."""
     path = kwargs.get("path") or args[2]
     body = kwargs.get("request_dict") or args[3]
-    requested = _PATH.search(path)
+    requested = _METHOD.search(path)
     if requested is None or not isinstance(body, dict):
         return None
-    return watched.start("gemini", {**body, "model": requested[1], "stream": requested[2] != "generate"})
+    model = path[: requested.start()].rpartition("/")[2]
+    return watched.start("gemini", {**body, "model": model, "stream": requested[1] != "generate"})
 
 
 def _end(call: WatchedCall, result: Any) -> Any:
