@@ -8,13 +8,7 @@ from types import new_class
 from typing import Any
 
 from windowpane.adapters.conversations import Conversations, ManagedCall, boundary
-from windowpane.adapters.messages import (
-    FrameworkMessage,
-    Message,
-    assistant_message,
-    text_of,
-    tool_message,
-)
+from windowpane.adapters.messages import FrameworkMessage, Message, assistant_message, text_of, tool_message
 from windowpane.core.events import Usage
 
 
@@ -119,9 +113,7 @@ def _read(message: Any) -> FrameworkMessage:
                 assistant_message(message.text, calls), (message,), _usage(message.usage_metadata)
             )
         case "tool":
-            failed = message.status == "error"
-            text = text_of(message.content)
-            name = message.name or ""
+            name, text, failed = message.name or "", text_of(message.content), message.status == "error"
             return FrameworkMessage(tool_message(message.tool_call_id, name, text, is_error=failed), (message,))
         case "system":
             return FrameworkMessage({"role": "system", "content": text_of(message.content)}, (message,))

@@ -10,13 +10,7 @@ from types import new_class
 from typing import Any, Final
 
 from windowpane.adapters.conversations import Conversation, Conversations, ManagedCall, boundary
-from windowpane.adapters.messages import (
-    FrameworkMessage,
-    Message,
-    assistant_message,
-    text_of,
-    tool_message,
-)
+from windowpane.adapters.messages import FrameworkMessage, Message, assistant_message, text_of, tool_message
 from windowpane.models.replies import read_usage
 
 _REPLY_ITEMS: Final = ("message", "function_call", "reasoning")
@@ -121,11 +115,8 @@ def _reply(items: list[Mapping[str, Any]]) -> list[FrameworkMessage]:
     for kind in {str(item.get("type", "message")) for item in items} - {*_REPLY_ITEMS}:
         boundary.warn_once(kind, "items of type %s are passed on unchanged, and not counted", kind)
     text = "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "assistant")
-    calls = [
-        (item["call_id"], item["name"], item["arguments"])
-        for item in items
-        if item.get("type") == "function_call"
-    ]
+    functions = [item for item in items if item.get("type") == "function_call"]
+    calls = [(item["call_id"], item["name"], item["arguments"]) for item in functions]
     return [FrameworkMessage(assistant_message(text, calls), tuple(items))]
 
 

@@ -70,11 +70,8 @@ def _tools(context: Any) -> list[dict[str, Any]]:
 def _read(message: Any) -> list[FrameworkMessage]:
     if message.kind == "response":
         texts = [part.content for part in message.parts if part.part_kind == "text"]
-        calls = [
-            (part.tool_call_id, part.tool_name, part.args)
-            for part in message.parts
-            if part.part_kind == "tool-call"
-        ]
+        functions = [part for part in message.parts if part.part_kind == "tool-call"]
+        calls = [(part.tool_call_id, part.tool_name, part.args) for part in functions]
         chat = assistant_message("\n".join(texts), calls)
         return [FrameworkMessage(chat, (message,), _usage(message.usage))]
     return [FrameworkMessage(_chat(part), (_RequestPart(part, message),)) for part in message.parts]
@@ -113,12 +110,8 @@ def _user_part(content: Any) -> dict[str, Any]:
 def _usage(usage: Any) -> Usage | None:
     if not usage.input_tokens and not usage.output_tokens:
         return None
-    return Usage.of_prompt(
-        usage.input_tokens,
-        usage.output_tokens,
-        cached=usage.cache_read_tokens,
-        written=usage.cache_write_tokens,
-    )
+    cached, written = usage.cache_read_tokens, usage.cache_write_tokens
+    return Usage.of_prompt(usage.input_tokens, usage.output_tokens, cached=cached, written=written)
 
 
 def _joined(parts: Sequence[Any], last: Any) -> list[Any]:
