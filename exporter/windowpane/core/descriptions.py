@@ -31,6 +31,7 @@ _WRAPPERS: Final = (
     "subagent_notification",
 )  # fmt: skip
 """Elements that agents' programs put into or around the words of a user."""
+_COMMAND: Final = re.compile(r"/[A-Za-z][\w:-]{0,63}")
 _WRAPPED: Final = re.compile(
     "|".join(f"<{re.escape(name)}(?:>|\\s[^>]{{0,200}}>).*?(?:</{re.escape(name)}>|\\Z)" for name in _WRAPPERS),
     re.DOTALL,
@@ -105,6 +106,9 @@ def described_line(text: str, maximum: int) -> str:
 
 
 def without_wrappers(text: str) -> str:
-    """Return the text of a user message without what programs add to it; empty where they wrote all of it."""
+    """Return the text of a user message without what programs add to it; empty where they wrote all of it.
+
+    A command alone, such as `/mode`, does not name a session either.
+    """
     own = _WRAPPED.sub(" ", text[: 8 * _READ_CHARACTERS]).strip()
-    return "" if own.startswith(_GENERATED) else own
+    return "" if own.startswith(_GENERATED) or _COMMAND.fullmatch(own) else own
