@@ -1,7 +1,7 @@
--- index alerts_fired
-CREATE INDEX alerts_fired ON alerts (fired_seq)
--- index alerts_firing
-CREATE INDEX alerts_firing ON alerts (fired_seq) WHERE resolved_turn IS NULL
+-- index alerts_at
+CREATE INDEX alerts_at ON alerts (fired_at, fired_seq)
+-- index alerts_unresolved_at
+CREATE INDEX alerts_unresolved_at ON alerts (fired_at, fired_seq) WHERE resolved_turn IS NULL
 -- index blocks_left
 CREATE INDEX blocks_left ON blocks (session, left_seq, entered_seq)
 -- index events_session
@@ -25,6 +25,8 @@ CREATE INDEX sessions_pressure ON sessions (current, pressure DESC, last_at DESC
 CREATE INDEX sessions_recent ON sessions (current, last_at DESC)
 -- index sessions_regret
 CREATE INDEX sessions_regret ON sessions (current, regrets DESC, last_at DESC)
+-- index sqlite_autoindex_content_numbers_1
+None
 -- index sqlite_autoindex_event_types_1
 None
 -- index sqlite_autoindex_migrations_1
@@ -66,12 +68,30 @@ CREATE TABLE blocks (
         replaced_by TEXT,
         last_referenced INTEGER,
         "references" INTEGER NOT NULL DEFAULT 0,
-        regretted_turn INTEGER,
+        regretted_turn INTEGER, tool TEXT, target TEXT, tokens INTEGER NOT NULL DEFAULT 0, calls_in INTEGER NOT NULL DEFAULT 0, price_in INTEGER NOT NULL DEFAULT 0, calls_out INTEGER, price_out INTEGER,
         PRIMARY KEY (session, block_id)
     ) WITHOUT ROWID
+-- table content_numbers
+CREATE TABLE content_numbers (id INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE)
+-- table content_queue
+CREATE TABLE content_queue (digest TEXT PRIMARY KEY) WITHOUT ROWID
 -- table contents
 CREATE TABLE contents (
         digest TEXT PRIMARY KEY, chars INTEGER NOT NULL, preview TEXT NOT NULL, body BLOB NOT NULL
+    ) WITHOUT ROWID
+-- table contents_text
+CREATE VIRTUAL TABLE contents_text USING fts5 (text, content = '', columnsize = 0, detail = none, tokenize = 'trigram')
+-- table contents_text_config
+CREATE TABLE 'contents_text_config'(k PRIMARY KEY, v) WITHOUT ROWID
+-- table contents_text_data
+CREATE TABLE 'contents_text_data'(id INTEGER PRIMARY KEY, block BLOB)
+-- table contents_text_idx
+CREATE TABLE 'contents_text_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID
+-- table daily
+CREATE TABLE daily (
+        day INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, release TEXT NOT NULL,
+        pruned INTEGER NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cache_read_tokens INTEGER NOT NULL, cost_micros INTEGER NOT NULL, compactions INTEGER NOT NULL, fidelity_millis INTEGER NOT NULL, fidelities INTEGER NOT NULL, regrets INTEGER NOT NULL, cache_breaks INTEGER NOT NULL, cache_break_micros INTEGER NOT NULL, sessions INTEGER NOT NULL, peaks INTEGER NOT NULL, peak_sum_millis INTEGER NOT NULL, red_sessions INTEGER NOT NULL,
+        PRIMARY KEY (day, agent, model, release, pruned)
     ) WITHOUT ROWID
 -- table endpoints
 CREATE TABLE endpoints (
@@ -122,6 +142,15 @@ CREATE TABLE late_events (
     ) WITHOUT ROWID
 -- table migrations
 CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL)
+-- table read_files
+CREATE TABLE read_files (
+    path TEXT PRIMARY KEY,
+    inode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    reading TEXT NOT NULL,
+    report BLOB NOT NULL
+) WITHOUT ROWID
 -- table replay_runs
 CREATE TABLE replay_runs (
         replay TEXT NOT NULL,
@@ -146,6 +175,12 @@ CREATE TABLE replays (
         sessions INTEGER NOT NULL,
         runs INTEGER NOT NULL,
         notes TEXT NOT NULL
+    ) WITHOUT ROWID
+-- table session_days
+CREATE TABLE session_days (
+        session INTEGER NOT NULL, day INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
+        release TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cache_read_tokens INTEGER NOT NULL, cost_micros INTEGER NOT NULL, compactions INTEGER NOT NULL, fidelity_millis INTEGER NOT NULL, fidelities INTEGER NOT NULL, regrets INTEGER NOT NULL, cache_breaks INTEGER NOT NULL, cache_break_micros INTEGER NOT NULL,
+        peak_millis INTEGER NOT NULL, PRIMARY KEY (session, day, agent, model, release)
     ) WITHOUT ROWID
 -- table sessions
 CREATE TABLE sessions (
@@ -194,11 +229,13 @@ CREATE TABLE sessions (
         last_event TEXT NOT NULL,
         pressure REAL NOT NULL,
         last_turn INTEGER NOT NULL,
-        memory BLOB NOT NULL, count_source TEXT, compaction_tokens INTEGER, compaction_evidence TEXT, turns_until_compaction REAL,
+        memory BLOB NOT NULL, count_source TEXT, compaction_tokens INTEGER, compaction_evidence TEXT, turns_until_compaction REAL, title TEXT NOT NULL DEFAULT '', title_source TEXT NOT NULL DEFAULT '', folder TEXT NOT NULL DEFAULT '', repository TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '', agent_version TEXT NOT NULL DEFAULT '', label TEXT NOT NULL DEFAULT '', cache_breaks INTEGER NOT NULL DEFAULT 0, cache_break_tokens INTEGER NOT NULL DEFAULT 0, cache_break_dollars REAL, carried_price INTEGER NOT NULL DEFAULT 0, compressions_in_task INTEGER NOT NULL DEFAULT 0,
         UNIQUE (session_id, revision)
     )
 -- table sqlite_sequence
 CREATE TABLE sqlite_sequence(name,seq)
+-- table stale_sessions
+CREATE TABLE stale_sessions (session INTEGER PRIMARY KEY)
 -- table store
 CREATE TABLE store (
         one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -245,3 +282,9 @@ CREATE TABLE turns (
         estimate_error REAL, compaction_tokens INTEGER, turns_until_compaction REAL, turns_until_compaction_p10 REAL, turns_until_compaction_p90 REAL,
         PRIMARY KEY (session, turn)
     ) WITHOUT ROWID
+-- trigger session_days_added
+CREATE TRIGGER session_days_added AFTER INSERT ON session_days BEGIN INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (NEW.day, NEW.agent, NEW.model, NEW.release, 0, NEW.calls, NEW.input_tokens, NEW.output_tokens, NEW.cache_read_tokens, NEW.cost_micros, NEW.compactions, NEW.fidelity_millis, NEW.fidelities, NEW.regrets, NEW.cache_breaks, NEW.cache_break_micros, 1, (NEW.peak_millis >= 0), max(NEW.peak_millis, 0), (NEW.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; END
+-- trigger session_days_changed
+CREATE TRIGGER session_days_changed AFTER UPDATE ON session_days BEGIN INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (OLD.day, OLD.agent, OLD.model, OLD.release, 0, -OLD.calls, -OLD.input_tokens, -OLD.output_tokens, -OLD.cache_read_tokens, -OLD.cost_micros, -OLD.compactions, -OLD.fidelity_millis, -OLD.fidelities, -OLD.regrets, -OLD.cache_breaks, -OLD.cache_break_micros, -1, -(OLD.peak_millis >= 0), -max(OLD.peak_millis, 0), -(OLD.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (NEW.day, NEW.agent, NEW.model, NEW.release, 0, NEW.calls, NEW.input_tokens, NEW.output_tokens, NEW.cache_read_tokens, NEW.cost_micros, NEW.compactions, NEW.fidelity_millis, NEW.fidelities, NEW.regrets, NEW.cache_breaks, NEW.cache_break_micros, 1, (NEW.peak_millis >= 0), max(NEW.peak_millis, 0), (NEW.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; END
+-- trigger session_days_removed
+CREATE TRIGGER session_days_removed AFTER DELETE ON session_days BEGIN INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (OLD.day, OLD.agent, OLD.model, OLD.release, 0, -OLD.calls, -OLD.input_tokens, -OLD.output_tokens, -OLD.cache_read_tokens, -OLD.cost_micros, -OLD.compactions, -OLD.fidelity_millis, -OLD.fidelities, -OLD.regrets, -OLD.cache_breaks, -OLD.cache_break_micros, -1, -(OLD.peak_millis >= 0), -max(OLD.peak_millis, 0), -(OLD.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; END
