@@ -7,6 +7,7 @@ export default function ({ data, setTriggerValue }) {
     data.keys.forEach((key) => place(key, data.turn));
     listen(data.clicks);
     reachable();
+    reserve();
     keep(data.controls);
   };
   draw();

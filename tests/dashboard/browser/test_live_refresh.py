@@ -50,6 +50,7 @@ def test_a_session_grows_and_the_reader_stays(
     page.get_by_role("heading", name="Turn 9:").wait_for()
     page.get_by_text("39 turns").first.wait_for()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+    here.settle()
     page.evaluate(f"{SCROLLED} = 400")
 
     small_store.append(events[cut:])
