@@ -7,7 +7,6 @@ export default function ({ data, setTriggerValue }) {
     data.keys.forEach((key) => place(key, data.turn));
     listen(data.clicks);
     reachable();
-    reserve();
     keep(data.controls);
   };
   draw();

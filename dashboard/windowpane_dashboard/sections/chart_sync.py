@@ -13,7 +13,7 @@ from typing import Final
 import streamlit as st
 
 KEY: Final = "turn_line"
-SCRIPTS: Final = ("turn_line", "scroll_regions", "page_height", "keyboard_focus", "chart_clicks", "chart_sync")
+SCRIPTS: Final = ("turn_line", "scroll_regions", "keyboard_focus", "chart_clicks", "chart_sync")
 """Joined to one module in the browser; its data are numbers and keys of charts, nothing of an agent."""
 
 _HERE: Final = Path(__file__).parent
