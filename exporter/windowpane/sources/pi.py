@@ -93,7 +93,6 @@ class _PiSession(Transcript):
         self._session: SessionOpened | None = None
         self._heading: SessionOpened | None = None
         """The header, until the time of the first row below it is known."""
-        self._model = ""
         self._folder = ""
         self._entry = -1
         """Number of the row among the file's rows, from 0."""
@@ -106,10 +105,6 @@ class _PiSession(Transcript):
         """Rows of compactions, whose summaries no later one keeps."""
         self._read = _Entry("")
         """The entry that is being read."""
-
-    @property
-    def settled(self) -> bool:
-        return bool(self._model)
 
     @property
     def opened(self) -> bool:

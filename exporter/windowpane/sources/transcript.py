@@ -61,6 +61,8 @@ class Transcript(ABC):
         self._by_age = complete is None
         self.out: list[Record] = []
         self.line = 0
+        self._model = ""
+        """The model of the session, once a row has named it."""
         self._latest: float | None = None
         self._broken: list[Broken] = []
         self._broken_count = 0
@@ -76,9 +78,9 @@ class Transcript(ABC):
         """Add the records that are due at the end of the file, or of the rows so far."""
 
     @property
-    @abstractmethod
     def settled(self) -> bool:
         """Return whether the session's model is known; the first events depend on it."""
+        return bool(self._model)
 
     @property
     @abstractmethod

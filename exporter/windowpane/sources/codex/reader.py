@@ -80,7 +80,6 @@ class _Rollout(Transcript):
     def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, log, complete=complete)
         self._session: SessionOpened | None = None
-        self._model = ""
         self._limit: int | None = None
         self._replying = False
         """A model call is open: its reply has started, and its count is still to come."""
@@ -94,10 +93,6 @@ class _Rollout(Transcript):
         self._contents = 0
         self._live: list[_LiveContent] = []
         """The content of the conversation, in order."""
-
-    @property
-    def settled(self) -> bool:
-        return bool(self._model)
 
     @property
     def opened(self) -> bool:

@@ -73,12 +73,7 @@ class _CopilotTranscript(Transcript):
         self._current = ""
         self._agents: dict[str, str] = {}
         """Tool call that started each sub-agent, by the agent's id."""
-        self._model = ""
         self._counted_calls = 0
-
-    @property
-    def settled(self) -> bool:
-        return bool(self._model)
 
     @property
     def opened(self) -> bool:

@@ -86,12 +86,7 @@ class _QwenTranscript(Transcript):
         super().__init__(path, log, complete=complete)
         self._sessions: dict[str, _Session] = {}
         self._current = ""
-        self._model = ""
         self._unknown: set[str] = set()
-
-    @property
-    def settled(self) -> bool:
-        return bool(self._model)
 
     @property
     def opened(self) -> bool:

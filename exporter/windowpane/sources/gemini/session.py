@@ -44,7 +44,6 @@ class GeminiSession(Transcript):
         self.location = ""
         """Path of the row in its document, for problems."""
         self._session: SessionOpened | None = None
-        self._model = ""
         self._pending: dict[str, Any] | None = None
         """The last message, which may be written again."""
         self._keys: dict[str, list[str]] = {}
@@ -55,11 +54,6 @@ class GeminiSession(Transcript):
         """Ids of the tool calls that were added."""
         self._messages = 0
         self._unknown: set[str] = set()
-
-    @property
-    def settled(self) -> bool:
-        """Return whether the model is known."""
-        return bool(self._model)
 
     @property
     def opened(self) -> bool:

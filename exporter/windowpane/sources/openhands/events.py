@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from windowpane.core.events import Usage
@@ -250,9 +250,3 @@ class EventLog(ABC):
         if tokens and tokens != self._limit:
             self._limit = tokens
             self.out.append(LimitStated(tokens, at))
-
-    def use_model(self, model: str) -> None:
-        """Name the model of the session, before its first call."""
-        for number, record in enumerate(self.out):
-            if isinstance(record, SessionOpened) and not record.model:
-                self.out[number] = replace(record, model=model[:MAXIMUM_NAME_CHARS])
