@@ -8,8 +8,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,12 @@ def content(payloads: list[Any]) -> list[tuple[str, str | None, int]]:
     ]
 
 
-def client_of(base_url: str, shape: str) -> Any:
+@contextmanager
+def client_of(base_url: str, shape: str) -> Iterator[Any]:
+    """A provider's client, whose connections are closed at the end of the block."""
     kind: Any = anthropic.Anthropic if shape == "anthropic" else openai.OpenAI
-    return kind(base_url=base_url, api_key="sk-secret-of-tests", max_retries=0)
+    with kind(base_url=base_url, api_key="sk-secret-of-tests", max_retries=0) as client:
+        yield client
 
 
 def converse(client: Any, shape: str, *, stream: bool) -> None:
@@ -86,11 +89,11 @@ def test_windows_equal_those_of_a_watched_client(
     with loopback_provider() as provider:
         path = "" if shape == "anthropic" else "/v1"
         upstream = "anthropic" if shape == "anthropic" else "openai"
-        converse(client_of(f"{proxy_to(provider.url).url}/{upstream}{path}", shape), shape, stream=stream)
+        with client_of(f"{proxy_to(provider.url).url}/{upstream}{path}", shape) as client:
+            converse(client, shape, stream=stream)
         assert outputs.flush()
-        converse(
-            windowpane.observe(client_of(f"{provider.url}{path}", shape), agent="other"), shape, stream=stream
-        )
+        with client_of(f"{provider.url}{path}", shape) as client:
+            converse(windowpane.observe(client, agent="other"), shape, stream=stream)
     through, watched = recorded(outputs)
 
     assert content(through) == content(watched)
@@ -155,7 +158,8 @@ def test_a_body_that_cannot_be_read_passes(
 def test_keys_are_not_stored(proxy_to: Callable[..., ProxyServer], outputs: Runtime, tmp_path: Path) -> None:
     """No header and no query is in the store, though content is captured."""
     with loopback_provider() as provider:
-        converse(client_of(f"{proxy_to(provider.url).url}/openai/v1", "chat"), "chat", stream=False)
+        with client_of(f"{proxy_to(provider.url).url}/openai/v1", "chat") as client:
+            converse(client, "chat", stream=False)
         post(
             f"{proxy_to(provider.url).url}/openai/v1/chat/completions?key=query-key-of-tests",
             {"model": "gpt-4o", "messages": QUESTION},

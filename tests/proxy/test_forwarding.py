@@ -28,8 +28,8 @@ def send(url: str, path: str, *, method: str = "POST", body: Any = REQUEST, head
     parts = urlsplit(url)
     with closing(http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)) as connection:
         connection.request(method, path, body=body, headers=dict(headers), encode_chunked=body is not REQUEST)
-        response = connection.getresponse()
-        return response.status, response.getheaders(), response.read()
+        with connection.getresponse() as response:  # closing the connection does not close an unread response
+            return response.status, response.getheaders(), response.read()
 
 
 @pytest.mark.parametrize(
