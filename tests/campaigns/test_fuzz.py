@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -124,24 +125,20 @@ def read_all(path: Path) -> None:
     assert len(problems) <= MAXIMUM_PROBLEMS
 
 
-def survives(campaign, tmp_path: Path, name: str, originals: list[tuple[str, bytes]], sample: int) -> None:
-    """Read damaged copies of *originals*, and record how many were read or refused."""
-    attempts = campaign.attempts(sample=sample, whole=50_000)
+def survives(campaign, fault: str, write: Callable[[Random], Path], attempts: int) -> None:
+    """Read what *write* makes with each seed, and record how much was read or refused."""
     failures: list[tuple[int, str]] = []
     slowest = 0.0
-    for number in range(attempts):
-        random = Random(number)
-        suffix, original = random.choice(originals)
-        path = tmp_path / f"damaged{suffix}"
-        path.write_bytes(damaged(original, random))
+    for seed in range(attempts):
+        path = write(Random(seed))
         started = time.process_time()
         try:
             read_all(path)
         except Exception as error:  # noqa: BLE001  the campaign counts what no reader may raise
-            failures.append((number, repr(error)[:200]))
+            failures.append((seed, repr(error)[:200]))
         slowest = max(slowest, time.process_time() - started)
     campaign.record(
-        f"damaged recordings: {name}",
+        fault,
         tried=attempts,
         held=attempts - len(failures),
         note=f"slowest {slowest:.2f} s of processor time",
@@ -151,17 +148,31 @@ def survives(campaign, tmp_path: Path, name: str, originals: list[tuple[str, byt
     assert slowest < SLOWEST_SECONDS
 
 
+def damaged_copies(folder: Path, originals: list[tuple[str, bytes]]) -> Callable[[Random], Path]:
+    """Return a function that writes a damaged copy of one of *originals*, which are given with their suffixes."""
+
+    def write(random: Random) -> Path:
+        suffix, original = random.choice(originals)
+        path = folder / f"damaged{suffix}"
+        path.write_bytes(damaged(original, random))
+        return path
+
+    return write
+
+
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("source", FORMATS)
 def test_damaged_recordings_are_read_or_refused(
     campaign, sessions_dir: Path, tmp_path: Path, source: str
 ) -> None:
     """Every mutated file is read with its problems listed, or refused with a reason, within seconds."""
-    survives(campaign, tmp_path, source, excerpts(sessions_dir / source), sample=20)
+    write = damaged_copies(tmp_path, excerpts(sessions_dir / source))
+    survives(campaign, f"damaged recordings: {source}", write, campaign.attempts(sample=20, whole=50_000))
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", BUILT)
 def test_damaged_built_recordings_are_read_or_refused(campaign, tmp_path: Path, name: str) -> None:
     """The same holds for what no real recording shows."""
-    survives(campaign, tmp_path, name, [BUILT[name]], sample=20)
+    write = damaged_copies(tmp_path, [BUILT[name]])
+    survives(campaign, f"damaged recordings: {name}", write, campaign.attempts(sample=20, whole=50_000))
