@@ -16,18 +16,18 @@ from windowpane.models.replies import Reply
 from windowpane.observer.messages import ApiCall
 from windowpane.sources.exchanges.bodies import cleaned
 from windowpane.sources.exchanges.chat_messages import chat_messages, reply_parts
+from windowpane.sources.exchanges.entries import entries_of
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
     DocumentReader,
     JsonObject,
-    load_document,
     parse_embedded,
     record_digest,
     shape_of,
 )
-from windowpane.sources.json_lines import count, head_rows, instant, is_lines, mapping, read_rows, sequence, text
+from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record, SessionDescribed
 
@@ -64,11 +64,7 @@ class LangfuseReader(DocumentReader):
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all traces. Raises `SourceError` when the file holds no observations."""
         log = DocumentLog(path, stats, problems)
-        if is_lines(path):
-            entries: list[Any] = [row.value for row in read_rows(path, log) if row.value is not None]
-        else:
-            document = load_document(path, log)
-            entries = document if isinstance(document, list) else [document]
+        entries = list(entries_of(path, log))
         traces: dict[str, dict[str, Any]] = {}
         observations = [*_observations(entries, traces, log)]
         if not observations:

@@ -15,6 +15,7 @@ from windowpane.models.replies import Reply, read_usage
 from windowpane.observer.messages import ApiCall
 from windowpane.sources.exchanges.bodies import cleaned
 from windowpane.sources.exchanges.chat_messages import chat_messages, is_empty, reply_parts
+from windowpane.sources.exchanges.entries import line_objects
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
@@ -31,7 +32,6 @@ from windowpane.sources.json_lines import (
     instant,
     is_lines,
     mapping,
-    read_rows,
     sequence,
     text,
 )
@@ -66,7 +66,7 @@ class LangSmithReader(DocumentReader):
         """Yield the calls of all traces. Raises `SourceError` when the file holds no runs."""
         log = DocumentLog(path, stats, problems)
         if is_lines(path):
-            entries: list[Any] = [row.value for row in read_rows(path, log) if row.value is not None]
+            entries: list[Any] = [one.value for one in line_objects(path, log)]
         else:
             document = load_document(path, log)
             entries = sequence(mapping(document).get("runs")) or (

@@ -19,6 +19,7 @@ from windowpane.models.replies import Reply
 from windowpane.observer.messages import ApiCall
 from windowpane.observer.streams import FailedReplyError
 from windowpane.sources.exchanges.bodies import UnreadableBodyError, api_of, read_call, read_response
+from windowpane.sources.exchanges.entries import line_objects
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter
 from windowpane.sources.folders import in_number_order, names_in
 from windowpane.sources.json_document import (
@@ -32,7 +33,7 @@ from windowpane.sources.json_document import (
     record_digest,
     shape_of,
 )
-from windowpane.sources.json_lines import head_rows, is_lines, mapping, read_rows
+from windowpane.sources.json_lines import head_rows, is_lines, mapping
 from windowpane.sources.openai_chat import Chat, text_of
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
@@ -96,9 +97,7 @@ def _time_in_name(name: str) -> tuple[float, str]:
 
 def _entries(path: Path, log: DocumentLog) -> Iterator[JsonObject]:
     if is_lines(path):
-        for row in read_rows(path, log):
-            if row.value is not None:
-                yield JsonObject(row.value, f"line {row.line}", log)
+        yield from line_objects(path, log)
         return
     document = load_document(path, log)
     if isinstance(document, list):

@@ -7,16 +7,17 @@ call, the same sessions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.models.replies import Reply
 from windowpane.observer.messages import ApiCall
 from windowpane.sources.exchanges.bodies import cleaned
+from windowpane.sources.exchanges.entries import entries_of
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter
-from windowpane.sources.json_document import DocumentLog, DocumentReader, load_document, shape_of
-from windowpane.sources.json_lines import head_rows, is_lines, read_rows
+from windowpane.sources.json_document import DocumentLog, DocumentReader, shape_of
+from windowpane.sources.json_lines import head_rows
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Compacted, Record
 from windowpane.telemetry.assembled import AssembledCall, AssembledCompaction
@@ -72,13 +73,8 @@ class OtlpReader(DocumentReader):
 
 
 def _items(path: Path, log: DocumentLog) -> Iterator[Span | LogRecord]:
-    if is_lines(path):
-        documents: Iterable[Any] = (row.value for row in read_rows(path, log) if row.value is not None)
-    else:
-        document = load_document(path, log)
-        documents = document if isinstance(document, list) else [document]
     spans: list[Any] = []
-    for number, document in enumerate(documents):
+    for number, document in enumerate(entries_of(path, log)):
         if not isinstance(document, dict):
             log.bad(f"[{number}]", f"expected an object, got {type(document).__name__}")
         elif document.keys() & REQUESTS:

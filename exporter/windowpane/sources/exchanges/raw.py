@@ -20,6 +20,7 @@ from windowpane.sources.exchanges.bodies import (
     read_call,
     read_response,
 )
+from windowpane.sources.exchanges.entries import line_objects
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter
 from windowpane.sources.json_document import (
     DocumentLog,
@@ -31,7 +32,7 @@ from windowpane.sources.json_document import (
     record_digest,
     shape_of,
 )
-from windowpane.sources.json_lines import head_rows, is_lines, mapping, read_rows, sequence
+from windowpane.sources.json_lines import head_rows, is_lines, mapping, sequence
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
 
@@ -62,7 +63,7 @@ class ApiExchangesReader(DocumentReader):
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all conversations. Raises `SourceError` when the file holds no exchanges."""
         log = DocumentLog(path, stats, problems)
-        pairs = _lines(path, log) if is_lines(path) else _pairs(load_document(path, log), log)
+        pairs = line_objects(path, log) if is_lines(path) else _pairs(load_document(path, log), log)
         sorter = ExchangeSorter(AGENT, stats)
         has_times = is_gemini = False
         for pair in pairs:
@@ -76,12 +77,6 @@ class ApiExchangesReader(DocumentReader):
             log.experimental("Gemini's generateContent")
         if not has_times:
             log.unstated("times")
-
-
-def _lines(path: Path, log: DocumentLog) -> Iterator[JsonObject]:
-    for row in read_rows(path, log):
-        if row.value is not None:
-            yield JsonObject(row.value, f"line {row.line}", log)
 
 
 def _pairs(document: Any, log: DocumentLog) -> Iterator[JsonObject]:
