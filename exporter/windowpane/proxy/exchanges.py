@@ -17,13 +17,12 @@ import httpx2
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.replies import Reply
+from windowpane.observer.clients.bodies import MAXIMUM_BODY_BYTES
 from windowpane.observer.clients.calls import WatchedCall, start_call
 from windowpane.observer.conversations import Scope
 from windowpane.observer.messages import ApiCall, Shape
 from windowpane.sources.exchanges.bodies import Api, api_of_path, read_call, read_response
 
-MAXIMUM_BODY_BYTES: Final = 64 << 20
-"""A larger body is passed on like any other, and not read here."""
 MAXIMUM_ERROR_BYTES: Final = 64 << 10
 _FIRST_FAILURE: Final = 400
 """Status codes from here on are failures."""

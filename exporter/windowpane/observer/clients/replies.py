@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from windowpane.models.replies import Reply
@@ -53,28 +54,27 @@ class StreamedReply(Generic[P]):
 
     def iterate(self, source: Iterator[Pass], retain: Callable[[Pass], None]) -> Generator[Pass, None, None]:
         """Iterate over *source*, and pass each item to *retain*."""
-        try:
+        with self._recorded():
             for item in source:
                 with boundary.contain("observing a piece of a reply"):
                     retain(item)
                 yield item
-        except GeneratorExit:  # the agent stopped reading
-            self.end()
-            raise
-        except BaseException as error:
-            self.fail(error)
-            raise
-        self.end()
 
     async def aiterate(
         self, source: AsyncIterator[Pass], retain: Callable[[Pass], None]
     ) -> AsyncGenerator[Pass, None]:
         """Iterate over *source*, and pass each item to *retain*."""
-        try:
+        with self._recorded():
             async for item in source:
                 with boundary.contain("observing a piece of a reply"):
                     retain(item)
                 yield item
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Record the end of an iteration, whichever it is."""
+        try:
+            yield
         except GeneratorExit:  # the agent stopped reading
             self.end()
             raise
