@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 from windowpane.alerts.engine import AlertEngine
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Config
-from windowpane.core.agents import NO_EARLIER_SESSIONS
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
@@ -112,11 +111,11 @@ class Runtime:
 
         Reads the store: not for the agent's thread.
         """
-        earlier = NO_EARLIER_SESSIONS
+        level = None
         with self._boundary.contain("reading earlier sessions"):
             if self.store is not None:
-                earlier = self.store.earlier_sessions("", agent=agent, model=model)
-        return earlier.compaction_tokens
+                level = self.store.last_compaction_tokens(agent, model)
+        return level
 
     def emit(self, batch: list[Event]) -> None:
         """Queue a list of events; never blocks, never raises."""

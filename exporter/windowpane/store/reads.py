@@ -95,6 +95,11 @@ class SqliteReader:
         with self._pool.lend() as connection:
             return fleet.read(connection, session_id)
 
+    def last_compaction_tokens(self, agent: str, model: str) -> int | None:
+        """Return the level at which the agent's last session with a recorded compaction was compacted."""
+        with self._pool.lend() as connection:
+            return fleet.last_compaction_tokens(connection, agent, model)
+
     def earlier_sessions(self, session_id: str, *, agent: str, model: str) -> EarlierSessions:
         """Return what the agent's other sessions with this model are evidence for.
 
