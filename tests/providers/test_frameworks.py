@@ -54,7 +54,7 @@ def test_the_windows_of_large_frameworks_equal_those_of_a_bare_client(
 
 
 def installed(requirements: tuple[str, ...]) -> Path:
-    """Return the interpreter of a virtualenv with the frameworks; skips, or fails in CI, where there is none."""
+    """Return the interpreter of a virtualenv with the frameworks; skips, or fails in CI, without one."""
     try:
         return environment(requirements)
     except NotInstalledError as error:

@@ -47,7 +47,7 @@ def block_panel(
 
 
 def how_to_capture() -> None:
-    """Show why there is no text, and the command that captures the next ones."""
+    """Show why there is no text, and the command that captures later texts."""
     st.caption(HOW_TO_CAPTURE)
     st.code(CAPTURE_COMMAND, language=None)
 

@@ -87,7 +87,7 @@ class Intake:
         self._thread.start()
 
     def put(self, telemetry: Telemetry, size: int) -> bool:
-        """Take the content of a request of *size* bytes; returns False if there is no room for it."""
+        """Take the content of a request of *size* bytes; returns False if the queue is full."""
         items = len(telemetry.spans) + len(telemetry.logs)
         if not items:
             return not self._closed

@@ -11,7 +11,7 @@ MAXIMUM_DEPTH: Final = 16
 
 
 def unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Any]:
-    """Return the list below *prefix*, in the order of its indexes; empty where there is none."""
+    """Return the list below *prefix*, in the order of its indexes; empty without one."""
     tree: dict[str, Any] = {}
     start = f"{prefix}."
     for name, value in attributes.items():

@@ -64,7 +64,7 @@ class OpencodeStorageReader:
 
 
 def _info(storage: Path, session_id: str, log: DocumentLog) -> JsonObject:
-    """Return the session's own file, which is in a folder of its project; its id alone where there is none."""
+    """Return the session's own file, which is in its project's folder; its id alone without such a file."""
     for project in sorted(names_in(storage / "session")):
         file = storage / "session" / project / f"{session_id}.json"
         if file.is_file():
