@@ -6,8 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 PYTEST ?= $(BIN)/python -m pytest -n auto
 
 # Real servers that the tests drive; installed only where apt-get works and we are root.
-DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium
-DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium
+DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium postgresql
+DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium pg_ctlcluster
 
 .PHONY: help demo test test-all lint format bench campaign servers frameworks clean
 
