@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,12 +9,13 @@ import msgspec
 
 from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
 from windowpane.core.vocabulary import Severity
+from windowpane.store.database import Database
 from windowpane.store.records import AlertRow
 from windowpane.store.statements import Conditions, StatementBatch
 
 _FIRE: Final = (
-    "INSERT OR IGNORE INTO alerts (session, alert, crossing_turn, fired_seq, severity, fired_turn, fired_at, "
-    "value, threshold, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO alerts (session, alert, crossing_turn, fired_seq, severity, fired_turn, fired_at, "
+    "value, threshold, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _RESOLVE: Final = (
     "UPDATE alerts SET resolved_turn = ?, resolved_at = ? WHERE session = ? AND alert = ? AND crossing_turn = ?"
@@ -63,7 +63,7 @@ def record_delivery(
 
 
 def listed(
-    connection: sqlite3.Connection,
+    connection: Database,
     *,
     session: int | None,
     alert: str | None,

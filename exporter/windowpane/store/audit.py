@@ -9,7 +9,6 @@ key is broken, except what the store held before its first key and accepted then
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hmac import compare_digest
@@ -21,6 +20,7 @@ from windowpane.store import audit_heads
 from windowpane.store.audit_heads import RecordedChain, SessionRevision, missing_key_problem
 from windowpane.store.audit_projections import ProjectionAudit
 from windowpane.store.chain import Head, genesis, read_heads
+from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, AuditKeys, Link
 from windowpane.store.projection import ROUTINE
 from windowpane.store.records import BrokenLink, Verification
@@ -100,7 +100,7 @@ class _StreamNumbers:
 
 
 def verify(
-    connection: sqlite3.Connection,
+    connection: Database,
     *,
     keys: AuditKeys,
     session_id: str | None = None,
@@ -144,7 +144,7 @@ def verify(
     )
 
 
-def _read_sessions(connection: sqlite3.Connection) -> tuple[list[_Session], list[BrokenLink]]:
+def _read_sessions(connection: Database) -> tuple[list[_Session], list[BrokenLink]]:
     """Return the rows of sessions, and those with a value of another type, which SQLite stores in any column."""
     sessions, broken = [], []
     for row in connection.execute(_SESSIONS):
@@ -177,13 +177,13 @@ def _missing(
             yield session.broken(None, "not the latest revision of the session is the current one")
 
 
-def _stray_events(connection: sqlite3.Connection) -> Iterator[BrokenLink]:
+def _stray_events(connection: Database) -> Iterator[BrokenLink]:
     stray = connection.execute(_STRAY).fetchone()
     if stray is not None:
         yield BrokenLink("", 0, stray[0], "the event belongs to no session")
 
 
-def _whole_store(connection: sqlite3.Connection, rows: ProjectionAudit | None) -> Iterator[BrokenLink]:
+def _whole_store(connection: Database, rows: ProjectionAudit | None) -> Iterator[BrokenLink]:
     """Yield wrong counts of the whole store, and rows without a session; each follows from any other break."""
     following, highest = connection.execute(_NEXT).fetchone()
     if highest is not None and following <= highest:
@@ -220,7 +220,7 @@ class _Broken(Exception):  # noqa: N818  # ends the walk through a session's eve
 class _SessionWalk:
     """Verifies the chains of sessions, and counts what is worth a word without being broken."""
 
-    def __init__(self, connection: sqlite3.Connection, links: dict[str, Link], *, keyed: bool) -> None:
+    def __init__(self, connection: Database, links: dict[str, Link], *, keyed: bool) -> None:
         self.explained_gaps = 0
         self.unkeyed_events = 0
         self._connection = connection

@@ -15,6 +15,7 @@ from typing import Any, Final
 from windowpane.exceptions import EventFormatError, StoreError
 from windowpane.store import fleet, migrations, projection, session_import, trends
 from windowpane.store.connection import transaction
+from windowpane.store.database import Database
 
 _ORDER: Final = {
     "turns": "turn",
@@ -33,7 +34,7 @@ _STRAY: Final = {
 class ProjectionAudit:
     """Folds sessions again and compares; `close` deletes the scratch database."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Database) -> None:
         self._connection = connection
         self._scratch = sqlite3.connect("", isolation_level=None)
         migrations.migrate(self._scratch, Path("the scratch database of the audit"))
@@ -86,7 +87,7 @@ class ProjectionAudit:
         return None
 
 
-def _counted_problem(connection: sqlite3.Connection, stored: fleet.SessionDraft) -> str | None:
+def _counted_problem(connection: Database, stored: fleet.SessionDraft) -> str | None:
     """Return what is wrong with the first event that the metrics count, or None."""
     possible = session_import.counted_from(connection, stored)
     if stored.counted_from in possible:
@@ -95,7 +96,7 @@ def _counted_problem(connection: sqlite3.Connection, stored: fleet.SessionDraft)
     return f"sessions.counted_from is {_short(stored.counted_from)}, the events give {expected}"
 
 
-def _rows(connection: sqlite3.Connection, table: str, identity: str, key: int) -> Iterator[dict[str, Any]]:
+def _rows(connection: Database, table: str, identity: str, key: int) -> Iterator[dict[str, Any]]:
     """Yield the rows of a session by column, in order."""
     statement = f"SELECT * FROM {table} WHERE session = ? ORDER BY {identity}"  # noqa: S608  # our tables
     rows = connection.execute(statement, (key,))

@@ -5,7 +5,6 @@ Everything is read from the events; the rows of `blocks` hold their numbers.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +20,7 @@ from windowpane.core.events import (
 )
 from windowpane.exceptions import EventFormatError
 from windowpane.store import blocks
+from windowpane.store.database import Database
 from windowpane.store.records import BlockRow
 
 MAXIMUM_USES: Final = 200
@@ -88,7 +88,7 @@ class BlockLife:
     """Regret: later content that fetched the same again."""
 
 
-def read(connection: sqlite3.Connection, session: int, block_id: str) -> BlockLife | None:
+def read(connection: Database, session: int, block_id: str) -> BlockLife | None:
     """Return the life of a block; *session* is a row number. None for an unknown block."""
     rows = _Rows(connection, session)
     block = rows.block(block_id)
@@ -116,7 +116,7 @@ def _fetches_again(data: Any, block_id: str) -> str | None:
 class _Rows:
     """Blocks of one session by id, each read once."""
 
-    def __init__(self, connection: sqlite3.Connection, session: int) -> None:
+    def __init__(self, connection: Database, session: int) -> None:
         self._connection = connection
         self._session = session
         self._blocks: dict[str, BlockRow | None] = {}
@@ -145,13 +145,13 @@ class _Rows:
                 yield BlockUse(turn, at, source, self.block(source))
 
 
-def _added_at(connection: sqlite3.Connection, session: int, block_id: str) -> float | None:
+def _added_at(connection: Database, session: int, block_id: str) -> float | None:
     row = connection.execute(_ADDED_AT, (session, block_id)).fetchone()
     at: float | None = None if row is None else row[0]
     return at
 
 
-def _removal(connection: sqlite3.Connection, session: int, block: BlockRow) -> BlockRemoval | None:
+def _removal(connection: Database, session: int, block: BlockRow) -> BlockRemoval | None:
     if block.turn_removed is None or block.removed_by is None:
         return None
     (seq,) = connection.execute(_REMOVED_BY, (session, block.block_id)).fetchone()

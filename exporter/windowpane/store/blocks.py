@@ -6,7 +6,6 @@ follow `core.window.Window`: an appended block gets the next one, a replacement 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from windowpane.core.events import (
 from windowpane.core.vocabulary import REPLY_TYPES, ContentType, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.store import captured_content
+from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import BlockRow
 from windowpane.store.statements import END, StatementBatch
@@ -35,8 +35,8 @@ TOOL_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_call", "tool_result
 """Types of content that belong to a tool."""
 
 _INSERT: Final = (
-    "INSERT OR IGNORE INTO blocks (session, block_id, event_seq, entered_seq, left_seq, position, tool, target, "
-    "tokens, calls_in, price_in) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO blocks (session, block_id, event_seq, entered_seq, left_seq, position, tool, target, "
+    "tokens, calls_in, price_in) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _POSITION: Final = "SELECT position FROM blocks WHERE session = ? AND block_id = ? AND left_seq = ?"
 _FIRST_POSITION: Final = (
@@ -295,27 +295,27 @@ class _BlockEvent(msgspec.Struct):
 _event_decoder: Final = msgspec.json.Decoder(_BlockEvent)
 
 
-def window_at(connection: sqlite3.Connection, session: int, turn: int) -> list[BlockRow]:
+def window_at(connection: Database, session: int, turn: int) -> list[BlockRow]:
     """Return the exact window at the call of *turn*, in order; *session* is a row number."""
     moment = _moment(connection, session, turn)
     return _rows(connection, _AT, (session, moment, moment))
 
 
 def removed_before(
-    connection: sqlite3.Connection, session: int, turn: int, *, limit: int, regretted: bool
+    connection: Database, session: int, turn: int, *, limit: int, regretted: bool
 ) -> list[BlockRow]:
     """Return the blocks removed before the call of *turn*, latest first; *regretted*: those needed again."""
     statement = _REGRETTED if regretted else _REMOVED
     return _rows(connection, statement, (session, _moment(connection, session, turn), limit))
 
 
-def one(connection: sqlite3.Connection, session: int, block_id: str) -> BlockRow | None:
+def one(connection: Database, session: int, block_id: str) -> BlockRow | None:
     """Return one block, or None."""
     rows = _rows(connection, _ONE, (session, block_id))
     return rows[0] if rows else None
 
 
-def tool_call(connection: sqlite3.Connection, session: int, result_id: str, tool_call_id: str) -> BlockRow | None:
+def tool_call(connection: Database, session: int, result_id: str, tool_call_id: str) -> BlockRow | None:
     """Return the tool call that a tool result answers: of the blocks just before it, the one with the same id."""
     rows = _rows(connection, _BEFORE, (session, result_id, BEFORE_A_RESULT))
     return next(
@@ -323,7 +323,7 @@ def tool_call(connection: sqlite3.Connection, session: int, result_id: str, tool
     )
 
 
-def _moment(connection: sqlite3.Connection, session: int, turn: int) -> int:
+def _moment(connection: Database, session: int, turn: int) -> int:
     """Return the event number at which the call of *turn* was made; the latest for a turn without a call yet."""
     row = connection.execute(_TURN_AT, (session, turn)).fetchone()
     if row is None:
@@ -335,7 +335,7 @@ def _moment(connection: sqlite3.Connection, session: int, turn: int) -> int:
     return IN_WINDOW - 1 if following is None else int(following[0])
 
 
-def _rows(connection: sqlite3.Connection, statement: str, values: tuple[int | str, ...]) -> list[BlockRow]:
+def _rows(connection: Database, statement: str, values: tuple[int | str, ...]) -> list[BlockRow]:
     rows = connection.execute(statement, values).fetchall()
     events = [_block_event(*row[-3:]) for row in rows]
     previews = captured_content.previews(connection, {event.data.digest for event in events})

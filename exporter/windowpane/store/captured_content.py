@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from windowpane.core.events import BlockAdded, Event, FidelityEvaluated
 from windowpane.core.redaction import join_split_secrets
+from windowpane.store.database import Database
 
 Redactor = Callable[[str], str]
 """Text to the same text without its secrets."""
@@ -16,8 +16,8 @@ Redactor = Callable[[str], str]
 PREVIEW_CHARS: Final = 80
 _COMPRESSION: Final = 1
 """The fastest level: content is compressed on the write path, and this level halves its size already."""
-_INSERT: Final = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)"
-_QUEUE: Final = "INSERT OR IGNORE INTO content_queue VALUES (?)"
+_INSERT: Final = "INSERT INTO contents (digest, chars, preview, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_QUEUE: Final = "INSERT INTO content_queue (digest) VALUES (?) ON CONFLICT DO NOTHING"
 """The text waits to be indexed for search."""
 
 
@@ -75,7 +75,7 @@ class ContentCapture:
         """Remove and return the texts as the store would hold them, for a spool file."""
         return [CapturedText(digest, self._redact(text)) for digest, text in self._take().items()]
 
-    def save(self, connection: sqlite3.Connection) -> None:
+    def save(self, connection: Database) -> None:
         """Store the new texts, inside the caller's transaction."""
         texts = self._take()
         rows = []
@@ -114,18 +114,18 @@ def preview(text: str) -> str:
     return clean if len(clean) <= PREVIEW_CHARS else clean[: PREVIEW_CHARS - 1] + "…"
 
 
-def read(connection: sqlite3.Connection, digest: str) -> str | None:
+def read(connection: Database, digest: str) -> str | None:
     """Return the captured text of a digest, or None."""
     row = connection.execute("SELECT body FROM contents WHERE digest = ?", (digest,)).fetchone()
     return None if row is None else zlib.decompress(row[0]).decode("utf-8", "surrogatepass")
 
 
-def holds(connection: sqlite3.Connection, digest: str) -> bool:
+def holds(connection: Database, digest: str) -> bool:
     """Return whether the text of a digest was captured."""
     return connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).fetchone() is not None
 
 
-def previews(connection: sqlite3.Connection, digests: set[str]) -> dict[str, str]:
+def previews(connection: Database, digests: set[str]) -> dict[str, str]:
     """Return the previews of those digests whose text was captured."""
     if connection.execute("SELECT 1 FROM contents LIMIT 1").fetchone() is None:
         return {}
@@ -137,7 +137,7 @@ def previews(connection: sqlite3.Connection, digests: set[str]) -> dict[str, str
     return previews
 
 
-def delete(connection: sqlite3.Connection, digest: str | None) -> int:
+def delete(connection: Database, digest: str | None) -> int:
     """Delete the text of a digest, or all texts for None, which are no longer indexed; return how many."""
     if digest is None:
         return connection.execute("DELETE FROM contents").rowcount

@@ -16,7 +16,6 @@ get their heads signed as they are then. After it, a link without a key is a bro
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
@@ -24,6 +23,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from windowpane.exceptions import StoreError
+from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, key_id, link_with
 
 ORIGIN: Final = b"\0" * 32
@@ -36,7 +36,7 @@ has a key from here on, and accepts what it holds without one as it is now."""
 
 _COLUMNS: Final = "id, kind, session_id, revision, events, head, keyed_by, at, signed_by, hash"
 _LAST: Final = "SELECT id, hash FROM heads ORDER BY id DESC LIMIT 1"
-_INSERT: Final = "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT: Final = f"INSERT INTO heads ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  # our columns
 _ALL: Final = f"SELECT {_COLUMNS} FROM heads ORDER BY id"  # noqa: S608  # our columns
 _SIGNED: Final = "SELECT 1 FROM heads WHERE signed_by <> '' ORDER BY id DESC LIMIT 1"
 _KEYED: Final = "SELECT 1 FROM sessions WHERE keyed_by <> '' LIMIT 1"
@@ -91,7 +91,7 @@ class Accepted(NamedTuple):
 
 
 def add_head(
-    connection: sqlite3.Connection,
+    connection: Database,
     kind: HeadKind,
     *,
     session_id: str,
@@ -113,7 +113,7 @@ def add_head(
     )
 
 
-def add_grown_heads(connection: sqlite3.Connection, *, key: bytes | None, at: float) -> None:
+def add_grown_heads(connection: Database, *, key: bytes | None, at: float) -> None:
     """Chain an entry for every session that has grown since its last one. Raises `StoreError` without the key."""
     grown = connection.execute(_GROWN).fetchall()
     if grown:
@@ -125,12 +125,12 @@ def add_grown_heads(connection: sqlite3.Connection, *, key: bytes | None, at: fl
         )  # fmt: skip
 
 
-def has_signatures(connection: sqlite3.Connection) -> bool:
+def has_signatures(connection: Database) -> bool:
     """Return whether any link of the store was ever made with a key."""
     return any(connection.execute(query).fetchone() for query in (_SIGNED, _KEYED))
 
 
-def check_signer(connection: sqlite3.Connection, *, key: bytes | None, purpose: str) -> None:
+def check_signer(connection: Database, *, key: bytes | None, purpose: str) -> None:
     """Raise `StoreError` where an entry would be unsigned in a store that has a key, and so a broken link."""
     if key is None and has_signatures(connection):
         raise StoreError(
@@ -139,7 +139,7 @@ def check_signer(connection: sqlite3.Connection, *, key: bytes | None, purpose: 
         )
 
 
-def accept_unkeyed(connection: sqlite3.Connection, *, key: bytes, at: float) -> Accepted:
+def accept_unkeyed(connection: Database, *, key: bytes, at: float) -> Accepted:
     """Sign for everything that is recorded without a key, as it is now; inside the caller's transaction."""
     add_grown_heads(connection, key=key, at=at)
     sessions, events = connection.execute(_UNKEYED).fetchone()
@@ -149,7 +149,7 @@ def accept_unkeyed(connection: sqlite3.Connection, *, key: bytes, at: float) -> 
     return Accepted(sessions, events)
 
 
-def read_heads(connection: sqlite3.Connection) -> list[Head]:
+def read_heads(connection: Database) -> list[Head]:
     """Return every entry, in order."""
     return [
         Head(
@@ -165,13 +165,13 @@ def _hex(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else f"not a hash: {value!r}"
 
 
-def last_revision(connection: sqlite3.Connection, session_id: str) -> int:
+def last_revision(connection: Database, session_id: str) -> int:
     """Return the highest revision of a session in the store-wide chain; 0 for an unknown session."""
     row = connection.execute("SELECT max(revision) FROM heads WHERE session_id = ?", (session_id,)).fetchone()
     return int(row[0] or 0)
 
 
-def pruned_events(connection: sqlite3.Connection, session_id: str) -> int:
+def pruned_events(connection: Database, session_id: str) -> int:
     """Return how many events a session had when retention last deleted it; 0 if it never did."""
     row = connection.execute(
         "SELECT events FROM heads WHERE session_id = ? AND kind = 'pruned' ORDER BY id DESC LIMIT 1",

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.store import captured_content
+from windowpane.store.database import Database
 
 INDEX_BATCH: Final = 500
 """Texts indexed in one transaction; about 0.1 s."""
@@ -63,18 +64,18 @@ class TextCounts(NamedTuple):
     all: int
 
 
-def counts(connection: sqlite3.Connection) -> TextCounts:
+def counts(connection: Database) -> TextCounts:
     """Return how many texts wait to be indexed, and how many there are."""
     waiting, indexed = connection.execute(_COUNTS).fetchone()
     return TextCounts(waiting, waiting + indexed)
 
 
-def is_behind(connection: sqlite3.Connection) -> bool:
+def is_behind(connection: Database) -> bool:
     """Return whether a text waits to be indexed."""
     return is_supported() and connection.execute(_WAITING, (1,)).fetchone() is not None
 
 
-def index(connection: sqlite3.Connection, *, limit: int = INDEX_BATCH) -> int:
+def index(connection: Database, *, limit: int = INDEX_BATCH) -> int:
     """Index the next texts inside the caller's transaction; return how many, 0 when all are indexed."""
     if not is_supported():
         return 0
@@ -91,7 +92,7 @@ def index(connection: sqlite3.Connection, *, limit: int = INDEX_BATCH) -> int:
     return len(waiting)
 
 
-def remove(connection: sqlite3.Connection, digest: str) -> None:
+def remove(connection: Database, digest: str) -> None:
     """Remove a text from the index, before it is deleted."""
     connection.execute("DELETE FROM content_queue WHERE digest = ?", (digest,))
     row = connection.execute(_NUMBER_OF, (digest,)).fetchone()
@@ -103,7 +104,7 @@ def remove(connection: sqlite3.Connection, digest: str) -> None:
     connection.execute("DELETE FROM content_numbers WHERE id = ?", row)
 
 
-def clear(connection: sqlite3.Connection) -> None:
+def clear(connection: Database) -> None:
     """Empty the index, before every text is deleted."""
     connection.execute("DELETE FROM content_queue")
     connection.execute("DELETE FROM content_numbers")
@@ -111,19 +112,19 @@ def clear(connection: sqlite3.Connection) -> None:
         connection.execute(_REMOVE_ALL)
 
 
-def start_again(connection: sqlite3.Connection) -> None:
+def start_again(connection: Database) -> None:
     """Empty the index; every stored text waits to be indexed."""
     clear(connection)
     connection.execute("INSERT INTO content_queue SELECT digest FROM contents")
 
 
-def waiting(connection: sqlite3.Connection) -> Iterator[str]:
+def waiting(connection: Database) -> Iterator[str]:
     """Yield the digests of the texts that are not indexed yet."""
-    return (digest for (digest,) in connection.cursor().execute("SELECT digest FROM content_queue"))
+    return (digest for (digest,) in connection.execute("SELECT digest FROM content_queue"))
 
 
 def candidates(
-    connection: sqlite3.Connection, terms: Sequence[str], *, among: Iterable[str] | None = None
+    connection: Database, terms: Sequence[str], *, among: Iterable[str] | None = None
 ) -> Iterator[str]:
     """Yield the digests of the indexed texts that may contain all *terms*, the latest text first.
 
@@ -132,7 +133,7 @@ def candidates(
     """
     match = _expression(terms)
     usable = match is not None and is_supported() and connection.execute(_EXISTS).fetchone() is not None
-    rows = connection.cursor().execute(_MATCHING if usable else _EVERY, (match,) if usable else ())
+    rows = connection.execute(_MATCHING if usable else _EVERY, (match,) if usable else ())
     if among is None:
         digests = ((connection.execute(_DIGEST, row).fetchone() or (None,))[0] for row in rows)
         return (digest for digest in digests if digest is not None)
@@ -140,7 +141,7 @@ def candidates(
     return (numbers[number] for (number,) in rows if number in numbers)
 
 
-def _numbers(connection: sqlite3.Connection, digests: Iterable[str]) -> dict[int, str]:
+def _numbers(connection: Database, digests: Iterable[str]) -> dict[int, str]:
     """Return those of the digests that are indexed, by the number of their text."""
     rows = ((connection.execute(_NUMBER_OF, (digest,)).fetchone(), digest) for digest in digests)
     return {row[0]: digest for row, digest in rows if row is not None}

@@ -8,7 +8,6 @@ reads a bounded amount of text and reports whether it looked at everything.
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +17,7 @@ import msgspec
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.store import captured_content, content_index, search
+from windowpane.store.database import Database
 
 READ_CHARACTERS: Final = 8_000_000
 """The most characters that one search reads, in about 0.3 s."""
@@ -129,7 +129,7 @@ def terms_of(text: str) -> list[str]:
     return list(dict.fromkeys(term.lower() for term in terms))[:MAXIMUM_TERMS]
 
 
-def find(connection: sqlite3.Connection, query: ContentFilter, session: int | None) -> ContentHits:
+def find(connection: Database, query: ContentFilter, session: int | None) -> ContentHits:
     """Return the texts that match; *session* is the row number of the query's session."""
     terms = terms_of(query.text)
     waiting, texts = content_index.counts(connection)
@@ -148,7 +148,7 @@ def find(connection: sqlite3.Connection, query: ContentFilter, session: int | No
     return ContentHits(tuple(hits), is_whole=reading.is_whole, texts=texts, waiting=waiting)
 
 
-def _digests(connection: sqlite3.Connection, terms: list[str], holders: _Holders, waiting: int) -> Iterator[str]:
+def _digests(connection: Database, terms: list[str], holders: _Holders, waiting: int) -> Iterator[str]:
     """Yield the texts to read: usually a few that wait, which are the latest, and then what the index selects."""
     among = holders.digests
     candidates = content_index.candidates(connection, terms, among=among)
@@ -165,7 +165,7 @@ class _Match(NamedTuple):
 class _Reading:
     """Reads candidates until the most characters of one search are read."""
 
-    def __init__(self, connection: sqlite3.Connection, terms: list[str]) -> None:
+    def __init__(self, connection: Database, terms: list[str]) -> None:
         self.is_whole = True
         self._connection = connection
         self._terms = terms
@@ -208,7 +208,7 @@ def snippet_of(text: str, terms: Iterable[str]) -> Snippet:
 class _Holders:
     """The blocks that held a text: those of one session, or any that the index of events finds by its digest."""
 
-    def __init__(self, connection: sqlite3.Connection, session: int | None) -> None:
+    def __init__(self, connection: Database, session: int | None) -> None:
         self._connection = connection
         self._is_session = session is not None
         rows = (
@@ -253,7 +253,7 @@ def _occurrence(session_id: str, body: bytes, digest: str) -> Occurrence | None:
     )
 
 
-def delete(connection: sqlite3.Connection, digest: str | None) -> int:
+def delete(connection: Database, digest: str | None) -> int:
     """Delete the text of a digest, or all texts for None, and take them out of the index; return how many."""
     if digest is None:
         content_index.clear(connection)

@@ -6,13 +6,13 @@ name the index or keep it from choosing one (a `+` before a column).
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from windowpane.core.codec import decode
 from windowpane.exceptions import EventFormatError
+from windowpane.store.database import Database
 from windowpane.store.interface import EventFilter, OnUnreadable
 from windowpane.store.records import DamagedEvent, StoredEvent
 from windowpane.store.statements import END, Conditions
@@ -47,7 +47,7 @@ class EventScope:
     """Events in the session, else in the store."""
 
 
-def scope_of(connection: sqlite3.Connection, query: EventFilter) -> EventScope | None:
+def scope_of(connection: Database, query: EventFilter) -> EventScope | None:
     """Return the scope of a filter; None when it can match nothing."""
     key = total = None
     if query.session_id is not None:
@@ -69,7 +69,7 @@ def scope_of(connection: sqlite3.Connection, query: EventFilter) -> EventScope |
     return EventScope(key, turns, types, sum(n for _, n in counts.values()) if total is None else total)
 
 
-def _sequence(connection: sqlite3.Connection, key: int | None, first: int, last: int) -> tuple[int, int]:
+def _sequence(connection: Database, key: int | None, first: int, last: int) -> tuple[int, int]:
     """Return the numbers of the first event of turn *first* and of the first one after turn *last*."""
     if key is None:
         return 0, END
@@ -78,9 +78,7 @@ def _sequence(connection: sqlite3.Connection, key: int | None, first: int, last:
     return (END if start is None else int(start[0])), (END if end is None else int(end[0]))
 
 
-def find(
-    connection: sqlite3.Connection, query: EventFilter, scope: EventScope, columns: str
-) -> list[tuple[Any, ...]]:
+def find(connection: Database, query: EventFilter, scope: EventScope, columns: str) -> list[tuple[Any, ...]]:
     """Return those columns of the events that match, by number, within the filter's limit."""
     conditions = _conditions(query, scope)
     direction = "DESC" if query.newest_first else "ASC"
@@ -93,7 +91,7 @@ def find(
     return connection.execute(sql, (*conditions.values, query.limit)).fetchall()
 
 
-def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:
+def count(connection: Database, query: EventFilter, scope: EventScope) -> int:
     """Return the number of events that match, whatever the limit."""
     if scope.session is None and scope.turns is None and not query.after_seq and query.before_seq is None:
         return sum(scope.types.values()) if scope.types else scope.total
@@ -143,7 +141,7 @@ def _is_rare(query: EventFilter, scope: EventScope) -> bool:
 # -- rows to events -------------------------------------------------------------------------------------------
 
 
-def scan_batch(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[tuple[Any, ...]]:
+def scan_batch(connection: Database, after_seq: int, limit: int) -> list[tuple[Any, ...]]:
     """Return `EVENT_COLUMNS` of the next events of every session and revision, at most *limit*."""
     return connection.execute(_SCAN, (after_seq, limit)).fetchall()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from statistics import median_low
@@ -12,6 +11,7 @@ import msgspec
 
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import StoreError
+from windowpane.store.database import Database
 from windowpane.store.fleet_order import FLEET_ORDERS, pressure_rank
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import FleetTotals, SessionRow
@@ -126,36 +126,37 @@ _SELECT_CHAIN: Final = f"SELECT {', '.join(_CHAIN_COLUMNS)} FROM sessions WHERE 
 _INSERT: Final = f"INSERT INTO sessions ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608  # our columns
 _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"  # noqa: S608
 
+_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
+
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(ProjectionMemory)
 _components_decoder: Final = msgspec.json.Decoder(dict[str, int])
 
 
-def load(connection: sqlite3.Connection, session_id: str) -> SessionDraft | None:
+def load(connection: Database, session_id: str) -> SessionDraft | None:
     """Return the current revision of a session, or None."""
     return _draft(connection.execute(_SELECT, (session_id,)).fetchone())
 
 
-def load_key(connection: sqlite3.Connection, key: int) -> SessionDraft | None:
+def load_key(connection: Database, key: int) -> SessionDraft | None:
     """Return the revision with this row number, or None."""
     return _draft(connection.execute(_SELECT_KEY, (key,)).fetchone())
 
 
-def load_chain(connection: sqlite3.Connection, key: int) -> SessionDraft:
+def load_chain(connection: Database, key: int) -> SessionDraft:
     """Return the chain of the revision with this row number, with an empty projection to fold its events into."""
     session = SessionDraft(*connection.execute(_SELECT_CHAIN, (key,)).fetchone())
     session.key = key
     return session
 
 
-def insert(connection: sqlite3.Connection, session: SessionDraft) -> None:
+def insert(connection: Database, session: SessionDraft) -> None:
     """Store a new session and set its row number."""
-    key = connection.execute(_INSERT, _values(session)).lastrowid
-    assert key is not None
-    session.key = key
+    connection.execute(_INSERT, _values(session))
+    (session.key,) = connection.execute(_KEY, (session.session_id, session.revision)).fetchone()
 
 
-def save(connection: sqlite3.Connection, session: SessionDraft) -> None:
+def save(connection: Database, session: SessionDraft) -> None:
     """Update the session's row."""
     session.pressure = pressure_rank(session.zone, session.utilization)
     connection.execute(_UPDATE, (*_values(session), session.key))
@@ -244,7 +245,7 @@ SELECT zone, count(*), sum(cost_dollars), sum(input_tokens), sum(cache_read_toke
 FROM ({}) GROUP BY zone"""
 
 
-def listed(connection: sqlite3.Connection, query: SessionFilter) -> list[SessionRow]:
+def listed(connection: Database, query: SessionFilter) -> list[SessionRow]:
     """Return the current revisions that match, in the order of *query*."""
     if query.live_first_since is None:
         return _page(connection, query, _conditions(query), query.limit, query.offset)
@@ -259,7 +260,7 @@ def listed(connection: sqlite3.Connection, query: SessionFilter) -> list[Session
     return first[query.offset :] + _page(connection, query, silent, min(remaining, query.limit), skipped)
 
 
-def totals(connection: sqlite3.Connection, query: SessionFilter, live_since: float) -> FleetTotals:
+def totals(connection: Database, query: SessionFilter, live_since: float) -> FleetTotals:
     """Return the sums over all current revisions that match."""
     conditions = _conditions(query)
     sql = _TOTALS.format(_RANKED + conditions.clause)
@@ -270,7 +271,7 @@ def totals(connection: sqlite3.Connection, query: SessionFilter, live_since: flo
 
 
 def _page(
-    connection: sqlite3.Connection, query: SessionFilter, conditions: Conditions, limit: int, offset: int
+    connection: Database, query: SessionFilter, conditions: Conditions, limit: int, offset: int
 ) -> list[SessionRow]:
     sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
     return _rows(connection, sql, (*conditions.values, limit, offset))
@@ -307,36 +308,36 @@ def _conditions(query: SessionFilter) -> Conditions:
     return conditions
 
 
-def find(connection: sqlite3.Connection, prefix: str) -> list[SessionRow]:
+def find(connection: Database, prefix: str) -> list[SessionRow]:
     """Return the sessions whose id starts with *prefix*, at most 20."""
     return _rows(connection, _FIND, (prefix, prefix + "\U0010ffff"))
 
 
-def read(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
+def read(connection: Database, session_id: str) -> SessionRow | None:
     """Return the current revision of a session, or None."""
     return next(iter(_rows(connection, "session_id = ?", (session_id,))), None)
 
 
-def last_compaction_tokens(connection: sqlite3.Connection, agent: str, model: str) -> int | None:
+def last_compaction_tokens(connection: Database, agent: str, model: str) -> int | None:
     """Return the level at which the agent's last session with a recorded compaction was compacted."""
     row = connection.execute(_LAST_COMPACTION, (agent, model)).fetchone()
     return None if row is None else int(row[0])
 
 
-def base_tokens(connection: sqlite3.Connection, agent: str, model: str) -> int | None:
+def base_tokens(connection: Database, agent: str, model: str) -> int | None:
     """Return the median of the unrecorded tokens in the first calls of the agent's last sessions."""
     rows = connection.execute(_FIRST_CALLS, (agent, model)).fetchall()
     unrecorded = [_components_decoder.decode(components).get("unattributed", 0) for (components,) in rows]
     return median_low(unrecorded) if unrecorded else None
 
 
-def current_key(connection: sqlite3.Connection, session_id: str) -> int:
+def current_key(connection: Database, session_id: str) -> int:
     """Return the row number of a session's current revision; 0, which no row has, for an unknown session."""
     row = connection.execute(_CURRENT_KEY, (session_id,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def facets(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+def facets(connection: Database) -> dict[str, tuple[str, ...]]:
     """Return the distinct agents, models, sources and event types, for filters."""
     distinct = {
         f"{column}s": tuple(
@@ -352,7 +353,7 @@ def facets(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     return {**distinct, "types": tuple(name for (name,) in types)}
 
 
-def _rows(connection: sqlite3.Connection, sql: str, values: Sequence[Value]) -> list[SessionRow]:
+def _rows(connection: Database, sql: str, values: Sequence[Value]) -> list[SessionRow]:
     return [_row(row) for row in connection.execute(_ROWS + sql, values)]
 
 

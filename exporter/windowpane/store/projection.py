@@ -7,7 +7,6 @@ the events, so all give the same rows. A change of the fold therefore needs a mi
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
@@ -45,6 +44,7 @@ from windowpane.core.events import (
 from windowpane.core.vocabulary import REWOUND, SEVERITIES, ZONES, Zone
 from windowpane.exceptions import EventFormatError, StoreError
 from windowpane.store import alerts, blocks, fleet
+from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.statements import StatementBatch
@@ -65,7 +65,7 @@ ROUTINE: Final = frozenset(
 BY_READER: Final = "reader"
 """Source of a title that a reader gave, which no recording replaces."""
 
-_LATE: Final = "INSERT OR IGNORE INTO late_events VALUES (?, ?, ?)"
+_LATE: Final = "INSERT INTO late_events (session, turn, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _TABLES: Final = ("turns", "blocks", "alerts", "late_events", "session_days")
 _SESSIONS: Final = "SELECT key, current FROM sessions ORDER BY key"
 _STALE: Final = "SELECT key, current FROM sessions JOIN stale_sessions ON session = key ORDER BY key"
@@ -322,7 +322,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
 }
 
 
-def rebuild(connection: sqlite3.Connection) -> int:
+def rebuild(connection: Database) -> int:
     """Fold every session's events again, inside the caller's transaction; return how many are current.
 
     Old revisions have a session row only.
@@ -338,12 +338,12 @@ def rebuild(connection: sqlite3.Connection) -> int:
     return sum(current for _, current in sessions)
 
 
-def has_stale(connection: sqlite3.Connection) -> bool:
+def has_stale(connection: Database) -> bool:
     """Return whether a migration marked sessions whose events are to be folded again."""
     return connection.execute("SELECT 1 FROM stale_sessions LIMIT 1").fetchone() is not None
 
 
-def rebuild_stale(connection: sqlite3.Connection) -> int:
+def rebuild_stale(connection: Database) -> int:
     """Fold the sessions again that a migration marked, inside the caller's transaction; return how many.
 
     A session with an event that cannot be read stays as it is.
@@ -364,16 +364,15 @@ def rebuild_stale(connection: sqlite3.Connection) -> int:
     return len(stale)
 
 
-def _rebuild_session(connection: sqlite3.Connection, key: int) -> None:
+def _rebuild_session(connection: Database, key: int) -> None:
     fleet.save(connection, fold_session(connection, key, into=connection))
 
 
-def fold_session(connection: sqlite3.Connection, key: int, *, into: sqlite3.Connection) -> SessionDraft:
+def fold_session(connection: Database, key: int, *, into: Database) -> SessionDraft:
     """Fold the events of a session again, into the tables of *into*; return the session's new row, not saved."""
     session = fleet.load_chain(connection, key)
-    reading = connection.cursor()
     # A turn at a time, as events arrived: what a batch holds back is then bounded here too.
-    for _, events in groupby(reading.execute(_EVENTS, (key,)), key=_TURN):
+    for _, events in groupby(connection.execute(_EVENTS, (key,)), key=_TURN):
         projection = Projection(StatementBatch(into))
         for _turn, seq, body in events:
             event = decode(body)
@@ -384,7 +383,7 @@ def fold_session(connection: sqlite3.Connection, key: int, *, into: sqlite3.Conn
     return session
 
 
-def remove_session(connection: sqlite3.Connection, key: int) -> None:
+def remove_session(connection: Database, key: int) -> None:
     """Delete the turns, blocks and alerts of the session with this row number."""
     for table in _TABLES:
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (key,))  # noqa: S608  # our tables

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
+from windowpane.store.database import Database
+
 _READ: Final = "SELECT inode, size, mtime_ns, reading, report FROM read_files WHERE path = ?"
-_WRITE: Final = "INSERT OR REPLACE INTO read_files VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE: Final = (
+    "INSERT INTO read_files (path, inode, size, mtime_ns, reading, report) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (path) DO UPDATE SET inode = excluded.inode, size = excluded.size, "
+    "mtime_ns = excluded.mtime_ns, reading = excluded.reading, report = excluded.report"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +35,13 @@ class ReadFile:
     """The result as the importer wrote it."""
 
 
-def load(connection: sqlite3.Connection, path: str) -> ReadFile | None:
+def load(connection: Database, path: str) -> ReadFile | None:
     """Return what is remembered of the file at *path*."""
     row = connection.execute(_READ, (path,)).fetchone()
     return None if row is None else ReadFile(FileState(*row[:4]), row[4])
 
 
-def save(connection: sqlite3.Connection, path: str, read: ReadFile) -> None:
+def save(connection: Database, path: str, read: ReadFile) -> None:
     """Remember a file, in place of what was remembered of it."""
     state = read.state
     row = (path, state.inode, state.size, state.mtime_ns, state.reading, read.report)

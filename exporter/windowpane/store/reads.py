@@ -1,4 +1,4 @@
-"""The read side over SQLite: every read runs on an index, inside one snapshot of the database."""
+"""The read side: every read runs on an index, inside one snapshot of the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.store_names import store_file
 from windowpane.core.vocabulary import Severity
-from windowpane.exceptions import OlderStoreError, StoreError
 from windowpane.store import (
     alerts,
     block_life,
@@ -23,7 +22,6 @@ from windowpane.store import (
     events,
     export,
     fleet,
-    migrations,
     registry,
     replays,
     retention,
@@ -32,7 +30,8 @@ from windowpane.store import (
     trends,
     turns,
 )
-from windowpane.store.connection import BUSY_SECONDS, ReaderPool, reporting
+from windowpane.store.connection import BUSY_SECONDS
+from windowpane.store.database import Engine
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
@@ -49,37 +48,28 @@ from windowpane.store.records import (
     intact_events,
 )
 from windowpane.store.replays import ReplayRow, StoredReplay
+from windowpane.store.sqlite_engine import SqliteEngine
 from windowpane.store.statements import END
 
 ALL_SESSIONS: Final = SessionFilter()
 
 
-class SqliteReader:
-    """An `EventReader` over a database file that it never writes to.
+class Reader:
+    """An `EventReader` over a database that it never writes to. Safe to share between threads."""
 
-    Safe to share between threads. Raises `StoreError` for a missing file or one that is not a store.
-    """
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
-    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
-        self.path = Path(store_file(str(path)))
-        self._pool = ReaderPool(self.path, busy_seconds=busy_seconds)
-        with self._pool.lend() as connection:
-            done = migrations.applied(connection)
-        migrations.check(done, self.path)
-        if not done:
-            raise StoreError(f"{self.path}: is not a Windowpane store; nothing was changed. Name another file")
-        missing = [migration.name for migration in migrations.available() if migration.name not in done]
-        if missing:
-            raise OlderStoreError(
-                f"{self.path}: was written by an older release (it lacks {missing[0]}); "
-                "open it once for writing, for example with `windowpane serve`"
-            )
+    @property
+    def name(self) -> str:
+        """The store as messages name it, without any password."""
+        return self._engine.name
 
     # -- sessions, turns and blocks ---------------------------------------------------------------------------
 
     def sessions(self, query: SessionFilter = ALL_SESSIONS) -> Sequence[SessionRow]:
         """Return the current revision of each session that matches, in the order of *query*."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return fleet.listed(connection, query)
 
     def fleet_totals(self, query: SessionFilter, *, live_since: float) -> FleetTotals:
@@ -87,17 +77,17 @@ class SqliteReader:
 
         A session is live that has an event at or after *live_since* and no end.
         """
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return fleet.totals(connection, query, live_since)
 
     def session(self, session_id: str) -> SessionRow | None:
         """Return one session, or None."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return fleet.read(connection, session_id)
 
     def last_compaction_tokens(self, agent: str, model: str) -> int | None:
         """Return the level at which the agent's last session with a recorded compaction was compacted."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return fleet.last_compaction_tokens(connection, agent, model)
 
     def earlier_sessions(self, session_id: str, *, agent: str, model: str) -> EarlierSessions:
@@ -116,7 +106,7 @@ class SqliteReader:
                 ),
                 NO_EARLIER_SESSIONS,
             )
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return EarlierSessions(
                 fleet.last_compaction_tokens(connection, agent, model),
                 fleet.base_tokens(connection, agent, model),
@@ -124,25 +114,25 @@ class SqliteReader:
 
     def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return fleet.find(connection, prefix)
 
     def turns(self, session_id: str, *, first: int = 1, last: int | None = None) -> Sequence[TurnRow]:
         """Return the turns of a session in order."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             key = fleet.current_key(connection, session_id)
             return turns.read(connection, key, first, END if last is None else last)
 
     def blocks_at(self, session_id: str, turn: int) -> Sequence[BlockRow]:
         """Return the exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return blocks.window_at(connection, fleet.current_key(connection, session_id), turn)
 
     def removed_blocks(
         self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
     ) -> Sequence[BlockRow]:
         """Return the blocks removed before the call of *turn*, latest first; *regretted*: those needed again."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             key = fleet.current_key(connection, session_id)
             return blocks.removed_before(connection, key, turn, limit=limit, regretted=regretted)
 
@@ -167,7 +157,7 @@ class SqliteReader:
 
     def block_life(self, session_id: str, block_id: str) -> block_life.BlockLife | None:
         """Return how a block was added, used, removed, replaced and fetched again; None for an unknown one."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return block_life.read(connection, fleet.current_key(connection, session_id), block_id)
 
     # -- events -----------------------------------------------------------------------------------------------
@@ -197,7 +187,7 @@ class SqliteReader:
 
     def count_events(self, query: EventFilter) -> int:
         """Return the number of events that match, whatever the limit."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             scope = events.scope_of(connection, query)
             if scope is None:
                 return 0
@@ -213,7 +203,7 @@ class SqliteReader:
         raise `EventFormatError`.
         """
         while True:
-            with self._pool.lend() as connection:
+            with self._engine.lend() as connection:
                 rows = events.scan_batch(connection, after_seq, batch)
             if not rows:
                 return
@@ -240,7 +230,7 @@ class SqliteReader:
         *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
         all other sessions, *at_from* and *at_to* those that fired between the two.
         """
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             session = None if session_id is None else fleet.current_key(connection, session_id)
             return alerts.listed(
                 connection, session=session, alert=alert, severity=severity, firing=firing,
@@ -249,39 +239,39 @@ class SqliteReader:
 
     def content(self, digest: str) -> str | None:
         """Return the captured text of a digest, or None."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return captured_content.read(connection, digest)
 
     def find_content(self, query: content_search.ContentFilter) -> content_search.ContentHits:
         """Return the captured texts that match, the latest first, with the blocks that held them."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             session = None if query.session_id is None else fleet.current_key(connection, query.session_id)
             return content_search.find(connection, query, session)
 
     def facets(self) -> dict[str, tuple[str, ...]]:
         """Return the distinct agents, models, sources and event types, for filters."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return fleet.facets(connection)
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
 
     def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return tool_use.of_sessions(connection, by_target=by_target, limit=limit)
 
     def trends(self, *, days: int, until: int | None = None) -> list[TrendRow]:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return trends.read(connection, days=days, until=until)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""
-        with self._pool.lend() as connection:
-            return retention.size(connection)
+        with self._engine.lend() as connection:
+            return retention.size(connection, self._engine)
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""
@@ -298,17 +288,17 @@ class SqliteReader:
 
     def replays(self, *, limit: int = 50) -> list[ReplayRow]:
         """Return the latest policy replays, newest first."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return replays.latest(connection, limit)
 
     def replay(self, replay_id: str) -> StoredReplay | None:
         """Return a policy replay with its runs and their timelines, or None."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return replays.read(connection, replay_id)
 
     def endpoints(self) -> Sequence[registry.Endpoint]:
         """Return the registered `/metrics` endpoints, oldest first."""
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return registry.endpoints(connection)
 
     def export(
@@ -321,13 +311,13 @@ class SqliteReader:
 
     def close(self) -> None:
         """Close the connections."""
-        with reporting(self.path):
-            self._pool.close()
+        with self._engine.reporting():
+            self._engine.close_readers()
 
     # -- internals --------------------------------------------------------------------------------------------
 
     def _find(self, query: EventFilter, columns: str) -> list[tuple[Any, ...]]:
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             scope = events.scope_of(connection, query)
             if scope is None:
                 return []
@@ -335,8 +325,18 @@ class SqliteReader:
             return find(connection, query, scope, columns)
 
     def _read(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._pool.lend() as connection:
+        with self._engine.lend() as connection:
             return connection.execute(sql, values).fetchall()
 
     def _store_column(self, name: str) -> Any:
         return self._read(f"SELECT {name} FROM store")[0][0]  # noqa: S608  # our columns
+
+
+class SqliteReader(Reader):
+    """A `Reader` of a database file. Raises `StoreError` for a missing file or one that is not a store."""
+
+    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = Path(store_file(str(path)))
+        engine = SqliteEngine(self.path, busy_seconds=busy_seconds)
+        engine.check()
+        super().__init__(engine)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from dataclasses import dataclass
 from typing import Final
+
+from windowpane.store.database import Database
 
 MAXIMUM_AGENTS: Final = 50
 MAXIMUM_AGENT_CHARS: Final = 64
@@ -20,7 +21,7 @@ def label_of(name: str) -> str:
     return _UNSAFE.sub("_", name)[:MAXIMUM_AGENT_CHARS] or "unnamed"
 
 
-def known_agent(connection: sqlite3.Connection, label: str) -> str | None:
+def known_agent(connection: Database, label: str) -> str | None:
     """Return the label if it was admitted, `other` if the store is full; None if it may be admitted."""
     if connection.execute("SELECT 1 FROM agents WHERE name = ?", (label,)).fetchone():
         return label
@@ -28,11 +29,11 @@ def known_agent(connection: sqlite3.Connection, label: str) -> str | None:
     return OTHER if admitted >= MAXIMUM_AGENTS else None
 
 
-def admit_agent(connection: sqlite3.Connection, label: str) -> str:
+def admit_agent(connection: Database, label: str) -> str:
     """Return the label if it is one of the first 50 distinct ones, admitting it; else `other`."""
     admitted = known_agent(connection, label)
     if admitted is None:
-        connection.execute("INSERT INTO agents VALUES (?)", (label,))
+        connection.execute("INSERT INTO agents (name) VALUES (?)", (label,))
     return admitted or label
 
 
@@ -48,20 +49,22 @@ class Endpoint:
     """`http`, or `https` for an endpoint with a certificate."""
 
 
-def register_endpoint(connection: sqlite3.Connection, endpoint: Endpoint) -> None:
+def register_endpoint(connection: Database, endpoint: Endpoint) -> None:
     """Record a running endpoint, replacing one that stopped without notice at the same address."""
     connection.execute(
-        "INSERT OR REPLACE INTO endpoints (host, port, pid, started_at, scheme) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO endpoints (host, port, pid, started_at, scheme) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (host, port) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, "
+        "scheme = excluded.scheme",
         (endpoint.host, endpoint.port, endpoint.pid, endpoint.started_at, endpoint.scheme),
     )
 
 
-def unregister_endpoint(connection: sqlite3.Connection, host: str, port: int) -> None:
+def unregister_endpoint(connection: Database, host: str, port: int) -> None:
     """Remove an endpoint that has stopped."""
     connection.execute("DELETE FROM endpoints WHERE host = ? AND port = ?", (host, port))
 
 
-def endpoints(connection: sqlite3.Connection) -> list[Endpoint]:
+def endpoints(connection: Database) -> list[Endpoint]:
     """Return the registered endpoints, oldest first."""
     query = "SELECT host, port, pid, started_at, scheme FROM endpoints ORDER BY started_at, host, port"
     return [Endpoint(*row) for row in connection.execute(query)]

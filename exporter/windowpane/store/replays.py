@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from windowpane.store.database import Database
+from windowpane.store.statements import END
 
 MAXIMUM_REPLAYS: Final = 200
 """Replays stored; of more, the oldest are deleted."""
@@ -19,7 +21,7 @@ _RUNS: Final = (
     "SELECT session, setup, kind, policy, preset, limit_tokens, measures, config, timeline, note "
     "FROM replay_runs WHERE replay = ? ORDER BY number"
 )
-_OLD: Final = "SELECT id FROM replays ORDER BY at DESC, id LIMIT -1 OFFSET ?"
+_OLD: Final = f"SELECT id FROM replays ORDER BY at DESC, id LIMIT {END} OFFSET ?"  # noqa: S608  # our number
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +69,29 @@ class StoredReplay:
     runs: tuple[ReplayRunRow, ...]
 
 
-def save(connection: sqlite3.Connection, stored: StoredReplay) -> None:
+def save(connection: Database, stored: StoredReplay) -> None:
     """Store a replay, replacing the same one, and delete the oldest; inside the caller's transaction."""
     row = stored.row
     _delete(connection, row.id)
     connection.execute(
-        "INSERT INTO replays VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO replays (id, name, at, sessions, runs, notes) VALUES (?, ?, ?, ?, ?, ?)",
         (row.id, row.name, row.at, row.sessions, row.runs, json.dumps(row.notes)),
     )
     connection.executemany(
-        "INSERT INTO replay_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO replay_runs (replay, number, session, setup, kind, policy, preset, limit_tokens, measures, "
+        "config, timeline, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_values(row.id, number, run) for number, run in enumerate(stored.runs)],
     )
     for (old,) in connection.execute(_OLD, (MAXIMUM_REPLAYS,)).fetchall():
         _delete(connection, old)
 
 
-def latest(connection: sqlite3.Connection, limit: int) -> list[ReplayRow]:
+def latest(connection: Database, limit: int) -> list[ReplayRow]:
     """Return the latest replays, newest first."""
     return [_row(row) for row in connection.execute(_LATEST, (limit,))]
 
 
-def read(connection: sqlite3.Connection, replay_id: str) -> StoredReplay | None:
+def read(connection: Database, replay_id: str) -> StoredReplay | None:
     """Return a replay with its runs, or None."""
     row = connection.execute(_ONE, (replay_id,)).fetchone()
     if row is None:
@@ -96,7 +99,7 @@ def read(connection: sqlite3.Connection, replay_id: str) -> StoredReplay | None:
     return StoredReplay(_row(row), tuple(_run(run) for run in connection.execute(_RUNS, (replay_id,))))
 
 
-def _delete(connection: sqlite3.Connection, replay_id: str) -> None:
+def _delete(connection: Database, replay_id: str) -> None:
     connection.execute("DELETE FROM replay_runs WHERE replay = ?", (replay_id,))
     connection.execute("DELETE FROM replays WHERE id = ?", (replay_id,))
 

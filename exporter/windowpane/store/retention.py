@@ -7,7 +7,6 @@ audit nor a counter shows a gap.
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -22,6 +21,7 @@ from windowpane.store import (
     search,
     trends,
 )
+from windowpane.store.database import Database, Engine
 from windowpane.store.events import EVENT_COLUMNS, stored_events
 from windowpane.store.records import StoredEvent, StoreSize
 from windowpane.store.writes import Writer
@@ -37,7 +37,7 @@ _OLDEST: Final = (
 )
 _TOO_OLD: Final = (
     "SELECT session_id, max(last_at) AS newest FROM sessions GROUP BY session_id "
-    "HAVING newest > 0 AND newest < ? ORDER BY newest, min(key) LIMIT 1"
+    "HAVING max(last_at) > 0 AND max(last_at) < ? ORDER BY newest, min(key) LIMIT 1"
 )
 """Recordings without times have no age and are never too old."""
 _REVISIONS: Final = "SELECT key FROM sessions WHERE session_id = ? ORDER BY revision"
@@ -48,33 +48,32 @@ _EVENTS: Final = (
 _COUNTS: Final = "SELECT type, count(*) FROM events WHERE session = ? GROUP BY type"
 
 
-def size(connection: sqlite3.Connection) -> StoreSize:
+def size(connection: Database, engine: Engine) -> StoreSize:
     """Return how much is stored, from counts that the writer maintains."""
     by_type = dict(connection.execute("SELECT name, events FROM event_types WHERE events > 0").fetchall())
     sessions, oldest = connection.execute(
         "SELECT count(*), min(last_at) FROM sessions WHERE current = 1"
     ).fetchone()
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     return StoreSize(
         events=sum(by_type.values()),
         sessions=sessions,
-        bytes=(pages - free) * page_bytes,
+        bytes=engine.stored_bytes(connection),
         contents=content_index.counts(connection).all,
         oldest_at=oldest,
         by_type=by_type,
     )
 
 
-def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None, fold: MetricFold | None) -> int:
+def prune_oldest(
+    writer: Writer, engine: Engine, *, before: float | None, max_bytes: int | None, fold: MetricFold | None
+) -> int:
     """Delete the oldest session if it is too old or the store too large; return 1 or 0. Raises `StoreError`.
 
     One session per transaction: a reader sees each deleted or whole, and other writers can write in between.
     """
     connection = writer.connection
     oldest = None if before is None else connection.execute(_TOO_OLD, (before,)).fetchone()
-    if oldest is None and max_bytes is not None and size(connection).bytes > max_bytes:
+    if oldest is None and max_bytes is not None and engine.stored_bytes(connection) > max_bytes:
         oldest = connection.execute(_OLDEST).fetchone()
     if oldest is None:
         return 0
@@ -93,7 +92,7 @@ def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None,
     return 1
 
 
-def _delete_texts(connection: sqlite3.Connection, digests: set[str]) -> None:
+def _delete_texts(connection: Database, digests: set[str]) -> None:
     """Delete the captured texts of a deleted session that no other session refers to."""
     captured = {digest for digest in digests if captured_content.holds(connection, digest)}
     for digest in captured - search.digests_in_use(connection, captured):

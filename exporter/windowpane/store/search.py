@@ -12,12 +12,12 @@ session is searched between its own first and last event, or read through if tha
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from windowpane.store.database import Database
 from windowpane.store.events import EventScope
 from windowpane.store.interface import EventFilter
 from windowpane.store.statements import Conditions
@@ -53,8 +53,7 @@ _VOCABULARY: Final = (
 )
 _NEXT_WORD: Final = "SELECT term FROM temp.events_words WHERE term >= ? LIMIT 1"
 _ENDS: Final = (
-    "SELECT (SELECT min(seq) FROM events WHERE session = :key), "
-    "(SELECT max(seq) FROM events WHERE session = :key)"
+    "SELECT (SELECT min(seq) FROM events WHERE session = ?), (SELECT max(seq) FROM events WHERE session = ?)"
 )
 
 
@@ -82,7 +81,7 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def index(connection: sqlite3.Connection, *, limit: int = INDEX_BATCH) -> int:
+def index(connection: Database, *, limit: int = INDEX_BATCH) -> int:
     """Index the next events inside the caller's transaction; return how many, 0 when all are indexed."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
     batch = connection.execute(_UNINDEXED, (indexed, limit)).fetchall()
@@ -92,20 +91,20 @@ def index(connection: sqlite3.Connection, *, limit: int = INDEX_BATCH) -> int:
     return len(batch)
 
 
-def remove(connection: sqlite3.Connection, session: int) -> None:
+def remove(connection: Database, session: int) -> None:
     """Remove a session's events from the index, before they are deleted."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
     events = connection.execute("SELECT seq, body FROM events WHERE session = ? AND seq <= ?", (session, indexed))
     connection.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in events.fetchall()))
 
 
-def digests_of(connection: sqlite3.Connection, session: int) -> set[str]:
+def digests_of(connection: Database, session: int) -> set[str]:
     """Return the digests that a session's events contain."""
     bodies = connection.execute("SELECT body FROM events WHERE session = ?", (session,))
     return {digest.decode() for (body,) in bodies if isinstance(body, bytes) for digest in _DIGEST.findall(body)}
 
 
-def digests_in_use(connection: sqlite3.Connection, digests: Iterable[str]) -> set[str]:
+def digests_in_use(connection: Database, digests: Iterable[str]) -> set[str]:
     """Return those of the digests that a stored event contains."""
     wanted = set(digests)
     used = {digest for digest in wanted if connection.execute(_IN_USE, (_quoted(digest),)).fetchone()}
@@ -115,9 +114,7 @@ def digests_in_use(connection: sqlite3.Connection, digests: Iterable[str]) -> se
     return used
 
 
-def find(
-    connection: sqlite3.Connection, query: EventFilter, scope: EventScope, columns: str
-) -> list[tuple[Any, ...]]:
+def find(connection: Database, query: EventFilter, scope: EventScope, columns: str) -> list[tuple[Any, ...]]:
     """Return those columns of the events that match, by number, within the filter's limit."""
     hits = sorted(_hits(connection, query, scope, query.limit), reverse=query.newest_first)
     sql = (
@@ -128,15 +125,13 @@ def find(
     return [row for row in rows if row is not None]  # a damaged event that was pruned stays in the index
 
 
-def is_behind(connection: sqlite3.Connection) -> bool:
+def is_behind(connection: Database) -> bool:
     """Return whether an event waits to be indexed."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
     return connection.execute(_UNINDEXED, (indexed, 1)).fetchone() is not None
 
 
-def events_with_word(
-    connection: sqlite3.Connection, word: str, *, kind: str, limit: int
-) -> list[tuple[str, bytes]]:
+def events_with_word(connection: Database, word: str, *, kind: str, limit: int) -> list[tuple[str, bytes]]:
     """Return session id and body of the latest indexed events of type *kind* that contain *word*.
 
     Of current revisions only; the word is a digest, for example.
@@ -144,18 +139,18 @@ def events_with_word(
     return connection.execute(_WITH_WORD, (_quoted(word), kind, limit)).fetchall()
 
 
-def unindexed_events(connection: sqlite3.Connection, kind: str, *, limit: int) -> list[tuple[str, bytes]]:
+def unindexed_events(connection: Database, kind: str, *, limit: int) -> list[tuple[str, bytes]]:
     """Return session id and body of the latest events of type *kind* that are not indexed yet."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
     return connection.execute(_UNINDEXED_OF_TYPE, (indexed, kind, limit)).fetchall()
 
 
-def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:
+def count(connection: Database, query: EventFilter, scope: EventScope) -> int:
     """Return the number of events that match, counting at most `MAXIMUM_HITS` indexed ones."""
     return sum(1 for _ in _hits(connection, query, scope, MAXIMUM_HITS))
 
 
-def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope, limit: int) -> Iterator[int]:
+def _hits(connection: Database, query: EventFilter, scope: EventScope, limit: int) -> Iterator[int]:
     """Yield the numbers of events that match: the first or last *limit* indexed ones and all others."""
     words = words_of(query.text or "")
     if not words:
@@ -181,13 +176,13 @@ def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope,
 
 
 def _indexed(
-    connection: sqlite3.Connection, match: str, query: EventFilter, scope: EventScope, limit: int
+    connection: Database, match: str, query: EventFilter, scope: EventScope, limit: int
 ) -> Iterator[int]:
     """Yield the first or last *limit* numbers of indexed events that match."""
     conditions = _conditions(scope)
     first, last = query.after_seq + 1, MAXIMUM_SEQ if query.before_seq is None else query.before_seq - 1
     if scope.session is not None:
-        start, end = connection.execute(_ENDS, {"key": scope.session}).fetchone()
+        start, end = connection.execute(_ENDS, (scope.session, scope.session)).fetchone()
         first, last = max(first, start or 0), min(last, end or 0)
     joined = "JOIN events AS e ON e.seq = events_text.rowid" if conditions.conditions else ""
     rows = connection.execute(
@@ -199,7 +194,7 @@ def _indexed(
     yield from (seq for (seq,) in rows)
 
 
-def _expression(connection: sqlite3.Connection, words: list[str], types: Sequence[str]) -> str | None:
+def _expression(connection: Database, words: list[str], types: Sequence[str]) -> str | None:
     """Return the index's match expression; None where no indexed event can match.
 
     An event's type is part of its text, so the words of the wanted types narrow the search before any is read.
@@ -218,7 +213,7 @@ def _expression(connection: sqlite3.Connection, words: list[str], types: Sequenc
     return _all(parts)
 
 
-def _completions(connection: sqlite3.Connection, prefix: str) -> list[str] | None:
+def _completions(connection: Database, prefix: str) -> list[str] | None:
     """Return the indexed words with a prefix; None for more than `PREFIX_WORDS` and for a prefix beyond ASCII."""
     if not prefix.isascii():
         return None

@@ -8,7 +8,6 @@ events are stored in one transaction, so a recording is never stored by half.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,6 +22,7 @@ from windowpane.exceptions import StoreError
 from windowpane.store import notes, projection
 from windowpane.store.captured_content import ContentCapture
 from windowpane.store.chain import pruned_events
+from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import ImportOutcome
 from windowpane.store.writes import Writer
@@ -82,9 +82,7 @@ class ImportComparison:
         )
 
 
-def compare(
-    connection: sqlite3.Connection, factory: EventFactory, capture: ContentCapture | None
-) -> ImportComparison:
+def compare(connection: Database, factory: EventFactory, capture: ContentCapture | None) -> ImportComparison:
     """Compare a recording with the store and make the first of its new events.
 
     *factory* is called once, and again only where the recording's past has changed.
@@ -128,9 +126,7 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
     )
 
 
-def _compare(
-    connection: sqlite3.Connection, events: Iterator[Event], capture: ContentCapture | None
-) -> ImportComparison:
+def _compare(connection: Database, events: Iterator[Event], capture: ContentCapture | None) -> ImportComparison:
     """Compare event by event; events that others stored in between, such as deliveries, are skipped."""
     first = next(events, None)
     if first is None:
@@ -160,7 +156,7 @@ def _compare(
     return result
 
 
-def counted_from(connection: sqlite3.Connection, session: SessionDraft) -> set[int]:
+def counted_from(connection: Database, session: SessionDraft) -> set[int]:
     """Return the values that the writer may have given the session: the number of its first counted event.
 
     A revision repeats events of the one before it, which were counted; a recording that is imported again, those
@@ -173,10 +169,10 @@ def counted_from(connection: sqlite3.Connection, session: SessionDraft) -> set[i
     return {0, (first or 0) + pruned_events(connection, session.session_id)}
 
 
-def _common(connection: sqlite3.Connection, before: int, after: int) -> int:
+def _common(connection: Database, before: int, after: int) -> int:
     """Return how many events a revision repeats of the one before it, as the import counted them."""
     stored, common, stream = connection.execute(_BODIES, (before,)), 0, ""
-    for (body,) in connection.cursor().execute(_BODIES, (after,)):
+    for (body,) in connection.execute(_BODIES, (after,)):
         stream = stream or _stream_decoder.decode(body).stream_id
         for (stored_body,) in stored:
             if stored_body == body:
@@ -193,7 +189,7 @@ def _turns(events: Iterable[Event]) -> int:
     return sum(isinstance(event.data, TurnEnded) for event in events)
 
 
-def _is_superseded(connection: sqlite3.Connection, comparison: ImportComparison, factory: EventFactory) -> bool:
+def _is_superseded(connection: Database, comparison: ImportComparison, factory: EventFactory) -> bool:
     """Return whether an earlier revision already holds the recording, so that a copy changes nothing."""
     earlier = connection.execute(_EARLIER, (comparison.session_id,)).fetchall()
     for (key,) in earlier:
@@ -217,9 +213,7 @@ def _is_foreign(body: bytes, stream_id: str) -> bool:
     return _stream_decoder.decode(body).stream_id != stream_id
 
 
-def _check_unmoved(
-    connection: sqlite3.Connection, compared: ImportComparison, current: SessionDraft | None
-) -> None:
+def _check_unmoved(connection: Database, compared: ImportComparison, current: SessionDraft | None) -> None:
     """Raise `StoreError` when another process stored more of the same recording since it was compared."""
     moved = (None if current is None else current.key) != compared.key
     if not moved and current is not None and current.head_seq != compared.head_seq:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, field
 from typing import Final
+
+from windowpane.store.database import Database
 
 Value = str | bytes | int | float | None
 """A value that a column can hold."""
@@ -37,7 +38,7 @@ class StatementBatch:
     A read through `first` or `fetch` sees every statement added before it.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Database) -> None:
         self.connection = connection
         self._statement = ""
         self._rows: list[tuple[Value, ...]] = []

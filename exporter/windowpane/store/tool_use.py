@@ -7,9 +7,9 @@ trillionths of a dollar.
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Final
 
+from windowpane.store.database import Database
 from windowpane.store.records import ToolUse
 
 PRICE_SCALE: Final = 1_000_000_000_000
@@ -29,12 +29,12 @@ _OF_ALL: Final = f"""SELECT b.tool, {{target}}, {_SUMS}
     GROUP BY 1, 2 ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
 
 
-def of_session(connection: sqlite3.Connection, session: int, *, limit: int) -> list[ToolUse]:
+def of_session(connection: Database, session: int, *, limit: int) -> list[ToolUse]:
     """Return the tools and targets of the session with this row number, those carried most first."""
     return [_row(row) for row in connection.execute(_OF_SESSION, (session, limit))]
 
 
-def of_sessions(connection: sqlite3.Connection, *, by_target: bool, limit: int) -> list[ToolUse]:
+def of_sessions(connection: Database, *, by_target: bool, limit: int) -> list[ToolUse]:
     """Return the tools (*by_target*: their files and commands) that cost most in the latest sessions."""
     statement = _OF_ALL.format(target="coalesce(b.target, '')" if by_target else "''")
     return [_row(row) for row in connection.execute(statement, (COMPARED_SESSIONS, limit))]

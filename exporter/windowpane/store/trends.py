@@ -8,7 +8,6 @@ rows (`pruned = 1`), which no event explains any more.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from windowpane.core.events import (
     PressureMeasured,
     TurnEnded,
 )
+from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import TrendRow
 from windowpane.store.statements import StatementBatch
@@ -43,7 +43,8 @@ RED_MILLIS: Final = 900
 _UPSERT: Final = (
     f"INSERT INTO session_days ({', '.join((*KEY, *SUMS, PEAK))}) "  # noqa: S608  # our columns
     f"VALUES ({', '.join('?' * (len(KEY) + len(SUMS) + 1))}) ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
-    f"{', '.join(f'{name} = {name} + excluded.{name}' for name in SUMS)}, {PEAK} = max({PEAK}, excluded.{PEAK})"
+    f"{', '.join(f'{name} = session_days.{name} + excluded.{name}' for name in SUMS)}, {PEAK} = CASE "
+    f"WHEN session_days.{PEAK} > excluded.{PEAK} THEN session_days.{PEAK} ELSE excluded.{PEAK} END"
 )
 _READ: Final = (
     f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in DAILY_SUMS)} FROM daily "  # noqa: S608
@@ -53,22 +54,24 @@ _READ: Final = (
 _NEWEST_DAY: Final = "SELECT max(day) FROM daily"
 _KEEP: Final = (
     f"INSERT INTO daily (day, agent, model, release, pruned, {', '.join(DAILY_SUMS)}) "  # noqa: S608
-    f"SELECT day, agent, model, release, 1, {', '.join(SUMS)}, 1, {PEAK} >= 0, max({PEAK}, 0), "
-    f"{PEAK} >= {RED_MILLIS} FROM session_days WHERE session = ? "
+    f"SELECT day, agent, model, release, 1, {', '.join(SUMS)}, 1, CASE WHEN {PEAK} >= 0 THEN 1 ELSE 0 END, "
+    f"CASE WHEN {PEAK} > 0 THEN {PEAK} ELSE 0 END, CASE WHEN {PEAK} >= {RED_MILLIS} THEN 1 ELSE 0 END "
+    "FROM session_days WHERE session = ? "
     "ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET "
-    f"{', '.join(f'{name} = {name} + excluded.{name}' for name in DAILY_SUMS)}"
+    f"{', '.join(f'{name} = daily.{name} + excluded.{name}' for name in DAILY_SUMS)}"
 )
 _STORED: Final = (
     f"SELECT day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily WHERE pruned = 0 AND sessions > 0"  # noqa: S608
 )
 _SUMMED: Final = (
     f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in SUMS)}, count(*), "  # noqa: S608
-    f"sum({PEAK} >= 0), sum(max({PEAK}, 0)), sum({PEAK} >= {RED_MILLIS}) FROM session_days "
+    f"count(*) FILTER (WHERE {PEAK} >= 0), sum(CASE WHEN {PEAK} > 0 THEN {PEAK} ELSE 0 END), "
+    f"count(*) FILTER (WHERE {PEAK} >= {RED_MILLIS}) FROM session_days "
     "GROUP BY day, agent, model, release"
 )
 _UNLIKE: Final = (
-    f"SELECT day FROM ({_STORED} EXCEPT {_SUMMED}) UNION ALL "  # noqa: S608
-    f"SELECT day FROM ({_SUMMED} EXCEPT {_STORED}) LIMIT 1"
+    f"SELECT day FROM ({_STORED} EXCEPT {_SUMMED}) AS stored UNION ALL "  # noqa: S608
+    f"SELECT day FROM ({_SUMMED} EXCEPT {_STORED}) AS summed LIMIT 1"
 )
 
 
@@ -143,7 +146,7 @@ _COUNTS: Final[dict[type, Any]] = {
 # -- reading and upkeep ---------------------------------------------------------------------------------------
 
 
-def read(connection: sqlite3.Connection, *, days: int, until: int | None = None) -> list[TrendRow]:
+def read(connection: Database, *, days: int, until: int | None = None) -> list[TrendRow]:
     """Return the sums of the *days* up to the day *until*, by default the last one with an event."""
     if until is None:
         until = connection.execute(_NEWEST_DAY).fetchone()[0]
@@ -175,12 +178,12 @@ def _row(row: Sequence[Any]) -> TrendRow:
     )  # fmt: skip
 
 
-def keep(connection: sqlite3.Connection, session: int) -> None:
+def keep(connection: Database, session: int) -> None:
     """Keep the part of a session in the sums although retention deletes it."""
     connection.execute(_KEEP, (session,))
 
 
-def problem(connection: sqlite3.Connection) -> str | None:
+def problem(connection: Database) -> str | None:
     """Return a day whose sums are not those of its sessions, or None."""
     row = connection.execute(_UNLIKE).fetchone()
     return None if row is None else f"daily: the sums of day {row[0]} are not those of its sessions"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
@@ -11,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.events import Event, Pressure, PressureMeasured, TurnEnded
+from windowpane.store.database import Database
 from windowpane.store.records import TurnRow
 from windowpane.store.statements import StatementBatch
 
@@ -27,7 +27,11 @@ _measured_values: Final = attrgetter(*_MEASURED)
 
 _LIST: Final = ", ".join(_COLUMNS)
 _SELECT: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND turn = ?"  # noqa: S608  # our columns
-_REPLACE: Final = f"INSERT OR REPLACE INTO turns ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+_CHANGES: Final = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in ("session", "turn"))
+_REPLACE: Final = (
+    f"INSERT INTO turns ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608  # our columns
+    f"ON CONFLICT (session, turn) DO UPDATE SET {_CHANGES}"
+)
 _READ: Final = (
     f"SELECT {', '.join(_ROW_FIELDS)} FROM turns WHERE session = ? AND turn >= ? AND turn <= ? ORDER BY turn"  # noqa: S608
 )
@@ -140,7 +144,7 @@ class TurnDrafts:
         self._drafts.clear()
 
 
-def read(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[TurnRow]:
+def read(connection: Database, session: int, first: int, last: int) -> list[TurnRow]:
     """Return the turns from *first* to *last* of the session with this row number, in order."""
     return [_row(row) for row in connection.execute(_READ, (session, first, last))]
 

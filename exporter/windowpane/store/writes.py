@@ -7,7 +7,6 @@ write at once. A writer reuses a session that it remembers only while the sessio
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -20,6 +19,7 @@ from windowpane.core.protocols import Clock
 from windowpane.exceptions import SessionRefusedError
 from windowpane.store import chain, fleet
 from windowpane.store.captured_content import ContentCapture
+from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.keys import Link, key_id, link_with
 from windowpane.store.projection import Projection
@@ -30,7 +30,9 @@ _log: Final = logging.getLogger(__name__)
 REMEMBERED_SESSIONS: Final = 512
 """Sessions remembered between batches; of more, the least recently used are read again."""
 
-_INSERT_EVENT: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_EVENT: Final = (
+    "INSERT INTO events (seq, session, turn, type, at, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 _TYPE: Final = 3
 """Index of the type in a row of `events`."""
 _ADVANCE: Final = "UPDATE store SET next_seq = ?"
@@ -53,7 +55,7 @@ class Writer:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: Database,
         *,
         audit_key: bytes | None,
         capture: ContentCapture | None,
@@ -210,6 +212,8 @@ class Writer:
         numbers = dict(self.connection.execute(read).fetchall())
         missing = [(name,) for name in PAYLOADS if name not in numbers]
         if missing:
-            self.connection.executemany("INSERT OR IGNORE INTO event_types (name) VALUES (?)", missing)
+            self.connection.executemany(
+                "INSERT INTO event_types (name) VALUES (?) ON CONFLICT DO NOTHING", missing
+            )
             numbers = dict(self.connection.execute(read).fetchall())
         return numbers

@@ -1,0 +1,115 @@
+"""The engine of a store in a SQLite file.
+
+Durability: a batch commits in write-ahead mode with synchronous=NORMAL, so it survives the death of the process
+but, until the next `sync`, not a power cut. `sync` commits once with synchronous=FULL, which makes SQLite call
+fsync on the log before the commit returns. The log is one file, so everything committed earlier by any process is
+on the disk as well; what was moved out of the log before was synced by the checkpoint that moved it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import cast
+
+from windowpane.exceptions import OlderStoreError, StoreError, StoreReplacedError
+from windowpane.store import migrations, projection
+from windowpane.store.connection import (
+    BUSY_SECONDS,
+    FileIdentity,
+    ReaderPool,
+    identity_of,
+    open_writer,
+    reporting,
+    transaction,
+)
+from windowpane.store.database import Database
+
+
+class SqliteEngine:
+    """Connections to one file. The writer's next check reports a file that was deleted or replaced."""
+
+    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = path
+        self._busy_seconds = busy_seconds
+        self._pool = ReaderPool(path, busy_seconds=busy_seconds)
+        self._file: FileIdentity | None = None
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def reporting(self) -> AbstractContextManager[None]:
+        """Turn errors of sqlite3 into a `StoreError` that names the file and what to do."""
+        return reporting(self.path)
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise `StoreError` for a missing file, one that is not a store, or one of another release."""
+        with self.lend() as connection:
+            done = migrations.applied(connection)
+        migrations.check(done, self.path)
+        if not done:
+            raise StoreError(f"{self.path}: is not a Windowpane store; nothing was changed. Name another file")
+        missing = [migration.name for migration in migrations.available() if migration.name not in done]
+        if missing:
+            raise OlderStoreError(
+                f"{self.path}: was written by an older release (it lacks {missing[0]}); "
+                "open it once for writing, for example with `windowpane serve`"
+            )
+
+    def lend(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend a connection inside a read transaction; a file that was replaced is opened anew."""
+        return self._pool.lend()
+
+    def stored_bytes(self, database: Database) -> int:
+        """Return the bytes of the pages in use."""
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+        (free,) = database.execute("PRAGMA freelist_count").fetchone()
+        (page_bytes,) = database.execute("PRAGMA page_size").fetchone()
+        return int((pages - free) * page_bytes)
+
+    def close_readers(self) -> None:
+        """Close the idle connections."""
+        self._pool.close()
+
+    # -- writing ----------------------------------------------------------------------------------------------
+
+    def open_writer(self) -> sqlite3.Connection:
+        """Return a connection to a store that is created, migrated and folded again where its rows are old."""
+        connection = open_writer(self.path, busy_seconds=self._busy_seconds)
+        try:
+            migrations.migrate(connection, self.path)
+            if projection.has_stale(connection):
+                with transaction(connection):
+                    projection.rebuild_stale(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._file = identity_of(self.path)
+        return connection
+
+    def check_writer(self, database: Database) -> None:  # noqa: ARG002  # the file is compared
+        """Raise `StoreReplacedError` where the file was deleted or replaced."""
+        if identity_of(self.path) != self._file:
+            raise StoreReplacedError(self.path)
+
+    def transaction(self, database: Database) -> AbstractContextManager[object]:
+        """Run all of the block's statements or none, holding the write lock from the start."""
+        return transaction(_own(database))
+
+    def sync(self, database: Database) -> None:
+        """Commit once with a synced log, which holds everything committed before."""
+        database.execute("PRAGMA synchronous = FULL")
+        try:
+            with self.transaction(database):
+                database.execute("UPDATE store SET flushes = flushes + 1")
+        finally:
+            database.execute("PRAGMA synchronous = NORMAL")
+
+
+def _own(database: Database) -> sqlite3.Connection:
+    return cast("sqlite3.Connection", database)

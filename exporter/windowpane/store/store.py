@@ -1,0 +1,382 @@
+"""The store: everything that is written to it, over an engine and through one connection of each process.
+
+Safe to share between threads and, through separate connections, between processes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from windowpane.core.codec import decode, encode
+from windowpane.core.events import Event
+from windowpane.core.protocols import Clock
+from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreError
+from windowpane.store import (
+    audit,
+    audit_heads,
+    chain,
+    content_index,
+    content_search,
+    notes,
+    projection,
+    read_files,
+    registry,
+    replays,
+    retention,
+    search,
+    session_import,
+)
+from windowpane.store.captured_content import ContentCapture, Redactor
+from windowpane.store.chain import Accepted
+from windowpane.store.database import Engine
+from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
+from windowpane.store.read_files import ReadFile
+from windowpane.store.reads import Reader
+from windowpane.store.records import ImportOutcome, Verification
+from windowpane.store.spool import SpooledEvents
+from windowpane.store.writes import Writer
+
+
+class Store(Reader):
+    """An `EventReader` and `EventWriter` over an engine.
+
+    *capture* stores the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
+    `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes the chains tamper-evident;
+    *old_audit_keys* (else the files of `WINDOWPANE_AUDIT_OLD_KEY_FILES`) verify what was signed before it.
+
+    Safe to share between threads; a forked child opens its own connection at its first write. When the store was
+    deleted or replaced, the next write or flush raises `StoreReplacedError`, and the one after it opens the one
+    that is there now.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        capture: bool = False,
+        redact: Redactor | None = None,
+        audit_key: bytes | None = None,
+        old_audit_keys: Sequence[bytes] | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        if capture and redact is None:
+            raise ConfigurationError("redact", "content capture needs a redactor", expected="text to text")
+        super().__init__(engine)
+        self._audit_key = load_key() if audit_key is None else checked_key(audit_key)
+        self._old_audit_keys = old_keys(old_audit_keys)
+        self._capture = ContentCapture(redact) if capture and redact is not None else None
+        self._clock = clock
+        self._lock = threading.RLock()  # guards the writing connection and the writer's memory
+        self._dirty = False
+        self._inherited: list[Writer] = []
+        self._process = os.getpid()
+        self._closed = False
+        self._refuses_events = False
+        self._writer: Writer | None = self._open()
+
+    # -- writing ----------------------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Event]) -> None:
+        """Store events in order, or none of them. Raises `StoreError`."""
+        if not batch:
+            return
+        try:
+            with self._writing() as writer:
+                if self._refuses_events:
+                    raise StoreError(f"{self.name}: the events are spooled")
+                writer.append(batch)
+        except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
+            self.append([decode(encode(event)) for event in batch])
+
+    def refuse_events(self, *, refuse: bool = True) -> None:
+        """Refuse events from now on, also those of an `append` that waits for a lock; False accepts them again.
+
+        To be called before events are spooled: an append that succeeds after the spool was taken in would store
+        them twice. Waits for no lock.
+        """
+        self._refuses_events = refuse
+
+    def extend_session(self, batch: Sequence[Event], *, events: int) -> bool:
+        """Append to a session if it holds exactly *events* events; else store nothing and return False.
+
+        For a follower of a recording that another process may have imported meanwhile.
+        """
+        with self._writing() as writer:
+            session = writer.session(batch[0].context.session_id)
+            if (0 if session is None else session.events) != events:
+                return False
+            writer.append(batch)
+        return True
+
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        """Store the new events of a recorded session, all or none; see `EventWriter`.
+
+        *events* is called once, and again only where the recording's past has changed.
+        """
+        try:
+            return self._import(events)
+        except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
+            return self._import(lambda: (decode(encode(event)) for event in events()))
+
+    def _import(self, events: session_import.EventFactory) -> ImportOutcome:
+        capture = None if self._capture is None else self._capture.empty_copy()
+        with self._engine.lend() as connection:
+            comparison = session_import.compare(connection, events, capture)
+        if comparison.change is session_import.Change.NONE:
+            outcome = comparison.unchanged()
+        else:
+            with self._writing() as writer:
+                outcome = session_import.store(writer, comparison, events)
+        if capture:
+            with self._writing() as writer:
+                capture.save(writer.connection)
+        return outcome
+
+    def flush(self) -> None:
+        """Return only when everything appended so far survives a power cut."""
+        with self._lock, self._engine.reporting():
+            if not self._dirty and (self._writer is None or self._process != os.getpid()):
+                return
+            writer = self._current()
+            if self._dirty:
+                self._engine.sync(writer.connection)
+            self._dirty = False
+
+    def take_in(self, spooled: SpooledEvents) -> int:
+        """Store the events of a spool file that are not stored yet, in order; return how many.
+
+        Each session is stored whole or not at all. Raises `EventsRefusedError` when the store cannot hold a
+        session, after the others are stored.
+        """
+        sessions: dict[str, list[Event]] = {}
+        for event in spooled.events:
+            sessions.setdefault(event.context.session_id, []).append(event)
+        stored, refused = 0, None
+        for session_id, batch in sessions.items():
+            try:
+                with self._writing() as writer:
+                    stored += writer.append(writer.missing(session_id, batch))
+            except EventsRefusedError as error:
+                refused = error
+        if self._capture is not None and spooled.texts:
+            capture = self._capture.empty_copy()
+            capture.add(spooled.texts)
+            with self._writing() as writer:
+                capture.save(writer.connection)
+        self.flush()
+        if refused is not None:
+            raise refused
+        return stored
+
+    @property
+    def captures(self) -> bool:
+        """Texts are stored."""
+        return self._capture is not None
+
+    def read_file(self, path: str) -> ReadFile | None:
+        """Return a file that was imported, as it is remembered."""
+        with self._engine.lend() as connection:
+            return read_files.load(connection, path)
+
+    def remember_file(self, path: str, read: ReadFile) -> None:
+        """Remember a file that was imported."""
+        with self._writing() as writer:
+            read_files.save(writer.connection, path, read)
+
+    # -- audit and retention ----------------------------------------------------------------------------------
+
+    def verify(
+        self, session_id: str | None = None, *, heads_file: str | Path | None = None, projections: bool = True
+    ) -> Verification:
+        """Recompute the audit chain of one session or all, and compare it with exported heads if given.
+
+        *projections* folds the events again, too, and compares the result with the rows that pages read.
+        """
+        exported = None if heads_file is None else audit_heads.read_file(Path(heads_file))
+        keys = AuditKeys(self._audit_key, self._old_audit_keys)
+        with self._engine.lend() as connection:
+            return audit.verify(
+                connection, keys=keys, session_id=session_id, exported=exported, projections=projections
+            )
+
+    def heads(self) -> list[chain.Head]:
+        """Return the store-wide chain, brought up to date first; `audit heads` prints it."""
+        with self._writing() as writer:
+            chain.add_grown_heads(writer.connection, key=self._audit_key, at=self._clock())
+            return chain.read_heads(writer.connection)
+
+    def export_heads(self, file: str | Path) -> int:
+        """Write the store-wide chain as JSON Lines, to keep outside the store; return the number of entries."""
+        return audit_heads.write_file(self.heads(), Path(file))
+
+    def accept_unkeyed(self) -> Accepted:
+        """Sign for every chain recorded without a key, as it is now. Raises `ConfigurationError` without a key.
+
+        A store does so by itself at its first write with a key. Later it is a decision: for example that an
+        agent which ran without the key was one's own.
+        """
+        if self._audit_key is None:
+            raise ConfigurationError("audit_key", "is not set", expected="the key to sign with")
+        with self._writing() as writer:
+            return chain.accept_unkeyed(writer.connection, key=self._audit_key, at=self._clock())
+
+    def prune(
+        self,
+        *,
+        before: float | None = None,
+        max_bytes: int | None = None,
+        fold: retention.MetricFold | None = None,
+    ) -> int:
+        """Delete whole sessions, oldest first, keeping a tombstone of each; return how many.
+
+        *before* deletes sessions whose last event is older, *max_bytes* the oldest until the store is that small.
+        *fold* adds a session's events to the stored metric base in the same transaction, so no counter falls.
+        """
+        pruned = 0
+        while True:
+            with self._writing() as writer:
+                deleted = retention.prune_oldest(
+                    writer, self._engine, before=before, max_bytes=max_bytes, fold=fold
+                )
+            if not deleted:
+                return pruned
+            pruned += deleted
+
+    def delete_content(self, digest: str | None = None) -> int:
+        """Delete one captured text, or all; return how many. The audit chain does not change."""
+        with self._writing() as writer:
+            return content_search.delete(writer.connection, digest)
+
+    # -- notes ------------------------------------------------------------------------------------------------
+
+    def add_note(self, session_id: str, turn: int, text: str, *, kind: notes.NoteKind = "note") -> str:
+        """Add a note or bookmark to a turn as an event of the session, redacted; return its id.
+
+        Raises `StoreError` where the session's chain must not be continued by this process.
+        """
+        with self._writing() as writer:
+            return notes.add_note(writer, session_id, turn, text, kind)
+
+    def delete_note(self, session_id: str, note_id: str) -> None:
+        """Delete a note with a further event; both stay in the record. Raises `StoreError` if unknown."""
+        with self._writing() as writer:
+            notes.delete_note(writer, session_id, note_id)
+
+    def give_title(self, session_id: str, title: str) -> None:
+        """Give a session a title that replaces the recording's, as an event of the session."""
+        with self._writing() as writer:
+            notes.give_title(writer, session_id, title)
+
+    # -- upkeep -----------------------------------------------------------------------------------------------
+
+    def rebuild_projections(self) -> int:
+        """Fold every current session's events again into sessions, turns, blocks and alerts; return how many.
+
+        Captured texts are indexed again as well, by the next calls of `index_text`.
+        """
+        with self._writing() as writer:
+            content_index.start_again(writer.connection)
+            return projection.rebuild(writer.connection)
+
+    def index_text(self, *, limit: int = search.INDEX_BATCH) -> int:
+        """Index the next events and captured texts for search; return how many, 0 when all are indexed."""
+        with self._engine.lend() as connection:
+            if not search.is_behind(connection) and not content_index.is_behind(connection):
+                return 0
+        with self._writing() as writer:
+            events = search.index(writer.connection, limit=limit)
+            return events + content_index.index(writer.connection, limit=min(limit, content_index.INDEX_BATCH))
+
+    def save_replay(self, replay: replays.StoredReplay) -> None:
+        """Store the result of a policy replay, replacing the same one stored before."""
+        with self._writing() as writer:
+            replays.save(writer.connection, replay)
+
+    def admit_agent(self, name: str) -> str:
+        """Return the metric label of an agent: its name for the first 50 of this store, else `other`."""
+        label = registry.label_of(name)
+        with self._engine.lend() as connection:
+            admitted = registry.known_agent(connection, label)
+        if admitted is None:
+            with self._writing() as writer:
+                admitted = registry.admit_agent(writer.connection, label)
+        return admitted
+
+    def register_endpoint(
+        self, host: str, port: int, *, pid: int, started_at: float, scheme: str = "http"
+    ) -> None:
+        """Record a running `/metrics` endpoint for service discovery."""
+        with self._writing() as writer:
+            registry.register_endpoint(writer.connection, registry.Endpoint(host, port, pid, started_at, scheme))
+
+    def unregister_endpoint(self, host: str, port: int) -> None:
+        """Remove an endpoint that has stopped."""
+        with self._writing() as writer:
+            registry.unregister_endpoint(writer.connection, host, port)
+
+    def close(self) -> None:
+        """Flush and close every connection; a closed store can no longer be used."""
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                if self._dirty:
+                    self.flush()
+            finally:
+                self._closed = True
+                super().close()  # before the writer: the last connection to close moves the log into the file
+                self._close_writer()
+
+    # -- internals -----------------------------------------------------------------------------------------------
+
+    def _open(self) -> Writer:
+        with self._engine.reporting():
+            connection = self._engine.open_writer()
+            return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
+
+    def _current(self) -> Writer:
+        """Return this process's writer, opened again after a fork and when the store was replaced."""
+        if self._closed:
+            raise StoreError(f"{self.name}: the store is closed")
+        if self._process != os.getpid():  # after a fork: the parent's connection must not even be closed here
+            self._inherited += [] if self._writer is None else [self._writer]
+            self._writer, self._process = None, os.getpid()
+        if self._writer is not None:
+            try:
+                self._engine.check_writer(self._writer.connection)
+            except StoreError:
+                self._dirty = False
+                self._engine.close_readers()  # no old connection may remain: companion files have the same names
+                self._close_writer()
+                raise
+        if self._writer is None:
+            self._writer = self._open()
+        return self._writer
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None and self._process == os.getpid():
+            writer.connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Writer]:
+        """Lend the writer inside a transaction; when that fails, the writer discards what it remembers."""
+        with self._lock, self._engine.reporting():
+            writer = self._current()
+            if writer.connection.in_transaction:  # nested: a metric fold admits an agent's label
+                yield writer
+                return
+            try:
+                with self._engine.transaction(writer.connection):
+                    writer.start()
+                    yield writer
+                    writer.connection.execute("UPDATE store SET writes = writes + 1")
+            except BaseException:
+                writer.reset()
+                raise
+            self._dirty = True
