@@ -84,3 +84,27 @@ def test_the_cost_of_sub_agents_is_part_of_the_cost(run: Run, imported: str) -> 
     assert parent["subagent_cost_dollars"] == pytest.approx(parent["cost_dollars"] / 2, rel=0.2)
     assert parent["total_cost_dollars"] == pytest.approx(parent["cost_dollars"] + parent["subagent_cost_dollars"])
     assert "with its sub-agents" in run("report", imported).stdout
+
+
+def test_imported_sessions_belong_to_the_project_of_the_setting(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--project` overrides `WINDOWPANE_PROJECT`; a stored session keeps its project and its one revision."""
+    paths = [tmp_path / f"{number}.jsonl" for number in range(2)]
+    for path in paths:
+        path.write_text(request(path.stem, "please mend it") + reply(path.stem, 1_000))
+    monkeypatch.setenv("WINDOWPANE_PROJECT", "42")
+    run("import", paths[0])
+    run("import", paths[1], "--project", "shop")
+    for path in paths:
+        with path.open("a") as file:
+            file.write(request(path.stem, "and more").replace('"u1"', '"u2"'))
+        run("import", path, "--project", "bank")
+
+    listed = {row["session_id"]: row for row in json.loads(run("sessions", "--json").stdout)}
+    assert {name: (row["project"], row["revision"]) for name, row in listed.items()} == {
+        "claude_code:0": ("42", 1), "claude_code:1": ("shop", 1)
+    }  # fmt: skip
+    shop = json.loads(run("sessions", "--json", "--project", "shop").stdout)
+    assert [row["session_id"] for row in shop] == ["claude_code:1"]
+    assert "is not the name of a project" in run("import", paths[0], "--project", "a b", code=1).output

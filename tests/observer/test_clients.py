@@ -451,6 +451,31 @@ def test_a_named_session_ends_with_its_block(running: Runtime, provider: Provide
     assert reasons == {"job-7": "completed", "job-8": "failed"}
 
 
+def test_a_live_session_belongs_to_a_project(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that its code names, else the configured one; child sessions belong to the same."""
+    monkeypatch.setenv("WINDOWPANE_PROJECT", "shop")
+    with windowpane.start(port=0, store=tmp_path / "projects.db", notify=[]) as outputs:
+        client = windowpane.observe(openai_client(provider))
+        with windowpane.session(session_id="job-1", project="bank"):
+            client.chat.completions.create(**chat_body())
+        with windowpane.session(session_id="job-2"):
+            client.chat.completions.create(**chat_body())
+            other = {"role": "system", "content": "You are another agent."}
+            client.chat.completions.create(**{**chat_body(), "messages": [other, *chat_body()["messages"][1:]]})
+        with windowpane.ContextWindowManager(agent="managed", model="gpt-5", session_id="job-3"):
+            pass
+        assert outputs.flush()
+        projects = {row.session_id[:5]: row.project for row in outputs.store.sessions()}
+        children = [row.project for row in outputs.store.sessions(SessionFilter(parent_session_id="job-2"))]
+
+    assert projects == {"job-1": "bank", "job-2": "shop", "job-3": "shop"}
+    assert children == ["shop"]
+    with pytest.raises(ConfigurationError, match="project"), windowpane.session(project="a b"):
+        pass
+
+
 def test_a_live_session_is_named_by_its_user_only(running: Runtime, provider: Provider) -> None:
     """A title or label that was given is stored without secrets; no message becomes a title."""
     client = windowpane.observe(openai_client(provider))

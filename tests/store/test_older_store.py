@@ -21,7 +21,7 @@ PEAKS = {
 }
 """Peaks by the provider's totals, which the older code took from estimates where these were higher."""
 NOT_DESCRIBED = dict.fromkeys(
-    ("title", "title_source", "folder", "repository", "branch", "agent_version", "label"), ""
+    ("title", "title_source", "folder", "repository", "branch", "agent_version", "label", "project"), ""
 ) | {"subagent_cost_dollars": None}
 """Names of a session that the older code did not record."""
 NOT_COUNTED = {"compressions_in_task": 0, "subagent_cost_dollars": None}

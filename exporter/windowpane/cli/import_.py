@@ -16,12 +16,13 @@ from windowpane.cli.options import (
     json_option,
     limit_option,
     open_to_write,
+    project_config,
+    project_option,
     recording_folders,
     report_errors,
     store_option,
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
-from windowpane.config.loading import load_config
 from windowpane.core.characters import plain
 from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
@@ -42,6 +43,7 @@ MAXIMUM_PROBLEMS = 20
 @limit_option
 @click.option("--agent", help="Name of the agent; by default the tool that recorded the session.")
 @click.option("--model", default="", help="Model of recordings that do not name one.")
+@project_option
 @capture_option
 @json_option
 @store_option
@@ -54,6 +56,7 @@ def command(
     agent: str | None,
     model: str,
     *,
+    project: str | None,
     capture: bool,
     as_json: bool,
     store_path: Path | None,
@@ -68,7 +71,7 @@ def command(
     Example:
       windowpane import ~/.claude/projects --capture
     """
-    config = load_config()
+    config = project_config(project)
     readers = all_readers()
     chosen = paths or recording_folders(readers)
     with open_to_write(store_path, capture=capture) as store, progress_bar(quiet=as_json) as progress:
@@ -79,6 +82,7 @@ def command(
             model=model,
             config=config,
             history=store.earlier_sessions,
+            stored_projects=store.stored_project,
         )
         task = progress.add_task("reading", total=None)
 

@@ -23,6 +23,7 @@ from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from windowpane.config.outputs import StoreConfig
+    from windowpane.config.schema import Config
     from windowpane.sources.reader import Reader
     from windowpane.store.interface import EventReader
     from windowpane.store.records import SessionRow
@@ -74,6 +75,15 @@ limit_option = click.option(
     "--limit", "limit_tokens", type=click.IntRange(1), help="Size of the context window, in tokens."
 )
 
+project_option = click.option("--project", help="Project of sessions that are not stored yet.")
+
+
+def project_config(project: str | None) -> Config:
+    """Return the configuration, with *project* where it is given."""
+    from windowpane.config.loading import load_config  # slow, and not needed by commands that only read
+
+    return load_config(arguments=None if project is None else {"project": project})
+
 
 class SessionNames(TypedDict):
     """The options of `session_filters`."""
@@ -83,6 +93,7 @@ class SessionNames(TypedDict):
     repository: str | None
     branch: str | None
     label: str | None
+    project: str | None
 
 
 _SESSION_FILTERS = {
@@ -91,6 +102,7 @@ _SESSION_FILTERS = {
     "repository": "Part of its repository.",
     "branch": "Part of its git branch.",
     "label": "Part of its label.",
+    "project": "Its project, by its exact name.",
 }
 
 

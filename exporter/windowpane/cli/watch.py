@@ -21,13 +21,14 @@ from windowpane.cli.options import (
     capture_option,
     limit_option,
     open_to_write,
+    project_config,
+    project_option,
     recording_folders,
     report_errors,
     store_option,
 )
 from windowpane.cli.output import supports_unicode
 from windowpane.cli.serve import configured_tls, configured_token, listen
-from windowpane.config.loading import load_config
 from windowpane.core.characters import plain
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.ingest.watch import WatchedSession, Watcher
@@ -55,6 +56,7 @@ HOUR: Final = 3_600.0
     help="Hours; files without a change since then are skipped until they change.",
 )
 @limit_option
+@project_option
 @capture_option
 @click.option("--once", is_flag=True, help="Import what is there, print it, and exit.")
 @store_option
@@ -65,6 +67,7 @@ def command(
     port: int | None,
     since_hours: float,
     limit_tokens: int | None,
+    project: str | None,
     capture: bool,
     once: bool,
     store_path: Path | None,
@@ -78,7 +81,7 @@ def command(
     Example:
       windowpane watch ~/.claude/projects --port 9464
     """
-    config = load_config()
+    config = project_config(project)
     chosen = paths or recording_folders(all_readers())
     with open_to_write(store_path, capture=capture) as store:
         watcher = Watcher(
@@ -89,6 +92,7 @@ def command(
                 limit_tokens=limit_tokens,
                 config=config,
                 history=store.earlier_sessions,
+                stored_projects=store.stored_project,
             ),
             readers=all_readers(complete=False),
             final_readers=all_readers(),

@@ -40,13 +40,17 @@ SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "WINDOWPANE_OTLP_ENDPOINT": ("otlp", "endpoint"),
     "WINDOWPANE_PUBLIC_URL": ("public_url",),
     "WINDOWPANE_SESSION_LABEL": ("session_label",),
+    "WINDOWPANE_PROJECT": ("project",),
 }
 """Environment variables with a short name; every other key is reached by its path."""
 NOTIFY: Final = "WINDOWPANE_NOTIFY"
 """Addresses alerts are sent to, separated by spaces."""
 TEXT_KEYS: Final = frozenset(
-    {"path", "address", "bearer_token", "endpoint", "public_url", "audit_key_file", "audit_old_key_files"}
-)
+    {
+        "path", "address", "bearer_token", "endpoint", "public_url", "audit_key_file", "audit_old_key_files",
+        "project",
+    }
+)  # fmt: skip
 """Keys whose value is always text, never parsed as a number or a list."""
 
 OLD_KEYS: Final[dict[tuple[str, ...], str]] = {("eviction", "weights", "reference_freq"): "reference_frequency"}

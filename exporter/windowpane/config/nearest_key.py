@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import get_args
+from typing import get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -19,9 +19,12 @@ def nearest_key(settings: type[BaseModel], key: Sequence[str | int]) -> str:
 
 
 def _section(settings: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:
-    for part in path:
-        if isinstance(part, str):  # not the number of an element
-            settings = next(_sections(settings.model_fields[part].annotation))
+    parts = iter(path)
+    for part in parts:
+        annotation = settings.model_fields[str(part)].annotation
+        settings = next(_sections(annotation))
+        if {get_origin(kind) for kind in (annotation, *get_args(annotation))} & {dict, tuple}:
+            next(parts, None)  # the name or number of an element
     return settings
 
 

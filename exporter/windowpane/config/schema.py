@@ -13,8 +13,10 @@ from pydantic import Field, field_validator, model_validator
 
 from windowpane.alerts.rules import Rule, configured
 from windowpane.config.outputs import NotifyConfig, OtlpConfig, ServerConfig, StoreConfig
+from windowpane.config.projects import ProjectConfig, check_projects
 from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
+from windowpane.core.names import check_project
 from windowpane.core.vocabulary import Component, ContentType
 from windowpane.fidelity.judge.judge import MINIMUM_REPLICATES
 from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS
@@ -279,8 +281,24 @@ class Config(Section):
     otlp: OtlpConfig = OtlpConfig()
     public_url: str | None = None
     """Address of the dashboard, for links in messages."""
+    project: str = ""
+    """The project that this process's sessions belong to; empty for none."""
+    projects: dict[str, ProjectConfig] = Field(default_factory=dict)
+    """Projects by name, with their tokens, retention and receivers of alerts."""
     session_label: Annotated[int, NUMBER, Field(ge=0, le=1_000)] = 0
     """Number of sessions that also get gauges with a `session` label, fullest first."""
+
+    @field_validator("project")
+    @classmethod
+    def _project_name(cls, name: str) -> str:
+        check_project("project", name)
+        return name
+
+    @field_validator("projects")
+    @classmethod
+    def _distinct_projects(cls, projects: dict[str, ProjectConfig]) -> dict[str, ProjectConfig]:
+        check_projects(projects)
+        return projects
 
     @field_validator("public_url")
     @classmethod

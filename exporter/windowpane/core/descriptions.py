@@ -17,7 +17,7 @@ from windowpane.core.vocabulary import TitleSource
 
 TITLE_CHARACTERS: Final = 80
 NAME_CHARACTERS: Final = 200
-"""Longest folder, repository, branch, version and label."""
+"""Longest folder, repository, branch, version, label and project."""
 _READ_CHARACTERS: Final = 4_096
 """Part of a text that a title is made of: enough for a secret that starts within the title."""
 _RANK: Final[dict[TitleSource, int]] = {"first_message": 0, "agent": 1, "user": 2}
@@ -53,6 +53,7 @@ class Description(TypedDict, total=False):
     branch: str
     agent_version: str
     label: str
+    project: str
 
 
 class SessionDescriptions:

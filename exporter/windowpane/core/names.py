@@ -1,8 +1,14 @@
-"""Names of agents, models and sessions as users pass them."""
+"""Names of agents, models, sessions and projects as users pass them."""
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from windowpane.exceptions import ConfigurationError
+
+PROJECT_EXPECTED: Final = "at most 64 letters, digits, dots, dashes or underscores, a letter or digit first"
+_PROJECT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def check_name(key: str, name: object) -> None:
@@ -18,3 +24,10 @@ def check_description(**texts: object) -> None:
     for key, text in texts.items():
         if not isinstance(text, str):
             raise ConfigurationError(key, f"a {type(text).__name__}", expected="a text")
+
+
+def check_project(key: str, name: object) -> None:
+    """Raise `ConfigurationError` about *key* unless *name* is the name of a project, or empty for none."""
+    check_description(**{key: name})
+    if name and _PROJECT.fullmatch(str(name)) is None:
+        raise ConfigurationError(key, "is not the name of a project", expected=PROJECT_EXPECTED)

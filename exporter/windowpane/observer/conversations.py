@@ -66,6 +66,8 @@ class Scope:
     title: str = ""
     """Given by the user, for people; likewise the label."""
     label: str = ""
+    project: str = ""
+    """The project that the session belongs to; empty for the configured one."""
 
     def contains(self, other: Scope) -> bool:
         """Return whether calls of *other* can belong to conversations of this scope."""

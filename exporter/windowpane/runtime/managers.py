@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from windowpane.contrib.presets import Preset
 from windowpane.core.descriptions import SessionDescriptions
 from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.core.names import check_project
 from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
 from windowpane.core.vocabulary import Component
@@ -84,6 +85,7 @@ class ConfiguredWindow(ManagedWindow):
         parent_session_id: str | None = None,
         title: str = "",
         label: str = "",
+        project: str = "",
         source: str = "live",
         data_folder: str | Path | None = None,
         dependencies: Dependencies | None = None,
@@ -124,6 +126,7 @@ class ConfiguredWindow(ManagedWindow):
             session_id, parent_session_id, source: Identify the session in its events.
             title, label: Names that people recognize the session by, stored without secrets; where texts are
                 captured, the task's goal is the title by default.
+            project: The project that the session belongs to; by default the configured one.
             data_folder: Folder of archive, checkpoints and notes; the user's data folder by default.
             dependencies: Replacements for the tokenizer, stores and clocks; see `default_dependencies`.
 
@@ -131,6 +134,7 @@ class ConfiguredWindow(ManagedWindow):
         another argument or the preset.
         """
         check_options(locals())
+        check_project("project", project)
         options = EngineOptions(
             limit_tokens=limit_tokens,
             requested_output_tokens=requested_output_tokens,
@@ -178,7 +182,7 @@ class ConfiguredWindow(ManagedWindow):
         names = SessionDescriptions()
         goal = task_goal if config.store.capture and not title else ""
         for described in (
-            names.state(title=title, title_source="user", label=label),
+            names.state(title=title, title_source="user", label=label, project=project or config.project),
             names.state(title=goal, title_source="first_message"),
         ):
             if described is not None:

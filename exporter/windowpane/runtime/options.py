@@ -49,6 +49,7 @@ _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "source": ((str,), "a name"),
     "title": ((str,), "a text"),
     "label": ((str,), "a text"),
+    "project": ((str,), "a name"),
     "thresholds": ((Thresholds,), "a Thresholds"),
     "preset": ((str, Preset), "a preset's name, or a Preset"),
     "policy": ((str, Policy), "a policy's name, or a Policy"),

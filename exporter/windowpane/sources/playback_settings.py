@@ -32,6 +32,14 @@ class SessionHistory(Protocol):
         ...
 
 
+class StoredProjects(Protocol):
+    """A function that returns the project with which a stored session was read before."""
+
+    def __call__(self, session_id: str) -> str | None:
+        """Return the project, empty for a session without one; None for a session that is not stored."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybackSettings:
     """Dependencies and overrides for playing a recording."""
@@ -56,6 +64,10 @@ class PlaybackSettings:
     """The record of earlier sessions; None without a store."""
     first_message_titles: bool = True
     """Use the start of the first user message as the title where the recording states none."""
+    project: str = ""
+    """The project of sessions that are not stored yet."""
+    stored_projects: StoredProjects | None = None
+    """The projects of stored sessions; None without a store."""
 
     def limits(self, model: str, stated_tokens: int | None) -> WindowLimits | None:
         """Return the limits given by the user, else by the recording, else by the catalog."""
@@ -75,6 +87,11 @@ class PlaybackSettings:
     def smaller_limit(self, model: str, used: int) -> int | None:
         """Return the smaller of two windows of *model*, if *used* tokens fit it, by the catalog."""
         return None if self.catalog is None else self.catalog.smaller_limit(model, used)
+
+    def project_of(self, session_id: str) -> str:
+        """Return a session's project: a stored one keeps its own, so reading it again gives the same events."""
+        stored = None if self.stored_projects is None else self.stored_projects(session_id)
+        return self.project if stored is None else stored
 
     def earlier(self, info: SessionInfo) -> EarlierSessions:
         """Return what earlier sessions of the agent and model are evidence for."""

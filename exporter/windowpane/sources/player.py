@@ -106,7 +106,7 @@ class SessionPlayer:
             program=AgentProgram(opened.agent, opened.agent_version, earlier=playback.earlier(info)),
         )
         self.tracker.start(opened.at)
-        self._describe(agent_version=opened.agent_version)
+        self._describe(agent_version=opened.agent_version, project=playback.project_of(session_id))
 
     def play(self, record: Record) -> None:
         """Feed one record to the tracker."""
@@ -239,6 +239,7 @@ class SessionPlayer:
             branch=record.branch,
             agent_version=record.agent_version,
             label=record.label,
+            project=record.project,
         )
 
     @_play.register

@@ -153,6 +153,8 @@ class SessionDescribed:
     agent_version: str = ""
     label: str = ""
     """Any other name that users know the session by, such as the id of a benchmark's task."""
+    project: str = ""
+    """The project that it belongs to."""
     at: float | None = None
 
 

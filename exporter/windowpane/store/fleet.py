@@ -112,6 +112,7 @@ class SessionDraft:
     agent_version: str = ""
     label: str = ""
     compressions_in_task: int = 0
+    project: str = ""
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""
@@ -286,6 +287,7 @@ def _conditions(query: SessionFilter) -> Conditions:
         ("zone", query.zone),
         ("worst_severity", query.severity),
         ("parent_session_id", query.parent_session_id),
+        ("project", query.project),
     ):
         if value is not None:
             conditions.add(f"{column} = ?", value)

@@ -60,6 +60,8 @@ class SessionFilter:
     label: str | None = None
     parent_session_id: str | None = None
     """Only the sub-agents of this session."""
+    project: str | None = None
+    """Only sessions of this project; empty for those without one."""
     order: FleetOrder = "pressure"
     limit: int = 100
     offset: int = 0

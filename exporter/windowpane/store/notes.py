@@ -14,7 +14,15 @@ from typing import Final, Literal
 
 from windowpane.core.codec import decode
 from windowpane.core.descriptions import TITLE_CHARACTERS, described_line
-from windowpane.core.events import ANNOTATIONS, Event, EventContext, NoteAdded, NoteDeleted, SessionTitled
+from windowpane.core.events import (
+    ANNOTATIONS,
+    Event,
+    EventContext,
+    NoteAdded,
+    NoteDeleted,
+    Payload,
+    SessionTitled,
+)
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store import chain
@@ -82,7 +90,7 @@ def add_note(writer: Writer, session_id: str, turn: int, text: str, kind: NoteKi
     The text is redacted, and cut at `NOTE_CHARACTERS`. Raises `ConfigurationError` for an empty note and
     `StoreError` where the session or turn is unknown or has a chain that this process may not continue.
     """
-    session = _session(writer, session_id)
+    session = writable_session(writer, session_id)
     if not 0 <= turn <= session.last_turn:
         raise StoreError(f"session {session_id} has no turn {turn}; its last one is {session.last_turn}")
     clean = redact(text.strip()[: 2 * NOTE_CHARACTERS]).text[:NOTE_CHARACTERS]
@@ -95,7 +103,7 @@ def add_note(writer: Writer, session_id: str, turn: int, text: str, kind: NoteKi
 
 def delete_note(writer: Writer, session_id: str, note_id: str) -> None:
     """Delete a note with a further event; the record keeps both. Raises `StoreError` for an unknown note."""
-    session = _session(writer, session_id)
+    session = writable_session(writer, session_id)
     for body in _bodies(writer, session):
         event = decode(body)
         if isinstance(event.data, NoteAdded) and event.data.note_id == note_id:
@@ -107,11 +115,29 @@ def delete_note(writer: Writer, session_id: str, note_id: str) -> None:
 
 def give_title(writer: Writer, session_id: str, title: str) -> None:
     """Give a session a title, one redacted line. Raises `ConfigurationError` for an empty one."""
-    session = _session(writer, session_id)
+    session = writable_session(writer, session_id)
     line = described_line(title, TITLE_CHARACTERS)
     if not line:
         raise ConfigurationError("title", "is empty", expected="a short name for the session")
     _append(writer, session, session.last_turn, f"title:{secrets.token_hex(8)}", SessionTitled(line))
+
+
+def append_beside(
+    writer: Writer, session: SessionDraft, turn: int, stream: str, data: Payload, *, at: float | None
+) -> None:
+    """Append an event to a session under a stream that is not its agent's."""
+    row = writer.connection.execute(_WINDOW, (session.key, turn)).fetchone()
+    context = EventContext(
+        session_id=session.session_id,
+        agent=session.agent,
+        model=session.model,
+        turn=turn,
+        window_id=session.windows if row is None else row[0],
+        source=session.source,
+        stream_id=stream,
+        parent_session_id=session.parent_session_id,
+    )
+    writer.append([Event(context, 0, at, data)], into=session)
 
 
 def copy_to(writer: Writer, old: SessionDraft, session: SessionDraft) -> None:
@@ -126,7 +152,8 @@ def _bodies(writer: Writer, session: SessionDraft) -> list[bytes]:
     return [body for (body,) in writer.connection.execute(_EVENTS, (session.key, *ANNOTATIONS))]
 
 
-def _session(writer: Writer, session_id: str) -> SessionDraft:
+def writable_session(writer: Writer, session_id: str) -> SessionDraft:
+    """Return the session if this process may continue its chain; otherwise raise `StoreError`."""
     session = writer.session(session_id)
     if session is None:
         raise StoreError(f"session {session_id} is not in the store")
@@ -146,15 +173,4 @@ def _append(
         raise StoreError(
             f"session {session.session_id} has {MAXIMUM_EVENTS:,} notes and titles, the most it may have"
         )
-    row = writer.connection.execute(_WINDOW, (session.key, turn)).fetchone()
-    context = EventContext(
-        session_id=session.session_id,
-        agent=session.agent,
-        model=session.model,
-        turn=turn,
-        window_id=session.windows if row is None else row[0],
-        source=session.source,
-        stream_id=stream,
-        parent_session_id=session.parent_session_id,
-    )
-    writer.append([Event(context, 0, round(writer.clock(), 6), data)], into=session)
+    append_beside(writer, session, turn, stream, data, at=round(writer.clock(), 6))

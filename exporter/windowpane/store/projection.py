@@ -225,6 +225,7 @@ class Projection:
         session.branch = data.branch or session.branch
         session.agent_version = data.agent_version or session.agent_version
         session.label = data.label or session.label
+        session.project = data.project or session.project
 
     def _titled(self, session: SessionDraft, _event: Event, _seq: int, data: SessionTitled) -> None:
         session.title, session.title_source = data.title, BY_READER

@@ -22,6 +22,7 @@ from windowpane.store import (
     events,
     export,
     fleet,
+    projects,
     registry,
     replays,
     retention,
@@ -111,6 +112,11 @@ class Reader:
                 fleet.last_compaction_tokens(connection, agent, model),
                 fleet.base_tokens(connection, agent, model),
             )
+
+    def stored_project(self, session_id: str) -> str | None:
+        """Return the project that a session's own stream names first; None for a session that is not stored."""
+        with self._engine.lend() as connection:
+            return projects.stated(connection, session_id)
 
     def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""

@@ -118,6 +118,8 @@ class SessionRow:
     """Compressions after which the agent went on with the same exchange: they hit in the middle of a task."""
     subagent_cost_dollars: float | None = None
     """Cost of its sub-agents and theirs; None where none is known."""
+    project: str = ""
+    """Empty where it belongs to none."""
 
     @property
     def total_cost_dollars(self) -> float | None:

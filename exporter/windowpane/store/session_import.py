@@ -19,7 +19,7 @@ import msgspec
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, TurnEnded
 from windowpane.exceptions import StoreError
-from windowpane.store import notes, projection
+from windowpane.store import notes, projection, projects
 from windowpane.store.captured_content import ContentCapture
 from windowpane.store.chain import pruned_events
 from windowpane.store.database import Database
@@ -117,6 +117,8 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
         appended += writer.append(chunk, into=session)
     if rewritten and current is not None:
         notes.copy_to(writer, current, session)
+        if current.project and not session.project:
+            projects.assign_to(writer, session, current.project)
     return ImportOutcome(
         session_id=session.session_id,
         revision=session.revision,

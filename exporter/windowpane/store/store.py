@@ -24,6 +24,7 @@ from windowpane.store import (
     content_search,
     notes,
     projection,
+    projects,
     read_files,
     registry,
     replays,
@@ -271,6 +272,11 @@ class Store(Reader):
         """Give a session a title that replaces the recording's, as an event of the session."""
         with self._writing() as writer:
             notes.give_title(writer, session_id, title)
+
+    def assign_project(self, session_id: str, project: str) -> None:
+        """Move a session to a project, as an event of the session. Raises `StoreError` for an unknown session."""
+        with self._writing() as writer:
+            projects.assign(writer, session_id, project)
 
     # -- upkeep -----------------------------------------------------------------------------------------------
 

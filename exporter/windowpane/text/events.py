@@ -79,6 +79,7 @@ def _session_described(data: e.SessionDescribed) -> str:
         where and f"in {where}",
         data.label and f"label {data.label}",
         data.agent_version and f"agent version {data.agent_version}",
+        data.project and f"project {data.project}",
     ]
     return f"Session described: {', '.join(filter(None, parts))}."
 

@@ -94,6 +94,8 @@ class SessionDescribed:
     """Release of the agent's program."""
     label: str = ""
     """Any other name that users know it by, such as the id of a benchmark's task."""
+    project: str = ""
+    """Project that the session belongs to, by its name in the configuration."""
 
 
 @dataclass(frozen=True, slots=True)

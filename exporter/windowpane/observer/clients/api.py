@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from windowpane.core.limits import MAXIMUM_TOKENS
-from windowpane.core.names import check_description, check_name
+from windowpane.core.names import check_description, check_name, check_project
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients.anthropic import watch_anthropic
 from windowpane.observer.clients.bedrock import watch_bedrock
@@ -82,12 +82,14 @@ def session(
     parent_session_id: str | None = None,
     title: str = "",
     label: str = "",
+    project: str = "",
 ) -> Iterator[str]:
     """Assign the calls made within the block to one session, which ends with the block; yields the session's id.
 
     Applies to the thread or task that enters it and to tasks started there. A call under another system prompt
     becomes a child session. People recognize the session by *title* and *label*, which are stored without secrets
-    and are never labels of metrics. Raises `ConfigurationError` for an empty name or a size below 1.
+    and are never labels of metrics. It belongs to *project*, by default the configured one. Raises
+    `ConfigurationError` for an empty name or a size below 1.
     """
     session_id = session_id or secrets.token_hex(16)
     scope = _scope(
@@ -97,6 +99,7 @@ def session(
         parent_session_id=parent_session_id,
         title=title,
         label=label,
+        project=project,
     )
     token = current_scope.set(scope)
     reason = "completed"
@@ -122,13 +125,15 @@ def _scope(
     parent_session_id: str | None = None,
     title: str = "",
     label: str = "",
+    project: str = "",
 ) -> Scope:
     check_name("agent", agent)
     check_description(title=title, label=label)
+    check_project("project", project)
     for key, name in (("session_id", session_id), ("parent_session_id", parent_session_id)):
         if name is not None:
             check_name(key, name)
     if limit_tokens is not None and (isinstance(limit_tokens, bool) or not 1 <= limit_tokens <= MAXIMUM_TOKENS):
         expected = f"a window size from 1 to {MAXIMUM_TOKENS}"
         raise ConfigurationError("limit_tokens", f"got {limit_tokens!r}", expected=expected)
-    return Scope(agent, session_id, limit_tokens, parent_session_id, title, label)
+    return Scope(agent, session_id, limit_tokens, parent_session_id, title, label, project)

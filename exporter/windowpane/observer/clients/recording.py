@@ -186,14 +186,19 @@ def open_conversation(
         program=AgentProgram(scope.agent, earlier=EarlierSessions(earlier)),
     )
     tracker.start()
+    names = SessionDescriptions()
+    project = names.state(project=scope.project or outputs.config.project)
+    if project is not None:
+        tracker.record(project)
     if parent is None:
-        _describe(tracker, call, scope, captures=outputs.config.store.capture)
+        _describe(tracker, names, call, scope, captures=outputs.config.store.capture)
     return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
 
 
-def _describe(tracker: SessionTracker, call: ApiCall, scope: Scope, *, captures: bool) -> None:
+def _describe(
+    tracker: SessionTracker, names: SessionDescriptions, call: ApiCall, scope: Scope, *, captures: bool
+) -> None:
     """Record the names that the user gave; the first message is a title only where texts are stored."""
-    names = SessionDescriptions()
     described = names.state(title=scope.title, title_source="user", label=scope.label)
     if described is not None:
         tracker.record(described)
