@@ -45,6 +45,16 @@ def main_chart(figure: go.Figure, *, key: str, alt: str) -> None:
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG)
 
 
+def part(*, key: str | None = None) -> st.delta_generator.DeltaGenerator:
+    """Return a container for a part of a page that is empty at times; empty, it takes no room.
+
+    Streamlit recognizes an element by its position. One that appears above a chart without a container moves the
+    chart to the next position, so the browser makes it anew: until it is drawn the page is shorter, and a reader
+    further down loses the place.
+    """
+    return st.container(gap="xsmall", key=key)
+
+
 @st.fragment
 def folded_table(title: str, data: Callable[[], pd.DataFrame], *, key: str, alt: str) -> None:
     """Show an expander whose table is made and sent only when it is opened."""

@@ -66,9 +66,10 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
     requested = SessionAddress.from_query(st.query_params.to_dict()).compression
     if requested is not None and 1 <= requested <= len(recorded):
         chosen = requested - 1
+    choice = widgets.part()
     if len(recorded) > 1:
         key = widget_state.fresh_key(CHOICE, chosen, scope=turn)
-        st.selectbox(
+        choice.selectbox(
             "Compression",
             range(len(recorded)),
             format_func=lambda at: plain(f"{at + 1} of {len(recorded)}: {compression_label(recorded[at])}"),

@@ -12,7 +12,7 @@ from windowpane.core.descriptions import TITLE_CHARACTERS
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.notes import NOTE_CHARACTERS, Note
 from windowpane.text.formats import count
-from windowpane_dashboard.page import store_access
+from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.messages import READ_ERRORS
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.sections.session_tabs import SessionView
@@ -28,9 +28,10 @@ def notes_section(view: SessionView) -> None:
     notes = view.snapshot.store.notes(session_id)
     may_write = store_access.may_write(view.snapshot)
     failure = st.session_state.pop(FAILED, None)
-    if failure:
-        st.error("Nothing was added to the session.", icon=":material/error:")
-        st.text(failure)
+    with widgets.part():
+        if failure:
+            st.error("Nothing was added to the session.", icon=":material/error:")
+            st.text(failure)
     if may_write:
         _form(view)
     elif not notes:

@@ -41,11 +41,12 @@ def children_section(store: EventReader, row: SessionRow) -> None:
     """Draw the team on one time axis with its cost, and the table of sub-agents with their delegations."""
     team = read_team(store, row)
     total = team_cost(team)
-    if total is not None:
-        st.text(f"{dollars(total)} together, {count(len(team), 'session')}.")
+    together = "" if total is None else f"{dollars(total)} together, "
+    st.text(f"{together}{count(len(team), 'session')}.")
     figure = team_chart(team, widgets.current_palette(), times.reader_zone())
-    if figure is not None:
-        widgets.chart(figure, key="team", alt="Sessions of the team from start to end, as in the table below")
+    with widgets.part():
+        if figure is not None:
+            widgets.chart(figure, key="team", alt="Sessions of the team from start to end, as in the table below")
     children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
     costs = [child.cost_dollars for child in children if child.cost_dollars is not None]
     sent = sum(child.input_tokens for child in children)

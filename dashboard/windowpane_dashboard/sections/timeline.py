@@ -64,8 +64,11 @@ def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, scale: 
         snapshot, row, f"window, {palette.name}, {scale}", lambda: _draw(row, timeline, palette, scale)
     )
     widgets.main_chart(figure, key=CHART, alt=chart_description(timeline.turns))
-    if timeline.marks_cut:
-        st.caption(f"The event track shows the first {TRACK_EVENTS:,} marked events; all are on the audit page.")
+    with widgets.part():
+        if timeline.marks_cut:
+            st.caption(
+                f"The event track shows the first {TRACK_EVENTS:,} marked events; all are on the audit page."
+            )
 
 
 def _draw(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -> go.Figure:

@@ -139,8 +139,9 @@ def chart_section(listed: Firings, chosen: int, requested: Along | None, now: fl
         alt=f"Alerts of {bars['session'].nunique()} sessions as bars, listed in the table below",
         on_select=lambda: _select_mark(listed),
     )
-    if len(listed.sessions) > CHART_SESSIONS:
-        st.caption(f"The {CHART_SESSIONS} sessions that fired last are in the chart; the table lists all.")
+    with widgets.part():
+        if len(listed.sessions) > CHART_SESSIONS:
+            st.caption(f"The {CHART_SESSIONS} sessions that fired last are in the chart; the table lists all.")
 
 
 def _select_mark(listed: Firings) -> None:

@@ -197,8 +197,9 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     visible = rows[:PAGE_ROWS]
     _table(visible)
     damaged = [one for one in visible if isinstance(one, DamagedEvent)]
-    if damaged:
-        st.warning(damage_line(damaged), icon=":material/broken_image:")
+    with widgets.part():
+        if damaged:
+            st.warning(damage_line(damaged), icon=":material/broken_image:")
     left, middle, right = st.columns([2.6, 2.2, 3.8], vertical_alignment="center")
     left.caption(
         f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown; "

@@ -71,7 +71,8 @@ def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
     notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
     titles = session_titles(snapshot, result, notes)
-    found_notes(notes, titles)
+    with widgets.part():
+        found_notes(notes, titles)
     block_id, _, session_id = (position.pick or "").partition(":")
     if not session_id:
         hits_table(result, titles, key=TABLE, choose=_read)

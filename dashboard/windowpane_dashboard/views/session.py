@@ -72,16 +72,18 @@ def main() -> None:
             widget_state.discard_late_values(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
             st.session_state[DRAWN] = row.session_id
         timeline = store_access.timeline(snapshot, row)
-        identity_line(row, timeline)
-        parent_link(snapshot.store, row)
+        with widgets.part():
+            identity_line(row, timeline)
+            parent_link(snapshot.store, row)
         widgets.headline(
             session_headline(
                 row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=is_live(row, time.time())
             )
         )
         metrics_row(row, timeline)
-        if not timeline.turns.empty:
-            findings_section(snapshot, row, timeline)
+        with widgets.part():
+            if not timeline.turns.empty:
+                findings_section(snapshot, row, timeline)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so its window cannot be drawn.")

@@ -16,6 +16,10 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
+SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
+READ = "document.querySelector('.st-key-in_window').getBoundingClientRect().top"
+"""Position of the table of blocks on the screen."""
+
 
 def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
@@ -38,7 +42,10 @@ def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
 def test_a_session_grows_and_the_reader_stays(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
 ) -> None:
-    """Turn and scale survive new turns; the metrics above are updated."""
+    """Turn, scale and the place on the screen survive new turns; the metrics above are updated.
+
+    The first findings appear with them, above what is read.
+    """
     now = time.time()
     events = builders.plain("growing", start=now - 100, turns=60, limit_tokens=90_000, end=False)
     cut = next(position for position, event in enumerate(events) if event.context.turn == 40)
@@ -48,12 +55,18 @@ def test_a_session_grows_and_the_reader_stays(
     page.get_by_role("heading", name="Turn 9:").wait_for()
     page.get_by_text("39 turns").first.wait_for()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+    here.settle()
+    page.evaluate(f"{SCROLLED} = 400")
+    place = page.evaluate(READ)
+
     small_store.append(events[cut:])
 
     page.get_by_text("60 turns").first.wait_for(state="attached")
     here.settle()
     expect(page.get_by_role("heading", name="Turn 9:")).to_have_count(1)
     assert "turn=9" in page.url
+    expect(page.locator(".st-key-findings")).to_have_count(1)
+    assert page.evaluate(READ) == pytest.approx(place, abs=2)
     expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
 
 
