@@ -1,9 +1,10 @@
 """Calls through the proxy beside a bare pass-through of the same server and client libraries.
 
-Four processes: a provider that answers at once, the proxy with its store, a bare pass-through (uvicorn and
-httpx2, nothing between), and the client. Rounds alternate between the two. The request is a history of 200
-messages and 400 kB. Prints the time to the first byte of a stream, and the throughput of streams of 400 events,
-8 at a time; accepts `--json`.
+Five processes: a provider that answers at once, the proxy and the reader of its calls, a bare pass-through
+(uvicorn and httpx2, nothing between), and the client. Rounds alternate between the two, and a round starts when
+the reader has read the calls of the one before. Eight agents send histories of 200 messages and 400 kB, which
+grow by two messages a call; a reply is a stream of 400 events. Prints the time to the first byte, the throughput,
+and the processor time of a call in each process (Linux); accepts `--json`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import uvicorn
@@ -28,16 +29,31 @@ ROUNDS = 9
 CALLS = 12
 PARALLEL = 8
 EVENTS = 400
-EVENT = b'data: {"id":"c","model":"gpt-4o","choices":[{"index":0,"delta":{"content":"some words "}}]}\n\n'
-MESSAGES = [
-    {"role": "user" if number % 2 else "assistant", "content": f"{number} " + "context " * 250}
-    for number in range(200)
-]
-BODY = json.dumps({"model": "gpt-4o", "stream": True, "messages": MESSAGES}).encode()
+EVENT = b'data: {"id":"c","model":"gpt-4.1","choices":[{"index":0,"delta":{"content":"some words "}}]}\n\n'
+WARM_UP_CALLS = 2
 FIRST_BYTE_LIMIT_MS = 1.0
 THROUGHPUT_LIMIT = 0.95
 
 App = Callable[..., Awaitable[None]]
+
+
+class Agent:
+    """An agent with a long history, which every call makes longer."""
+
+    def __init__(self, number: int) -> None:
+        self.messages = [
+            {"role": "user" if index % 2 else "assistant", "content": f"{number} {index} " + "context " * 250}
+            for index in range(200)
+        ]
+
+    def body(self) -> bytes:
+        """Return the next call."""
+        count = len(self.messages)
+        self.messages += [
+            {"role": "assistant", "content": "some words " * EVENTS},
+            {"role": "user", "content": f"{count} go on"},
+        ]
+        return json.dumps({"model": "gpt-4.1", "stream": True, "messages": self.messages}).encode()
 
 
 async def provider(_scope: Any, receive: Any, send: Any) -> None:
@@ -79,7 +95,7 @@ def pass_through(upstream: str) -> App:
 
 def serve(app: App, port: Any) -> None:
     listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-    port.put(listening.getsockname()[1])
+    port.put((listening.getsockname()[1], os.getpid()))
     config = uvicorn.Config(app, lifespan="off", log_level="critical", access_log=False)
     uvicorn.Server(config).run(sockets=[listening])
 
@@ -93,44 +109,89 @@ def serve_floor(upstream: str, port: Any) -> None:
 
 
 def serve_proxy(upstream: str, folder: str, port: Any) -> None:
-    import windowpane
-    from windowpane.observer.conversations import Scope
+    from windowpane.proxy.call_queue import CallQueue
+    from windowpane.proxy.reader_process import ReaderSettings
     from windowpane.proxy.server import ProxyServer
     from windowpane.proxy.upstreams import upstreams_of
 
-    windowpane.start(port=0, store=Path(folder) / "windowpane.db", notify=[])
-    with ProxyServer("127.0.0.1", 0, upstreams_of([f"openai={upstream}"], {}), Scope("agent")) as server:
-        port.put(server.port)
+    settings = ReaderSettings(agent="agent", store=str(Path(folder) / "windowpane.db"))
+    upstreams = upstreams_of([f"openai={upstream}"], {})
+    with CallQueue(settings) as calls, ProxyServer("127.0.0.1", 0, upstreams, calls) as server:
+        port.put((server.port, os.getpid(), calls.reader.pid))
         time.sleep(3_600)
 
 
-async def first_byte_ms(client: httpx2.AsyncClient, url: str) -> float:
+class Target(NamedTuple):
+    """One way to the provider."""
+
+    url: str
+    processes: list[int]
+    """Ids of its processes: the one that forwards, and the reader."""
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time that a process has used (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def settle(process: int) -> None:
+    """Wait until a process uses no processor time."""
+    used = -1.0
+    while (now := processor_seconds(process)) - used > 0.02:
+        used = now
+        await asyncio.sleep(0.3)
+
+
+async def first_byte_ms(client: httpx2.AsyncClient, url: str, agent: Agent) -> float:
+    body = agent.body()
     started = time.perf_counter()
     first = 0.0
-    async with client.stream("POST", url, content=BODY) as response:
+    async with client.stream("POST", url, content=body) as response:
         async for _ in response.aiter_raw():
             first = first or time.perf_counter()
     return (first - started) * 1_000
 
 
-async def calls_per_second(client: httpx2.AsyncClient, url: str) -> float:
-    async def some() -> None:
-        for _ in range(CALLS // 4):
-            await client.post(url, content=BODY)
+async def calls_per_second(client: httpx2.AsyncClient, url: str, agents: list[Agent]) -> float:
+    bodies = [[agent.body() for _ in range(CALLS // 4)] for agent in agents]
+
+    async def some(own: list[bytes]) -> None:
+        for body in own:
+            await client.post(url, content=body)
 
     started = time.perf_counter()
-    await asyncio.gather(*(some() for _ in range(PARALLEL)))
+    await asyncio.gather(*map(some, bodies))
     return PARALLEL * (CALLS // 4) / (time.perf_counter() - started)
 
 
-async def measure(urls: dict[str, str]) -> dict[str, dict[str, list[float]]]:
-    measured: dict[str, dict[str, list[float]]] = {name: {"first": [], "rate": []} for name in urls}
+async def measure(targets: dict[str, Target], reader: int) -> dict[str, dict[str, list[Any]]]:
+    measured: dict[str, dict[str, list[Any]]] = {name: {"first": [], "rate": [], "cpu": []} for name in targets}
+    agents = {name: [Agent(number) for number in range(PARALLEL)] for name in targets}
     async with httpx2.AsyncClient(timeout=None) as client:
+        for name, target in targets.items():
+            for agent in agents[name]:
+                for _ in range(WARM_UP_CALLS):
+                    await first_byte_ms(client, target.url, agent)
         for _ in range(ROUNDS):
-            for name, url in urls.items():
-                measured[name]["first"] += [await first_byte_ms(client, url) for _ in range(CALLS)]
-            for name, url in urls.items():
-                measured[name]["rate"].append(await calls_per_second(client, url))
+            for name, target in targets.items():
+                await settle(reader)
+                measured[name]["first"] += [
+                    await first_byte_ms(client, target.url, agents[name][number % PARALLEL])
+                    for number in range(CALLS)
+                ]
+            for name, target in targets.items():
+                await settle(reader)
+                used = [processor_seconds(process) for process in target.processes]
+                measured[name]["rate"].append(await calls_per_second(client, target.url, agents[name]))
+                await settle(reader)
+                calls = PARALLEL * (CALLS // 4)
+                measured[name]["cpu"].append(
+                    [
+                        (processor_seconds(process) - before) / calls * 1_000
+                        for process, before in zip(target.processes, used, strict=True)
+                    ]
+                )
     return measured
 
 
@@ -139,20 +200,22 @@ def main() -> None:
     port: Any = context.Queue()
     running: list[Any] = []
 
-    def started(target: Callable[..., None], *arguments: str) -> str:
+    def started(path: str, target: Callable[..., None], *arguments: str) -> Target:
         process = context.Process(target=target, args=(*arguments, port), daemon=True)
         process.start()
         running.append(process)
-        return f"http://127.0.0.1:{port.get(timeout=30)}"
+        number, *processes = port.get(timeout=60)
+        return Target(f"http://127.0.0.1:{number}{path}", processes)
 
-    with tempfile.TemporaryDirectory() as folder:
-        upstream = started(serve_provider)
-        urls = {
-            "direct": f"{upstream}/chat/completions",
-            "pass-through": f"{started(serve_floor, upstream)}/chat/completions",
-            "proxy": f"{started(serve_proxy, upstream, folder)}/openai/chat/completions",
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        direct = started("/chat/completions", serve_provider)
+        upstream = direct.url.removesuffix("/chat/completions")
+        targets = {
+            "direct": direct,
+            "pass-through": started("/chat/completions", serve_floor, upstream),
+            "proxy": started("/openai/chat/completions", serve_proxy, upstream, folder),
         }
-        measured = asyncio.run(measure(urls))
+        measured = asyncio.run(measure(targets, targets["proxy"].processes[1]))
         for process in running:
             process.terminate()
             process.join()
@@ -163,14 +226,25 @@ def main() -> None:
         ours / floor
         for ours, floor in zip(measured["proxy"]["rate"], measured["pass-through"]["rate"], strict=True)
     )
+    forwarding, reading = (statistics.median(values) for values in zip(*measured["proxy"]["cpu"], strict=True))
+    (floor_cpu,) = (statistics.median(values) for values in zip(*measured["pass-through"]["cpu"], strict=True))
     if "--json" in sys.argv:
-        print(json.dumps({"first_byte_ms": first, "calls_per_second": rate, "added_ms": added, "ratio": ratio}))
+        values = {
+            "first_byte_ms": first, "calls_per_second": rate, "added_ms": added, "ratio": ratio,
+            "forwarding_cpu_ms": forwarding, "reading_cpu_ms": reading, "pass_through_cpu_ms": floor_cpu,
+            "cpu_ratio": floor_cpu / forwarding,
+        }  # fmt: skip
+        print(json.dumps(values))
         return
-    print(f"{os.cpu_count()} cores, shared by four processes")
-    for name in urls:
+    print(f"{os.cpu_count()} cores, shared by client, provider, forwarding process and reader")
+    for name in targets:
         print(f"{name:<14} first byte {first[name]:6.2f} ms   {rate[name]:6.1f} calls per second")
     print(f"first byte: {added:+.2f} ms beside the pass-through (limit {FIRST_BYTE_LIMIT_MS} ms)")
     print(f"throughput: {ratio:.2f} of the pass-through's (limit {THROUGHPUT_LIMIT})")
+    print(
+        f"processor time of a call: forwarding {forwarding:.1f} ms, {floor_cpu / forwarding:.2f} of the "
+        f"pass-through's {floor_cpu:.1f} ms; reading {reading:.1f} ms, at a lower priority"
+    )
 
 
 if __name__ == "__main__":

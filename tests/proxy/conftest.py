@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 import windowpane
 from windowpane.observer.conversations import Scope
+from windowpane.proxy.call_messages import EndedCall, FailedCall, SentCall
+from windowpane.proxy.call_reader import CallReader
 from windowpane.proxy.server import ProxyServer
 from windowpane.proxy.upstreams import upstreams_of
 from windowpane.runtime.start import Runtime
@@ -38,11 +41,23 @@ def outputs(tmp_path: Path) -> Iterator[Runtime]:
 
 @pytest.fixture
 def proxy_to(outputs: Runtime) -> Iterator[Callable[..., ProxyServer]]:  # they must run
-    """Start a proxy whose upstreams all have one URL."""
+    """Start a proxy whose upstreams all have one URL, and whose calls are read in this process."""
     with ExitStack() as running:
 
         def start(url: str, **options: Any) -> ProxyServer:
             chosen = upstreams_of([f"{name}={url}" for name in ("openai", "anthropic", "gemini")], {})
-            return running.enter_context(ProxyServer("127.0.0.1", 0, chosen, Scope("agent", **options)))
+            calls = ReadHere(outputs, Scope("agent", **options))
+            return running.enter_context(ProxyServer("127.0.0.1", 0, chosen, calls))
 
         yield start
+
+
+class ReadHere:
+    """Reads passing calls in this process, on the worker of its outputs."""
+
+    def __init__(self, outputs: Runtime, scope: Scope) -> None:
+        self._outputs = outputs
+        self._reader = CallReader(outputs, scope)
+
+    def put(self, message: SentCall | EndedCall | FailedCall) -> bool:
+        return self._outputs.observations.put("reading a call", partial(self._reader.read, message))

@@ -78,12 +78,12 @@ def command(*, port: int, address: str, insecure: bool, upstreams: Sequence[str]
 def running_proxy(
     address: str, port: int, upstreams: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[ProxyServer, dict[str, Upstream], str | None]]:
-    """Run the outputs and a proxy until the block ends; yields proxy, upstreams and the URL of metrics."""
-    from windowpane.observer.conversations import Scope
+    """Run a proxy and the reader of its calls until the block ends; yields proxy, upstreams, URL of metrics."""
     from windowpane.proxy.upstreams import upstreams_of
-    from windowpane.runtime.start import start, stop
 
     try:
+        from windowpane.proxy.call_queue import CallQueue
+        from windowpane.proxy.reader_process import ReaderSettings
         from windowpane.proxy.server import ProxyServer
     except ImportError as error:
         raise click.ClickException(
@@ -94,12 +94,13 @@ def running_proxy(
         logging.ERROR
     )  # it warns of each write to a client that has disconnected
     chosen = upstreams_of(upstreams, os.environ)
-    store: Path | None = options["store_path"]
-    outputs = start(port=options["metrics_port"], store=store, capture=options["capture"])
-    try:
-        with ProxyServer(
-            address, port, chosen, Scope(options["agent"], limit_tokens=options["limit_tokens"])
-        ) as server:
-            yield server, chosen, outputs.url
-    finally:
-        stop()
+    store: str | Path | None = options["store_path"]
+    settings = ReaderSettings(
+        agent=options["agent"],
+        limit_tokens=options["limit_tokens"],
+        metrics_port=options["metrics_port"],
+        store=None if store is None else str(store),
+        capture=options["capture"],
+    )
+    with CallQueue(settings) as calls, ProxyServer(address, port, chosen, calls) as server:
+        yield server, chosen, calls.reader.metrics_url

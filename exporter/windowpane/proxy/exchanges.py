@@ -1,32 +1,21 @@
-"""The calls that pass through the proxy, observed: bytes are collected as they pass and read on the worker.
+"""The calls among the requests that pass through the proxy, and the bytes of both their bodies.
 
-The proxy's event loop only takes references to the pieces. Decompressing, parsing, comparing and counting happen
-on the queue of the outputs, as for a watched client. Of the headers only the encoding and the name of the client
-program are read; none is kept.
+The event loop only takes references to the pieces as they pass. Everything else happens in the process that reads
+them. Of the headers only the encoding and the name of the client program are retained.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
-import httpx2
-
-from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.models.replies import Reply
 from windowpane.observer.clients.bodies import MAXIMUM_BODY_BYTES
-from windowpane.observer.clients.calls import WatchedCall, start_call
-from windowpane.observer.conversations import Scope
-from windowpane.observer.messages import ApiCall, Shape
-from windowpane.sources.exchanges.bodies import Api, api_of_path, read_call, read_response
+from windowpane.proxy.call_messages import CallMessages, EndedCall, FailedCall, SentCall
+from windowpane.sources.exchanges.bodies import api_of_path
 
-MAXIMUM_ERROR_BYTES: Final = 64 << 10
-_FIRST_FAILURE: Final = 400
-"""Status codes from here on are failures."""
-_BYTES_PER_WEIGHT: Final = 1_000
 _PROGRAMS: Final = (
     (re.compile(rb"^claude-cli/"), "claude-code"),
     (re.compile(rb"^codex"), "codex"),
@@ -35,136 +24,85 @@ _PROGRAMS: Final = (
     (re.compile(rb"^opencode/"), "opencode"),
 )
 """Starts of the `User-Agent` of known agents, and their names here."""
+_numbers: Final = count(1)
 
 Headers = Sequence[tuple[bytes, bytes]]
-
-boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
-
-
-class UpstreamError(Exception):
-    """The provider answered with an error; the message is its status and text."""
-
-
-class SentBody:
-    """A call as the bytes of its request, read on the worker."""
-
-    __slots__ = ("_api", "_headers", "_pieces", "_uri", "call", "shape")
-
-    def __init__(self, api: Api, uri: str, headers: Headers, pieces: list[bytes]) -> None:
-        self._api = api
-        self._uri = uri
-        self._headers = headers
-        self._pieces = pieces
-        self.shape: Shape = api
-        self.call: ApiCall | None = None
-        """The call, once it was read."""
-
-    def before_return(self) -> None:
-        """Do nothing: bytes do not change."""
-
-    def read(self) -> ApiCall:
-        """Return the call. Raises `ValueError` or `TypeError` for a body that is not one."""
-        request = json.loads(decoded(self._headers, self._pieces))
-        if not isinstance(request, dict):
-            raise TypeError(f"expected a JSON object as the request, got {type(request).__name__}")
-        self.call = read_call(self._api, request, uri=self._uri)
-        return self.call
-
-    def release(self) -> None:
-        """Drop the bytes."""
-        self._pieces = []
-
-    def read_reply(self, headers: Headers, pieces: list[bytes]) -> Reply:
-        """Return the reply that came back to this call."""
-        if self.call is None or not pieces:
-            return Reply()
-        body = decoded(headers, pieces).decode("utf-8", "replace")
-        return read_response(self._api, body)
 
 
 class Exchange:
     """One request and its response while they pass. No method raises."""
 
-    def __init__(self, method: str, uri: str, headers: Headers, scope: Scope) -> None:
+    def __init__(self, method: str, uri: str, headers: Headers, calls: CallMessages) -> None:
         self._api = api_of_path(uri) if method == "POST" else None
         self._uri = uri
         self._headers = headers
-        self._scope = scope
-        self._sent: list[bytes] = []
-        self._received: list[bytes] = []
+        self._calls = calls
+        self._pieces: list[bytes] = []
+        """Of the request until it was sent, then of the response."""
         self._size = 0
         self._status = 0
-        self._with_headers: Headers = ()
-        self._body: SentBody | None = None
-        self._watched: WatchedCall | None = None
+        self._encodings: list[bytes] = []
+        self._number = 0
+        """Number of the call that was passed on; 0 while the request is not sent and after its end."""
+        self._sent_at = 0.0
 
     def add_sent(self, piece: bytes) -> None:
         """Retain a piece of the request."""
-        if self._api is not None:
-            self._size += len(piece)
-            if self._size <= MAXIMUM_BODY_BYTES:
-                self._sent.append(piece)
-            else:
-                self._api, self._sent = None, []
+        if self._api is None:
+            return
+        self._size += len(piece)
+        if self._size <= MAXIMUM_BODY_BYTES:
+            self._pieces.append(piece)
+        else:
+            self._api, self._pieces = None, []
 
     def sent(self) -> None:
-        """Record that the whole request was sent."""
-        if self._api is None or self._watched is not None:
+        """Pass on the request, which was sent whole."""
+        if self._api is None:
             return
-        with boundary.contain("observing a call"):
-            scope = self._scope
-            program = _program(self._headers)
-            if program is not None:
-                scope = Scope(program, limit_tokens=scope.limit_tokens)
-            encoding = [pair for pair in self._headers if pair[0] == b"content-encoding"]
-            body = SentBody(self._api, self._uri, encoding, self._sent)
-            self._watched = start_call(body, scope, weight=1 + self._size // _BYTES_PER_WEIGHT)
-            self._body = body
-        self._sent, self._size = [], 0
+        api, self._api = self._api, None
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        number, self._sent_at = next(_numbers), time.perf_counter()
+        message = SentCall(
+            number, api, self._uri, _program(self._headers), _encodings(self._headers), pieces, time.time()
+        )
+        if self._calls.put(message):
+            self._number = number
 
     def answered(self, status: int, headers: Headers) -> None:
         """Record the status and the headers of the response."""
-        self._status = status
-        self._with_headers = [pair for pair in headers if pair[0].lower() == b"content-encoding"]
+        self._status, self._encodings = status, _encodings(headers)
 
     def add_received(self, piece: bytes) -> None:
         """Retain a piece of the response."""
-        if self._watched is not None:
+        if self._number:
             self._size += len(piece)
             if self._size <= MAXIMUM_BODY_BYTES:
-                self._received.append(piece)
+                self._pieces.append(piece)
             else:
-                self._received = []
+                self._pieces = []
 
     def ended(self) -> None:
-        """Record that the response ended, or that the client left before its end."""
-        watched, body, pieces, headers = self._watched, self._body, self._received, self._with_headers
-        if watched is None or body is None:
-            return
-        with boundary.contain("observing a reply"):
-            if self._status >= _FIRST_FAILURE:
-                watched.record_failure(UpstreamError(f"{self._status} {_error_text(headers, pieces)}"))
-            else:
-                watched.record_reply(pieces, lambda pieces, _shape: body.read_reply(headers, pieces))
+        """Pass on the response, which ended, or whose client left before its end."""
+        if self._number:
+            pieces, self._pieces = self._pieces, []
+            number, self._number = self._number, 0
+            self._calls.put(
+                EndedCall(number, self._status, self._encodings, pieces, time.time(), self._seconds())
+            )
 
     def failed(self, error: BaseException) -> None:
-        """Record that no response came back."""
-        if self._watched is not None:
-            self._watched.record_failure(error)
+        """Pass on that no response came back."""
+        if self._number:
+            number, self._number = self._number, 0
+            self._calls.put(FailedCall(number, f"{type(error).__name__}: {error}", time.time(), self._seconds()))
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._sent_at
 
 
-def decoded(headers: Iterable[tuple[bytes, bytes]], pieces: Iterable[bytes]) -> bytes:
-    """Return the content of a body, by the `Content-Encoding` among *headers*."""
-    return httpx2.Response(200, headers=list(headers), content=b"".join(pieces)).content
-
-
-def _error_text(headers: Headers, pieces: list[bytes]) -> str:
-    if sum(map(len, pieces)) > MAXIMUM_ERROR_BYTES:
-        return "error"
-    try:
-        return decoded(headers, pieces).decode("utf-8", "replace")
-    except httpx2.DecodingError:
-        return "error"
+def _encodings(headers: Headers) -> list[bytes]:
+    return [value for name, value in headers if name.lower() == b"content-encoding"]
 
 
 def _program(headers: Headers) -> str | None:

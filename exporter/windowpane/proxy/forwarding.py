@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx2
 
-from windowpane.observer.conversations import Scope
+from windowpane.proxy.call_messages import CallMessages
 from windowpane.proxy.exchanges import Exchange, Headers
 from windowpane.proxy.upstreams import Upstream
 
@@ -45,10 +45,12 @@ def new_client() -> httpx2.AsyncClient:
 class Forwarder:
     """An ASGI application that forwards every request to the upstream that its path names."""
 
-    def __init__(self, upstreams: Mapping[str, Upstream], client: httpx2.AsyncClient, scope: Scope) -> None:
+    def __init__(
+        self, upstreams: Mapping[str, Upstream], client: httpx2.AsyncClient, calls: CallMessages
+    ) -> None:
         self._upstreams = upstreams
         self._client = client
-        self._scope = scope
+        self._calls = calls
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -59,7 +61,7 @@ class Forwarder:
             await _refuse(send, 404, f"no upstream of this name; paths start with {names}")
             return
         path = b"/" + rest[0] if rest else b""
-        exchange = Exchange(scope["method"], path.decode("ascii", "replace"), scope["headers"], self._scope)
+        exchange = Exchange(scope["method"], path.decode("ascii", "replace"), scope["headers"], self._calls)
         await _Passage(self._client, exchange, receive, send).run(_request(upstream, path, scope))
 
 

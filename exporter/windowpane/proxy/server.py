@@ -11,7 +11,7 @@ from typing import Final, Self
 
 import uvicorn
 
-from windowpane.observer.conversations import Scope
+from windowpane.proxy.call_messages import CallMessages
 from windowpane.proxy.forwarding import Forwarder, new_client
 from windowpane.proxy.upstreams import Upstream
 
@@ -29,7 +29,7 @@ class ProxyServer:
     Raises `OSError` if the address cannot be used.
     """
 
-    def __init__(self, address: str, port: int, upstreams: Mapping[str, Upstream], scope: Scope) -> None:
+    def __init__(self, address: str, port: int, upstreams: Mapping[str, Upstream], calls: CallMessages) -> None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.create_server((address, port), family=family, backlog=BACKLOG)
         host, self.port = self._socket.getsockname()[:2]
@@ -37,7 +37,7 @@ class ProxyServer:
         self.url = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
         """URL of the proxy, without the name of an upstream."""
         self._upstreams = upstreams
-        self._scope = scope
+        self._calls = calls
         self._server: uvicorn.Server | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windowpane-proxy", daemon=True)
@@ -65,7 +65,7 @@ class ProxyServer:
 
     async def _serve(self) -> None:
         async with new_client() as client:
-            forwarder = Forwarder(self._upstreams, client, self._scope)
+            forwarder = Forwarder(self._upstreams, client, self._calls)
             self._server = uvicorn.Server(
                 uvicorn.Config(
                     forwarder,

@@ -65,6 +65,8 @@ class Runtime:
         internal = self._metrics.internal
         self.record_hook: Callable[[str, float], None] = internal.record_hook
         """Records how long a hook kept the agent waiting."""
+        self.record_drop: Callable[[str, str, int], None] = internal.record_drop
+        """Counts what did not reach a sink, with the reason."""
         self._store = StoreSink(*access, internal)
         self._otlp = OtlpSink(
             config.otlp, sources=lambda: self._metrics.sources, count_drops=internal.record_drop

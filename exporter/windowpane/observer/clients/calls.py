@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.replies import Reply
-from windowpane.observer.clients.recording import CallRecord, PassedCall
+from windowpane.observer.clients.recording import CallRecord
 from windowpane.observer.conversations import Scope
 from windowpane.observer.messages import CapturedCall, CapturedJson, Shape, capture_call
 from windowpane.observer.streams import read_whole
@@ -83,17 +83,6 @@ class WatchedClient:
         return watched
 
 
-def start_call(call: PassedCall, scope: Scope, *, weight: int) -> WatchedCall | None:
-    """Queue a call that passes through this process; None where nothing observes it."""
-    outputs = running_outputs()
-    if outputs is None:
-        return None
-    record = CallRecord(call, scope, outputs)
-    if not outputs.observations.put("observing a call", partial(record.start, time.time()), weight=weight):
-        return None
-    return WatchedCall(call, record, outputs)
-
-
 def _captured(shape: Shape, body: object) -> CapturedCall | None:
     return capture_call(shape, body) if isinstance(body, dict) else None
 
@@ -103,7 +92,7 @@ class WatchedCall:
 
     __slots__ = ("_call", "_ended", "_outputs", "_record", "sent_at")
 
-    def __init__(self, call: PassedCall, record: CallRecord, outputs: RunningOutputs) -> None:
+    def __init__(self, call: CapturedCall | CapturedJson, record: CallRecord, outputs: RunningOutputs) -> None:
         self._call = call
         self._record = record
         self._outputs = outputs

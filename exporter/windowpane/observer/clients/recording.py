@@ -44,10 +44,6 @@ class PassedCall(Protocol):
         """The form of its messages."""
         ...
 
-    def before_return(self) -> None:
-        """Take what the agent could change before the call is read."""
-        ...
-
     def read(self) -> ApiCall:
         """Return the call."""
         ...
@@ -67,9 +63,9 @@ class CallRecord:
         self._scope = scope
         self._outputs = outputs
         self._conversation: Conversation | None = None
-        self.call_seconds = 0.0
-        """Time that the agent waited for the call to be captured."""
-        self.reply_seconds = 0.0
+        self.call_seconds: float | None = None
+        """Time that the agent waited for the call to be captured, in this process."""
+        self.reply_seconds: float | None = None
         """Time that the agent waited for its end to be captured."""
 
     def start(self, at: float) -> None:
@@ -105,8 +101,9 @@ class CallRecord:
         self._finish(lambda conversation: conversation.observer.record_failure(error, at))
 
     def _finish(self, record: Callable[[Conversation], object]) -> None:
-        self._outputs.record_hook("observe_call", self.call_seconds)
-        self._outputs.record_hook("observe_reply", self.reply_seconds)
+        for hook, seconds in (("observe_call", self.call_seconds), ("observe_reply", self.reply_seconds)):
+            if seconds is not None:
+                self._outputs.record_hook(hook, seconds)
         conversation = self._conversation
         if conversation is None:
             return
