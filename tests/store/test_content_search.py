@@ -12,6 +12,7 @@ from windowpane.core.events import Event
 from windowpane.store import content_index
 from windowpane.store.content_search import ContentFilter, ContentHits, snippet_of, terms_of
 from windowpane.store.sqlite import SqliteStore
+from windowpane.store.sqlite_dialect import SQLITE
 
 Session = Callable[..., list[Event]]
 
@@ -139,7 +140,7 @@ def test_without_trigrams_texts_are_read_one_by_one(
     store: SqliteStore, make_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An SQLite without the tokenizer finds the same and indexes nothing."""
-    monkeypatch.setattr(content_index, "is_supported", lambda: False)
+    monkeypatch.setattr(SQLITE.content_index, "is_supported", False)
     store.append(make_session())
     index_all(store)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from windowpane.core.events import BlockAdded
-from windowpane.store import search
 from windowpane.store.interface import EventFilter
 
 
@@ -33,7 +32,7 @@ def test_search_finds_the_same_with_and_without_the_index(store, make_session):
     assert len(whole[2][0]) == 3
 
 
-@pytest.mark.parametrize("setting", ["PREFIX_WORDS", "READ_THROUGH"])
+@pytest.mark.parametrize("setting", ["text_indexes.fts5.PREFIX_WORDS", "search.READ_THROUGH"])
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch, setting, newest_first):
     """Prefixes looked up or passed to the index, sessions read through or looked up: the same events."""
@@ -56,7 +55,7 @@ def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch,
     queries = [EventFilter(**each, limit=7, newest_first=newest_first) for each in options]
 
     usual = [(store.events(query), store.count_events(query)) for query in queries]
-    monkeypatch.setattr(search, setting, 0)
+    monkeypatch.setattr(f"windowpane.store.{setting}", 0)
     other = [(store.events(query), store.count_events(query)) for query in queries]
 
     assert usual == other

@@ -95,7 +95,7 @@ def listed(
         conditions.add("a.fired_at < ?", at_to)
     sql = (
         f"SELECT {_COLUMNS} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608  # values are bound
-        f"WHERE {conditions.clause} ORDER BY a.fired_at DESC, a.fired_seq DESC LIMIT ?"
+        f"WHERE {conditions.clause} ORDER BY a.fired_at DESC NULLS LAST, a.fired_seq DESC LIMIT ?"
     )
     return [_row(row) for row in connection.execute(sql, (*conditions.values, limit))]
 

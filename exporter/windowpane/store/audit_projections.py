@@ -16,6 +16,7 @@ from windowpane.exceptions import EventFormatError, StoreError
 from windowpane.store import fleet, migrations, projection, session_import, trends
 from windowpane.store.connection import transaction
 from windowpane.store.database import Database
+from windowpane.store.sqlite_dialect import SqliteDatabase
 
 _ORDER: Final = {
     "turns": "turn",
@@ -36,7 +37,7 @@ class ProjectionAudit:
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection
-        self._scratch = sqlite3.connect("", isolation_level=None)
+        self._scratch = sqlite3.connect("", isolation_level=None, factory=SqliteDatabase)
         migrations.migrate(self._scratch, Path("the scratch database of the audit"))
 
     def close(self) -> None:

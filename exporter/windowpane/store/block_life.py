@@ -32,8 +32,8 @@ _ADDED_AT: Final = (
     "SELECT at FROM events WHERE seq = (SELECT event_seq FROM blocks WHERE session = ? AND block_id = ?)"
 )
 _MENTIONS: Final = """
-    SELECT turn, at, body FROM events INDEXED BY events_type
-    WHERE session = ? AND type = (SELECT id FROM event_types WHERE name = ?) AND instr(body, ?)
+    SELECT turn, at, body FROM events{by_type}
+    WHERE session = ? AND type = (SELECT id FROM event_types WHERE name = ?) AND {mentions}
     ORDER BY seq LIMIT ?"""
 
 
@@ -135,7 +135,9 @@ class _Rows:
     def mentions(self, kind: str, block_id: str, by: Callable[[Any, str], str | None]) -> Iterator[BlockUse]:
         """Yield the events of type *kind* about the block, each with the block that *by* returns."""
         needle = f'"{block_id}"'.encode()
-        rows = self._connection.execute(_MENTIONS, (self._session, kind, needle, MAXIMUM_USES)).fetchall()
+        dialect = self._connection.dialect
+        statement = _MENTIONS.format(by_type=dialect.by_index("events_type"), mentions=dialect.contains("body"))
+        rows = self._connection.execute(statement, (self._session, kind, needle, MAXIMUM_USES)).fetchall()
         for turn, at, body in rows:
             try:
                 source = by(decode(body).data, block_id)

@@ -257,9 +257,9 @@ _REGRETTED: Final = _REMOVED.replace(" ORDER BY", " AND b.regretted_turn IS NOT 
 _ONE: Final = _BLOCKS + "WHERE b.session = ? AND b.block_id = ?"
 _BEFORE: Final = (
     _BLOCKS  # noqa: S608  # our columns
-    + "WHERE b.session = ?1 AND b.block_id IN (SELECT block_id FROM blocks WHERE session = ?1 "
-    "AND position < (SELECT position FROM blocks WHERE session = ?1 AND block_id = ?2) "
-    "ORDER BY position DESC LIMIT ?3)"
+    + "WHERE b.session = ? AND b.block_id IN (SELECT block_id FROM blocks WHERE session = ? "
+    "AND position < (SELECT position FROM blocks WHERE session = ? AND block_id = ?) "
+    "ORDER BY position DESC LIMIT ?)"
 )
 BEFORE_A_RESULT: Final = 60
 """Blocks searched for the call of a tool result; parallel calls and their results stand together."""
@@ -317,7 +317,7 @@ def one(connection: Database, session: int, block_id: str) -> BlockRow | None:
 
 def tool_call(connection: Database, session: int, result_id: str, tool_call_id: str) -> BlockRow | None:
     """Return the tool call that a tool result answers: of the blocks just before it, the one with the same id."""
-    rows = _rows(connection, _BEFORE, (session, result_id, BEFORE_A_RESULT))
+    rows = _rows(connection, _BEFORE, (session, session, session, result_id, BEFORE_A_RESULT))
     return next(
         (row for row in rows if row.content_type == "tool_call" and row.tool_call_id == tool_call_id), None
     )

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from windowpane.core.file_kinds import irregular_kind
 from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import EventsRefusedError, StoreBusyError, StoreError
+from windowpane.store.sqlite_dialect import SqliteDatabase
 
 BUSY_SECONDS: Final = 30.0
 """The longest that a writer waits for another process's transaction, unless it is opened with another limit."""
@@ -109,10 +110,12 @@ def identity_of(path: Path) -> FileIdentity | None:
     return FileIdentity(status.st_dev, status.st_ino)
 
 
-def open_writer(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+def open_writer(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SqliteDatabase:
     """Open the writing connection, in write-ahead mode: a commit is atomic at once, durable at the next flush."""
     create_file(path)
-    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, factory=SqliteDatabase
+    )
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -125,7 +128,7 @@ def open_writer(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Co
     return connection
 
 
-def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SqliteDatabase:
     """Open a connection that cannot write; where no lock file can be created, the file is read without locks."""
     check_kind(path)
     if not path.exists():
@@ -139,9 +142,14 @@ def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Co
         return _connect(address + "&immutable=1", busy_seconds)
 
 
-def _connect(address: str, busy_seconds: float) -> sqlite3.Connection:
+def _connect(address: str, busy_seconds: float) -> SqliteDatabase:
     connection = sqlite3.connect(
-        address, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+        address,
+        uri=True,
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SqliteDatabase,
     )
     try:
         connection.execute("PRAGMA cache_size = -16384")
@@ -153,7 +161,7 @@ def _connect(address: str, busy_seconds: float) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def transaction(connection: SqliteDatabase) -> Iterator[SqliteDatabase]:
     """Run all of the block's statements or none, holding the write lock from the start."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -166,7 +174,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def snapshot(connection: SqliteDatabase) -> Iterator[SqliteDatabase]:
     """Let the block's reads see one state of the store."""
     connection.execute("BEGIN")
     try:
@@ -176,7 +184,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 class _Reader(NamedTuple):
-    connection: sqlite3.Connection
+    connection: SqliteDatabase
     file: FileIdentity | None
 
 
@@ -192,7 +200,7 @@ class ReaderPool:
         self._inherited: list[_Reader] = []
 
     @contextmanager
-    def lend(self) -> Iterator[sqlite3.Connection]:
+    def lend(self) -> Iterator[SqliteDatabase]:
         """Lend a connection inside a read transaction for the time of one read."""
         with reporting(self._path):
             reader = self._acquire()

@@ -7,9 +7,7 @@ reads those. `content_numbers` has the number of each indexed text; later texts 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -24,36 +22,16 @@ TRIGRAM: Final = 3
 MAXIMUM_TRIGRAMS: Final = 32
 """Trigrams of a query that the index is searched for; more would select hardly fewer candidates."""
 
-_CREATE: Final = (
-    "CREATE VIRTUAL TABLE IF NOT EXISTS contents_text USING fts5 "
-    "(text, content = '', columnsize = 0, detail = none, tokenize = 'trigram')"
-)
-_EXISTS: Final = "SELECT 1 FROM sqlite_master WHERE name = 'contents_text'"
 _WAITING: Final = "SELECT digest FROM content_queue LIMIT ?"
-_NUMBER: Final = "INSERT OR IGNORE INTO content_numbers (digest) VALUES (?) RETURNING id"
-_ADD: Final = "INSERT INTO contents_text (rowid, text) VALUES (?, ?)"
-_REMOVE: Final = "INSERT INTO contents_text (contents_text, rowid, text) VALUES ('delete', ?, ?)"
+_NUMBER: Final = "INSERT INTO content_numbers (digest) VALUES (?) ON CONFLICT DO NOTHING RETURNING id"
 _COUNTS: Final = "SELECT (SELECT count(*) FROM content_queue), (SELECT count(*) FROM content_numbers)"
 _NUMBER_OF: Final = "SELECT id FROM content_numbers WHERE digest = ?"
 _DIGEST: Final = "SELECT digest FROM content_numbers WHERE id = ?"
-_MATCHING: Final = "SELECT rowid FROM contents_text WHERE contents_text MATCH ? ORDER BY rowid DESC"
 _EVERY: Final = "SELECT id FROM content_numbers ORDER BY id DESC"
-_REMOVE_ALL: Final = "INSERT INTO contents_text (contents_text) VALUES ('delete-all')"
-
-
-@cache
-def is_supported() -> bool:
-    """Return whether this interpreter's SQLite has FTS5 with the trigram tokenizer."""
-    with sqlite3.connect(":memory:") as connection:
-        try:
-            connection.execute(_CREATE)
-        except sqlite3.OperationalError:
-            return False
-    return True
 
 
 def searchable(text: str) -> str:
-    """Return the part of a text that is searched, without what SQLite cannot index: NUL, half surrogate pairs."""
+    """Return the part of a text that is searched, without what no index takes: NUL, half surrogate pairs."""
     return text[:INDEXED_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
 
 
@@ -72,22 +50,25 @@ def counts(connection: Database) -> TextCounts:
 
 def is_behind(connection: Database) -> bool:
     """Return whether a text waits to be indexed."""
-    return is_supported() and connection.execute(_WAITING, (1,)).fetchone() is not None
+    return (
+        connection.dialect.content_index.is_supported
+        and connection.execute(_WAITING, (1,)).fetchone() is not None
+    )
 
 
 def index(connection: Database, *, limit: int = INDEX_BATCH) -> int:
     """Index the next texts inside the caller's transaction; return how many, 0 when all are indexed."""
-    if not is_supported():
+    trigrams = connection.dialect.content_index
+    if not trigrams.is_supported:
         return 0
     waiting = [digest for (digest,) in connection.execute(_WAITING, (limit,))]
     if not waiting:
         return 0
-    connection.execute(_CREATE)
     for digest in waiting:
         text = captured_content.read(connection, digest)
         number = None if text is None else connection.execute(_NUMBER, (digest,)).fetchone()
         if text is not None and number is not None:
-            connection.execute(_ADD, (number[0], searchable(text)))
+            trigrams.add(connection, number[0], searchable(text))
     connection.executemany("DELETE FROM content_queue WHERE digest = ?", ((digest,) for digest in waiting))
     return len(waiting)
 
@@ -99,8 +80,8 @@ def remove(connection: Database, digest: str) -> None:
     if row is None:
         return
     text = captured_content.read(connection, digest)
-    if text is not None and is_supported():
-        connection.execute(_REMOVE, (row[0], searchable(text)))
+    if text is not None and connection.dialect.content_index.is_supported:
+        connection.dialect.content_index.remove(connection, row[0], searchable(text))
     connection.execute("DELETE FROM content_numbers WHERE id = ?", row)
 
 
@@ -108,8 +89,8 @@ def clear(connection: Database) -> None:
     """Empty the index, before every text is deleted."""
     connection.execute("DELETE FROM content_queue")
     connection.execute("DELETE FROM content_numbers")
-    if is_supported() and connection.execute(_EXISTS).fetchone() is not None:
-        connection.execute(_REMOVE_ALL)
+    if connection.dialect.content_index.is_supported:
+        connection.dialect.content_index.clear(connection)
 
 
 def start_again(connection: Database) -> None:
@@ -131,14 +112,15 @@ def candidates(
     Terms below three letters select nothing, so without longer ones every text is a candidate. *among* restricts
     them to a few digests, such as those of one session.
     """
-    match = _expression(terms)
-    usable = match is not None and is_supported() and connection.execute(_EXISTS).fetchone() is not None
-    rows = connection.execute(_MATCHING if usable else _EVERY, (match,) if usable else ())
+    trigrams = _trigrams(terms)
+    numbers = connection.dialect.content_index.candidates(connection, trigrams) if trigrams else None
+    if numbers is None:
+        numbers = (number for (number,) in connection.execute(_EVERY))
     if among is None:
-        digests = ((connection.execute(_DIGEST, row).fetchone() or (None,))[0] for row in rows)
+        digests = ((connection.execute(_DIGEST, (number,)).fetchone() or (None,))[0] for number in numbers)
         return (digest for digest in digests if digest is not None)
-    numbers = _numbers(connection, among)
-    return (numbers[number] for (number,) in rows if number in numbers)
+    wanted = _numbers(connection, among)
+    return (wanted[number] for number in numbers if number in wanted)
 
 
 def _numbers(connection: Database, digests: Iterable[str]) -> dict[int, str]:
@@ -147,7 +129,6 @@ def _numbers(connection: Database, digests: Iterable[str]) -> dict[int, str]:
     return {row[0]: digest for row, digest in rows if row is not None}
 
 
-def _expression(terms: Iterable[str]) -> str | None:
+def _trigrams(terms: Iterable[str]) -> list[str]:
     trigrams = dict.fromkeys(term[at : at + TRIGRAM] for term in terms for at in range(len(term) - TRIGRAM + 1))
-    quoted = ('"' + trigram.replace('"', '""') + '"' for trigram in islice(trigrams, MAXIMUM_TRIGRAMS))
-    return " AND ".join(quoted) or None
+    return list(islice(trigrams, MAXIMUM_TRIGRAMS))

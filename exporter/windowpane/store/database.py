@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
@@ -46,6 +47,11 @@ class Database(Protocol):
     """One connection. Placeholders are question marks."""
 
     @property
+    def dialect(self) -> Dialect:
+        """The SQL that differs between engines."""
+        ...
+
+    @property
     def in_transaction(self) -> bool:
         """True inside a transaction."""
         ...
@@ -60,6 +66,99 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close the connection; what it has not committed is undone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """Events to find by their words."""
+
+    terms: Sequence[str]
+    """All of them are in the event; the last one may be the start of a word."""
+    types: Sequence[str]
+    """Names of the wanted types; empty for all."""
+    first_seq: int
+    last_seq: int
+    condition: str
+    """Further condition on the event `e`; empty without one."""
+    values: Sequence[Any]
+    """Values of that condition."""
+    limit: int
+    newest_first: bool
+
+
+class EventIndex(Protocol):
+    """The words of events by event number."""
+
+    def add(self, database: Database, texts: Iterable[tuple[int, str]]) -> None:
+        """Add events by number with their searchable text."""
+        ...
+
+    def remove(self, database: Database, session: int, *, indexed: int) -> None:
+        """Remove a session's events up to the number *indexed*, before they are deleted."""
+        ...
+
+    def is_used(self, database: Database, word: str) -> bool:
+        """Return whether a stored event contains the word."""
+        ...
+
+    def with_word(self, database: Database, word: str, *, kind: str, limit: int) -> list[tuple[str, bytes]]:
+        """Return session id and body of the latest events of a type with the word, of current revisions."""
+        ...
+
+    def find(self, database: Database, query: WordSearch) -> Iterator[int]:
+        """Yield the first or last numbers of events that match."""
+        ...
+
+
+class ContentIndex(Protocol):
+    """The three-letter sequences (trigrams) of captured texts, by the number of the text."""
+
+    @property
+    def is_supported(self) -> bool:
+        """False where this installation cannot keep the index; each text is then read."""
+        ...
+
+    def add(self, database: Database, number: int, text: str) -> None:
+        """Add a text."""
+        ...
+
+    def remove(self, database: Database, number: int, text: str) -> None:
+        """Remove a text, which must be the one that was added."""
+        ...
+
+    def clear(self, database: Database) -> None:
+        """Remove every text."""
+        ...
+
+    def candidates(self, database: Database, trigrams: Sequence[str]) -> Iterator[int] | None:
+        """Yield the numbers of the texts that contain all trigrams, the latest first; None without an index."""
+        ...
+
+
+class Dialect(Protocol):
+    """The differences between engines inside statements: parts of them, and the indexes for search."""
+
+    @property
+    def event_index(self) -> EventIndex:
+        """The index over the words of events."""
+        ...
+
+    @property
+    def content_index(self) -> ContentIndex:
+        """The index over captured texts."""
+        ...
+
+    def contains(self, expression: str) -> str:
+        """Return the condition that a text or bytes contain the value of its one placeholder."""
+        ...
+
+    def unindexed(self, column: str) -> str:
+        """Return a column for a condition that must not choose the index; unchanged where statistics choose."""
+        ...
+
+    def by_index(self, name: str) -> str:
+        """Return what follows a table to read it through this index; empty where statistics choose."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Reading events: the statement that finds those a filter matches, and rows turned into events.
 
-Each plan touches an index range no larger than what it may show. SQLite has no statistics here, so the statements
-name the index or keep it from choosing one (a `+` before a column).
+Each plan touches an index range no larger than what it may show. SQLite has no statistics here, so for it the
+statements name the index or keep it from choosing one.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def _sequence(connection: Database, key: int | None, first: int, last: int) -> t
 
 def find(connection: Database, query: EventFilter, scope: EventScope, columns: str) -> list[tuple[Any, ...]]:
     """Return those columns of the events that match, by number, within the filter's limit."""
-    conditions = _conditions(query, scope)
+    conditions = _conditions(connection, query, scope)
     direction = "DESC" if query.newest_first else "ASC"
     sql = (
         f"SELECT {columns} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # values are bound
-        f"WHERE e.seq IN (SELECT seq FROM events AS e{_hint(query, scope)} WHERE {conditions.clause} "
+        f"WHERE e.seq IN (SELECT seq FROM events AS e{_hint(connection, query, scope)} WHERE {conditions.clause} "
         f"ORDER BY seq {direction} LIMIT ?) "
         f"ORDER BY e.seq {direction}"
     )
@@ -95,25 +95,27 @@ def count(connection: Database, query: EventFilter, scope: EventScope) -> int:
     """Return the number of events that match, whatever the limit."""
     if scope.session is None and scope.turns is None and not query.after_seq and query.before_seq is None:
         return sum(scope.types.values()) if scope.types else scope.total
-    conditions = _conditions(query, scope, counting=True)
-    hint = _hint(query, scope, counting=True)
+    conditions = _conditions(connection, query, scope, counting=True)
+    hint = _hint(connection, query, scope, counting=True)
     sql = f"SELECT count(*) FROM events AS e{hint} WHERE {conditions.clause}"  # noqa: S608  # values are bound
     return int(connection.execute(sql, conditions.values).fetchone()[0])
 
 
-def _hint(query: EventFilter, scope: EventScope, *, counting: bool = False) -> str:
+def _hint(connection: Database, query: EventFilter, scope: EventScope, *, counting: bool = False) -> str:
     """Without statistics SQLite would walk the whole session for a handful of events of one type."""
     if scope.session is None or scope.turns is not None or not scope.types:
         return ""
-    return " INDEXED BY events_type" if counting or _is_rare(query, scope) else ""
+    return connection.dialect.by_index("events_type") if counting or _is_rare(query, scope) else ""
 
 
-def _conditions(query: EventFilter, scope: EventScope, *, counting: bool = False) -> Conditions:
-    conditions = Conditions()
+def _conditions(
+    connection: Database, query: EventFilter, scope: EventScope, *, counting: bool = False
+) -> Conditions:
+    conditions, unindexed = Conditions(), connection.dialect.unindexed
     by_type = bool(scope.types) and (counting or _is_rare(query, scope))
     if scope.types:
         placeholders = ", ".join("?" * len(scope.types))
-        conditions.add(f"{'' if by_type else '+'}e.type IN ({placeholders})", *scope.types)
+        conditions.add(f"{'e.type' if by_type else unindexed('e.type')} IN ({placeholders})", *scope.types)
     if scope.session is not None:
         conditions.add("e.session = ?", scope.session)
     if scope.turns is not None:
@@ -126,9 +128,9 @@ def _conditions(query: EventFilter, scope: EventScope, *, counting: bool = False
                 scope.session, start, end, scope.session, first, last,
             )  # fmt: skip
     if query.after_seq:
-        conditions.add(f"{'+' if by_type else ''}e.seq > ?", query.after_seq)
+        conditions.add(f"{unindexed('e.seq') if by_type else 'e.seq'} > ?", query.after_seq)
     if query.before_seq is not None:
-        conditions.add(f"{'+' if by_type else ''}e.seq < ?", query.before_seq)
+        conditions.add(f"{unindexed('e.seq') if by_type else 'e.seq'} < ?", query.before_seq)
     return conditions
 
 

@@ -215,15 +215,14 @@ _ROWS: Final = (
 _FIND: Final = f"session_id >= ? AND session_id < ? ORDER BY session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
 _LAST_COMPACTION: Final = (
     "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
-    "AND agent = ? AND model = ? ORDER BY last_at DESC LIMIT 1"
+    "AND agent = ? AND model = ? ORDER BY last_at DESC NULLS LAST LIMIT 1"
 )
 _FIRST_CALLS: Final = (
     "SELECT turns.components FROM sessions JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "  # noqa: S608
     "WHERE sessions.current = 1 AND sessions.agent = ? AND sessions.model = ? AND turns.input_tokens IS NOT NULL "
-    f"ORDER BY sessions.last_at DESC LIMIT {COMPARED_SESSIONS}"
+    f"ORDER BY sessions.last_at DESC NULLS LAST LIMIT {COMPARED_SESSIONS}"
 )
 _TEXT_COLUMNS: Final = ("session_id", "agent", "title", "folder", "repository", "branch", "label")
-_HAS_TEXT: Final = f"({' OR '.join(f'instr(lower({column}), ?)' for column in _TEXT_COLUMNS)})"
 _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
 
 
@@ -240,17 +239,18 @@ SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone,
 FROM sessions WHERE current = 1 AND """  # noqa: S608  # our conditions
 _TOTALS: Final = """
 SELECT zone, count(*), sum(cost_dollars), sum(input_tokens), sum(cache_read_tokens),
-    sum(worst_zone IS NOT NULL AND worst_zone IN ('red', 'overflow')), sum(regrets > 0), sum(live IS TRUE),
-    sum(live IS TRUE AND (fires >= 1 OR redness >= 1)), sum(live IS TRUE AND fires = 2),
-    sum(live IS TRUE AND fires = 1), sum(live IS TRUE AND redness = 2), sum(live IS TRUE AND redness = 1)
-FROM ({}) GROUP BY zone"""
+    count(*) FILTER (WHERE worst_zone IN ('red', 'overflow')), count(*) FILTER (WHERE regrets > 0),
+    count(*) FILTER (WHERE live), count(*) FILTER (WHERE live AND (fires >= 1 OR redness >= 1)),
+    count(*) FILTER (WHERE live AND fires = 2), count(*) FILTER (WHERE live AND fires = 1),
+    count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1)
+FROM ({}) AS ranked GROUP BY zone"""
 
 
 def listed(connection: Database, query: SessionFilter) -> list[SessionRow]:
     """Return the current revisions that match, in the order of *query*."""
     if query.live_first_since is None:
-        return _page(connection, query, _conditions(query), query.limit, query.offset)
-    live, silent = _conditions(query), _conditions(query)
+        return _page(connection, query, _conditions(connection, query), query.limit, query.offset)
+    live, silent = _conditions(connection, query), _conditions(connection, query)
     live.add(_IS_LIVE, query.live_first_since)
     silent.add(_IS_SILENT, query.live_first_since)
     first = _page(connection, query, live, query.offset + query.limit, 0)
@@ -263,7 +263,7 @@ def listed(connection: Database, query: SessionFilter) -> list[SessionRow]:
 
 def totals(connection: Database, query: SessionFilter, live_since: float) -> FleetTotals:
     """Return the sums over all current revisions that match."""
-    conditions = _conditions(query)
+    conditions = _conditions(connection, query)
     sql = _TOTALS.format(_RANKED + conditions.clause)
     rows = connection.execute(sql, (live_since, live_since, *conditions.values)).fetchall()
     costs = [row[2] for row in rows if row[2] is not None]
@@ -278,8 +278,8 @@ def _page(
     return _rows(connection, sql, (*conditions.values, limit, offset))
 
 
-def _conditions(query: SessionFilter) -> Conditions:
-    conditions = Conditions()
+def _conditions(connection: Database, query: SessionFilter) -> Conditions:
+    conditions, contains = Conditions(), connection.dialect.contains
     for column, value in (
         ("agent", query.agent),
         ("model", query.model),
@@ -298,7 +298,7 @@ def _conditions(query: SessionFilter) -> Conditions:
         ("label", query.label),
     ):
         if part:
-            conditions.add(f"instr(lower({column}), ?)", part.lower())
+            conditions.add(contains(f"lower({column})"), part.lower())
     if query.live_since is not None:
         conditions.add(_IS_LIVE, query.live_since)
     if query.at_from is not None:
@@ -306,7 +306,8 @@ def _conditions(query: SessionFilter) -> Conditions:
     if query.at_to is not None:
         conditions.add("started_at < ?", query.at_to)
     if query.text:
-        conditions.add(_HAS_TEXT, *[query.text.lower()] * len(_TEXT_COLUMNS))
+        in_a_column = " OR ".join(contains(f"lower({column})") for column in _TEXT_COLUMNS)
+        conditions.add(f"({in_a_column})", *[query.text.lower()] * len(_TEXT_COLUMNS))
     return conditions
 
 

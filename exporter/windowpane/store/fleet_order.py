@@ -12,10 +12,10 @@ from windowpane.core.vocabulary import ZONES, Zone
 from windowpane.store.interface import FleetOrder
 
 FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
-    "pressure": "pressure DESC, last_at DESC, key DESC",
-    "recent": "last_at DESC, key DESC",
-    "cost": "cost_dollars DESC, key DESC",
-    "regret": "regrets DESC, last_at DESC, key DESC",
+    "pressure": "pressure DESC, last_at DESC NULLS LAST, key DESC",
+    "recent": "last_at DESC NULLS LAST, key DESC",
+    "cost": "cost_dollars DESC NULLS LAST, key DESC",
+    "regret": "regrets DESC, last_at DESC NULLS LAST, key DESC",
 }
 """Columns that each order sorts by."""
 

@@ -3,21 +3,19 @@
 The index is filled in batches after the events are stored, so no agent waits for it; events not indexed yet are
 read one by one. A search finds the events that contain all its words, of which the last may be a prefix.
 
-The cost of a search grows with what it finds, not with what is stored. The index yields the events of a whole
-word in order and stops at the limit. Of a prefix it collects all events before it yields the first, so the words
-with that prefix are looked up, and if they are few they are searched for instead, merged as they are read. A
-session is searched between its own first and last event, or read through if that is less work.
+The cost of a search grows with what it finds, not with what is stored. A session is searched between its own
+first and last event, or read through if that is less work. The index itself is the engine's (`text_indexes`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
-from windowpane.store.database import Database
+from windowpane.store.database import Database, WordSearch
 from windowpane.store.events import EventScope
 from windowpane.store.interface import EventFilter
 from windowpane.store.statements import Conditions
@@ -26,32 +24,17 @@ INDEX_BATCH: Final = 5_000
 MAXIMUM_HITS: Final = 20_000
 """The most matches counted for one search."""
 
-PREFIX_WORDS: Final = 64
-"""Words searched for instead of a prefix; with more, the index collects the events of the prefix itself."""
 MAXIMUM_SEQ: Final = 2**63 - 1
 READ_THROUGH: Final = 2_000
 """A session with at most this many events is read through, in a few tens of milliseconds."""
 
 _WORD: Final = re.compile(r"\w+")
 _UNINDEXED: Final = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
-_INSERT: Final = "INSERT INTO events_text (rowid, text) VALUES (?, ?)"
-_REMOVE: Final = "INSERT INTO events_text (events_text, rowid, text) VALUES ('delete', ?, ?)"
 _INDEXED: Final = "SELECT indexed_seq FROM store"
 _DIGEST: Final = re.compile(rb'"digest":"([0-9a-f]{32})"')
-_IN_USE: Final = """
-    SELECT 1 FROM events_text JOIN events AS e ON e.seq = events_text.rowid WHERE events_text MATCH ? LIMIT 1"""
-_WITH_WORD: Final = """
-    SELECT s.session_id, e.body FROM events_text JOIN events AS e ON e.seq = events_text.rowid
-    JOIN sessions AS s ON s.key = e.session AND s.current = 1
-    WHERE events_text MATCH ? AND +e.type = (SELECT id FROM event_types WHERE name = ?)
-    ORDER BY events_text.rowid DESC LIMIT ?"""
 _UNINDEXED_OF_TYPE: Final = """
     SELECT s.session_id, e.body FROM events AS e JOIN sessions AS s ON s.key = e.session AND s.current = 1
-    WHERE e.seq > ? AND +e.type = (SELECT id FROM event_types WHERE name = ?) ORDER BY e.seq DESC LIMIT ?"""
-_VOCABULARY: Final = (
-    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.events_words USING fts5vocab (main, events_text, instance)"
-)
-_NEXT_WORD: Final = "SELECT term FROM temp.events_words WHERE term >= ? LIMIT 1"
+    WHERE e.seq > ? AND {type} = (SELECT id FROM event_types WHERE name = ?) ORDER BY e.seq DESC LIMIT ?"""
 _ENDS: Final = (
     "SELECT (SELECT min(seq) FROM events WHERE session = ?), (SELECT max(seq) FROM events WHERE session = ?)"
 )
@@ -86,7 +69,7 @@ def index(connection: Database, *, limit: int = INDEX_BATCH) -> int:
     (indexed,) = connection.execute(_INDEXED).fetchone()
     batch = connection.execute(_UNINDEXED, (indexed, limit)).fetchall()
     if batch:
-        connection.executemany(_INSERT, ((seq, text_of(body)) for seq, body in batch))
+        connection.dialect.event_index.add(connection, ((seq, text_of(body)) for seq, body in batch))
         connection.execute("UPDATE store SET indexed_seq = ?", (batch[-1][0],))
     return len(batch)
 
@@ -94,8 +77,7 @@ def index(connection: Database, *, limit: int = INDEX_BATCH) -> int:
 def remove(connection: Database, session: int) -> None:
     """Remove a session's events from the index, before they are deleted."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
-    events = connection.execute("SELECT seq, body FROM events WHERE session = ? AND seq <= ?", (session, indexed))
-    connection.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in events.fetchall()))
+    connection.dialect.event_index.remove(connection, session, indexed=indexed)
 
 
 def digests_of(connection: Database, session: int) -> set[str]:
@@ -107,7 +89,7 @@ def digests_of(connection: Database, session: int) -> set[str]:
 def digests_in_use(connection: Database, digests: Iterable[str]) -> set[str]:
     """Return those of the digests that a stored event contains."""
     wanted = set(digests)
-    used = {digest for digest in wanted if connection.execute(_IN_USE, (_quoted(digest),)).fetchone()}
+    used = {digest for digest in wanted if connection.dialect.event_index.is_used(connection, digest)}
     (indexed,) = connection.execute(_INDEXED).fetchone()
     for (body,) in connection.execute("SELECT body FROM events WHERE seq > ?", (indexed,)):
         used |= wanted.intersection(digest.decode() for digest in _DIGEST.findall(body))
@@ -136,13 +118,14 @@ def events_with_word(connection: Database, word: str, *, kind: str, limit: int) 
 
     Of current revisions only; the word is a digest, for example.
     """
-    return connection.execute(_WITH_WORD, (_quoted(word), kind, limit)).fetchall()
+    return connection.dialect.event_index.with_word(connection, word, kind=kind, limit=limit)
 
 
 def unindexed_events(connection: Database, kind: str, *, limit: int) -> list[tuple[str, bytes]]:
     """Return session id and body of the latest events of type *kind* that are not indexed yet."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
-    return connection.execute(_UNINDEXED_OF_TYPE, (indexed, kind, limit)).fetchall()
+    statement = _UNINDEXED_OF_TYPE.format(type=connection.dialect.unindexed("e.type"))
+    return connection.execute(statement, (indexed, kind, limit)).fetchall()
 
 
 def count(connection: Database, query: EventFilter, scope: EventScope) -> int:
@@ -158,10 +141,9 @@ def _hits(connection: Database, query: EventFilter, scope: EventScope, limit: in
     (indexed,) = connection.execute(_INDEXED).fetchone()
     if scope.session is not None and scope.total <= READ_THROUGH:
         indexed = 0
-    match = _expression(connection, words, query.types) if indexed else None
-    if match is not None:
-        yield from _indexed(connection, match, query, scope, limit)
-    conditions = _conditions(scope)
+    if indexed:
+        yield from connection.dialect.event_index.find(connection, _word_search(connection, query, scope, limit))
+    conditions = _conditions(connection, scope)
     if scope.session is not None:
         conditions.add("e.session = ?", scope.session)
     if query.before_seq is not None:
@@ -175,72 +157,22 @@ def _hits(connection: Database, query: EventFilter, scope: EventScope, limit: in
             yield seq
 
 
-def _indexed(
-    connection: Database, match: str, query: EventFilter, scope: EventScope, limit: int
-) -> Iterator[int]:
-    """Yield the first or last *limit* numbers of indexed events that match."""
-    conditions = _conditions(scope)
+def _word_search(connection: Database, query: EventFilter, scope: EventScope, limit: int) -> WordSearch:
     first, last = query.after_seq + 1, MAXIMUM_SEQ if query.before_seq is None else query.before_seq - 1
     if scope.session is not None:
         start, end = connection.execute(_ENDS, (scope.session, scope.session)).fetchone()
         first, last = max(first, start or 0), min(last, end or 0)
-    joined = "JOIN events AS e ON e.seq = events_text.rowid" if conditions.conditions else ""
-    rows = connection.execute(
-        f"SELECT events_text.rowid FROM events_text {joined} "  # noqa: S608  # values are bound
-        f"WHERE events_text MATCH ? AND events_text.rowid BETWEEN ? AND ? AND {conditions.clause} "
-        f"ORDER BY events_text.rowid {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
-        (match, first, last, *conditions.values, limit),
+    conditions = _conditions(connection, scope)
+    return WordSearch(
+        words_of(query.text or ""),
+        query.types,
+        first,
+        last,
+        conditions.clause if conditions.conditions else "",
+        conditions.values,
+        limit,
+        query.newest_first,
     )
-    yield from (seq for (seq,) in rows)
-
-
-def _expression(connection: Database, words: list[str], types: Sequence[str]) -> str | None:
-    """Return the index's match expression; None where no indexed event can match.
-
-    An event's type is part of its text, so the words of the wanted types narrow the search before any is read.
-    """
-    *whole, prefix = words
-    parts = [_quoted(word) for word in whole]
-    completions = _completions(connection, prefix)
-    if completions is None:
-        parts.append(f"{_quoted(prefix)}*")
-    elif completions:
-        parts.append(_any(_quoted(word) for word in completions))
-    else:
-        return None
-    if types:
-        parts.append(_any(_all(_quoted(word) for word in words_of(name)) for name in types))
-    return _all(parts)
-
-
-def _completions(connection: Database, prefix: str) -> list[str] | None:
-    """Return the indexed words with a prefix; None for more than `PREFIX_WORDS` and for a prefix beyond ASCII."""
-    if not prefix.isascii():
-        return None
-    connection.execute(_VOCABULARY)
-    completions: list[str] = []
-    start = prefix
-    while (row := next(iter(connection.execute(_NEXT_WORD, (start,)).fetchall()), None)) is not None:
-        word = str(row[0])
-        if not word.startswith(prefix):
-            break
-        if len(completions) == PREFIX_WORDS:
-            return None
-        completions.append(word)
-        start = f"{word}\x01"  # behind every event of the word, before any longer one
-    return completions
-
-
-def _quoted(word: str) -> str:
-    return f'"{word}"'
-
-
-def _any(parts: Iterable[str]) -> str:
-    return f"({' OR '.join(parts)})"
-
-
-def _all(parts: Iterable[str]) -> str:
-    return f"({' AND '.join(parts)})"
 
 
 def _holds(wanted: list[str], present: list[str]) -> bool:
@@ -249,12 +181,13 @@ def _holds(wanted: list[str], present: list[str]) -> bool:
     return all(word in words for word in whole) and any(word.startswith(prefix) for word in words)
 
 
-def _conditions(scope: EventScope) -> Conditions:
-    conditions = Conditions()
+def _conditions(connection: Database, scope: EventScope) -> Conditions:
+    """Return the conditions on events `e` that were found by number."""
+    conditions, unindexed = Conditions(), connection.dialect.unindexed
     if scope.types:
-        conditions.add(f"+e.type IN ({', '.join('?' * len(scope.types))})", *scope.types)
+        conditions.add(f"{unindexed('e.type')} IN ({', '.join('?' * len(scope.types))})", *scope.types)
     if scope.session is not None:
-        conditions.add("+e.session = ?", scope.session)
+        conditions.add(f"{unindexed('e.session')} = ?", scope.session)
     if scope.turns is not None:
-        conditions.add("+e.turn BETWEEN ? AND ?", *scope.turns[:2])
+        conditions.add(f"{unindexed('e.turn')} BETWEEN ? AND ?", *scope.turns[:2])
     return conditions

@@ -8,7 +8,6 @@ on the disk as well; what was moved out of the log before was synced by the chec
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import cast
@@ -25,6 +24,7 @@ from windowpane.store.connection import (
     transaction,
 )
 from windowpane.store.database import Database
+from windowpane.store.sqlite_dialect import SqliteDatabase
 
 
 class SqliteEngine:
@@ -61,7 +61,7 @@ class SqliteEngine:
                 "open it once for writing, for example with `windowpane serve`"
             )
 
-    def lend(self) -> AbstractContextManager[sqlite3.Connection]:
+    def lend(self) -> AbstractContextManager[SqliteDatabase]:
         """Lend a connection inside a read transaction; a file that was replaced is opened anew."""
         return self._pool.lend()
 
@@ -78,7 +78,7 @@ class SqliteEngine:
 
     # -- writing ----------------------------------------------------------------------------------------------
 
-    def open_writer(self) -> sqlite3.Connection:
+    def open_writer(self) -> SqliteDatabase:
         """Return a connection to a store that is created, migrated and folded again where its rows are old."""
         connection = open_writer(self.path, busy_seconds=self._busy_seconds)
         try:
@@ -111,5 +111,5 @@ class SqliteEngine:
             database.execute("PRAGMA synchronous = NORMAL")
 
 
-def _own(database: Database) -> sqlite3.Connection:
-    return cast("sqlite3.Connection", database)
+def _own(database: Database) -> SqliteDatabase:
+    return cast("SqliteDatabase", database)

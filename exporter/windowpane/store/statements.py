@@ -29,7 +29,7 @@ class Conditions:
     @property
     def clause(self) -> str:
         """The WHERE clause; true without any condition."""
-        return " AND ".join(self.conditions) or "1"
+        return " AND ".join(self.conditions) or "TRUE"
 
 
 class StatementBatch:

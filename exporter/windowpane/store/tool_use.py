@@ -17,15 +17,17 @@ COMPARED_SESSIONS: Final = 200
 """Sessions of a leaderboard, the latest; more would cost more with every session stored."""
 
 _SUMS: Final = """count(*), sum(b.tokens),
-    sum(b.tokens * max(0, coalesce(b.calls_out, s.turns) - b.calls_in)) AS carried,
-    sum(b.tokens * (1.0 * coalesce(b.price_out, s.carried_price) - b.price_in)) AS price,
+    sum(CASE WHEN coalesce(b.calls_out, s.turns) > b.calls_in
+        THEN b.tokens * (coalesce(b.calls_out, s.turns) - b.calls_in) ELSE 0 END) AS carried,
+    sum(b.tokens * CAST(coalesce(b.price_out, s.carried_price) - b.price_in AS DOUBLE PRECISION)) AS price,
     count(DISTINCT b.session)"""
 _OF_SESSION: Final = f"""SELECT b.tool, coalesce(b.target, ''), {_SUMS}
     FROM blocks AS b JOIN sessions AS s ON s.key = b.session WHERE b.session = ? AND b.tool IS NOT NULL
     GROUP BY 1, 2 ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
 _OF_ALL: Final = f"""SELECT b.tool, {{target}}, {_SUMS}
-    FROM (SELECT key, turns, carried_price FROM sessions WHERE current = 1 ORDER BY last_at DESC LIMIT ?) AS s
-    JOIN blocks AS b ON b.session = s.key WHERE b.tool IS NOT NULL
+    FROM (
+        SELECT key, turns, carried_price FROM sessions WHERE current = 1 ORDER BY last_at DESC NULLS LAST LIMIT ?
+    ) AS s JOIN blocks AS b ON b.session = s.key WHERE b.tool IS NOT NULL
     GROUP BY 1, 2 ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
 
 

@@ -1,0 +1,1 @@
+"""The indexes for search, one module per engine."""

@@ -1,0 +1,131 @@
+"""PostgreSQL's indexes for search, without any extension: GIN over word vectors and over numbers of trigrams.
+
+`events_text` holds the words of an event as a `tsvector` made of the words that a search compares, so that no
+configuration for a language drops or changes one. `contents_text` holds a checksum of each trigram; two trigrams
+with one checksum select a text too many, which the search reads and drops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+from zlib import crc32
+
+from windowpane.store.database import Database, WordSearch
+from windowpane.store.search import words_of
+
+MAXIMUM_WORD_BYTES: Final = 2_000
+"""PostgreSQL's limit is 2,046; a longer word is indexed and searched by its start."""
+MAXIMUM_VECTOR_BYTES: Final = 1_000_000
+"""PostgreSQL's limit is one MiB with 4 bytes beside each word; the words after it are not indexed."""
+TRIGRAM: Final = 3
+
+_ADD: Final = (
+    "INSERT INTO events_text (seq, words) VALUES (?, array_to_tsvector(CAST(? AS text[]))) ON CONFLICT DO NOTHING"
+)
+_REMOVE: Final = "DELETE FROM events_text WHERE seq IN (SELECT seq FROM events WHERE session = ? AND seq <= ?)"
+_IN_USE: Final = """
+    SELECT 1 FROM events_text AS t JOIN events AS e ON e.seq = t.seq
+    WHERE t.words @@ CAST(? AS tsquery) LIMIT 1"""
+_WITH_WORD: Final = """
+    SELECT s.session_id, e.body FROM events_text AS t JOIN events AS e ON e.seq = t.seq
+    JOIN sessions AS s ON s.key = e.session AND s.current = 1
+    WHERE t.words @@ CAST(? AS tsquery) AND e.type = (SELECT id FROM event_types WHERE name = ?)
+    ORDER BY t.seq DESC LIMIT ?"""
+
+
+class GinEventIndex:
+    """The words of events in the table `events_text`."""
+
+    def add(self, database: Database, texts: Iterable[tuple[int, str]]) -> None:
+        """Add events by number with their searchable text."""
+        database.executemany(_ADD, ((seq, _vector(words_of(text))) for seq, text in texts))
+
+    def remove(self, database: Database, session: int, *, indexed: int) -> None:
+        """Remove a session's events up to the number *indexed*."""
+        database.execute(_REMOVE, (session, indexed))
+
+    def is_used(self, database: Database, word: str) -> bool:
+        """Return whether a stored event contains the word."""
+        return database.execute(_IN_USE, (_quoted(word),)).fetchone() is not None
+
+    def with_word(self, database: Database, word: str, *, kind: str, limit: int) -> list[tuple[str, bytes]]:
+        """Return session id and body of the latest events of type *kind* that contain the word."""
+        return database.execute(_WITH_WORD, (_quoted(word), kind, limit)).fetchall()
+
+    def find(self, database: Database, query: WordSearch) -> Iterator[int]:
+        """Yield the first or last numbers of events that match."""
+        joined = "JOIN events AS e ON e.seq = t.seq" if query.condition else ""
+        rows = database.execute(
+            f"SELECT t.seq FROM events_text AS t {joined} "  # noqa: S608  # values are bound
+            f"WHERE t.words @@ CAST(? AS tsquery) AND t.seq BETWEEN ? AND ? AND {query.condition or 'TRUE'} "
+            f"ORDER BY t.seq {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
+            (_expression(query.terms, query.types), query.first_seq, query.last_seq, *query.values, query.limit),
+        )
+        yield from (seq for (seq,) in rows)
+
+
+def _vector(words: Iterable[str]) -> list[str]:
+    """Return the distinct words as the index holds them."""
+    held: list[str] = []
+    remaining = MAXIMUM_VECTOR_BYTES
+    for word in dict.fromkeys(map(_cut, words)):
+        remaining -= len(word.encode()) + 4
+        if remaining < 0:
+            break
+        held.append(word)
+    return held
+
+
+def _cut(word: str) -> str:
+    if len(word) * 4 <= MAXIMUM_WORD_BYTES:
+        return word
+    return word.encode()[:MAXIMUM_WORD_BYTES].decode("utf-8", "ignore")
+
+
+def _expression(words: Sequence[str], types: Sequence[str]) -> str:
+    """Return the `tsquery` of the words, the last one as a prefix, and of the words of the wanted types."""
+    *whole, prefix = words
+    parts = [*map(_quoted, whole), f"{_quoted(prefix)}:*"]
+    if types:
+        parts.append(f"({' | '.join(' & '.join(map(_quoted, words_of(name))) for name in types)})")
+    return " & ".join(parts)
+
+
+def _quoted(word: str) -> str:
+    return f"'{_cut(word)}'"
+
+
+_ADD_TEXT: Final = (
+    "INSERT INTO contents_text (id, trigrams) VALUES (?, CAST(? AS integer[])) ON CONFLICT DO NOTHING"
+)
+_MATCHING: Final = "SELECT id FROM contents_text WHERE trigrams @> CAST(? AS integer[]) ORDER BY id DESC"
+
+
+class GinContentIndex:
+    """The trigrams of texts in the table `contents_text`."""
+
+    is_supported = True
+
+    def add(self, database: Database, number: int, text: str) -> None:
+        """Add a text."""
+        folded = text.lower()
+        trigrams = {folded[at : at + TRIGRAM] for at in range(len(folded) - TRIGRAM + 1)}
+        database.execute(_ADD_TEXT, (number, sorted({_number(trigram) for trigram in trigrams})))
+
+    def remove(self, database: Database, number: int, text: str) -> None:  # noqa: ARG002  # FTS5 needs it
+        """Remove a text."""
+        database.execute("DELETE FROM contents_text WHERE id = ?", (number,))
+
+    def clear(self, database: Database) -> None:
+        """Remove every text."""
+        database.execute("DELETE FROM contents_text")
+
+    def candidates(self, database: Database, trigrams: Sequence[str]) -> Iterator[int] | None:
+        """Yield the numbers of the texts that contain all trigrams, the latest first."""
+        numbers = [_number(trigram) for trigram in trigrams]
+        return (number for (number,) in database.execute(_MATCHING, (numbers,)))
+
+
+def _number(trigram: str) -> int:
+    return crc32(trigram.encode()) - 2**31
