@@ -12,11 +12,12 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.config.loading import load_config
-from windowpane.config.paths import default_store
-from windowpane.core.store_names import store_file
+from windowpane.config.paths import data_folder, default_store, local_base, named_store
+from windowpane.core.store_names import StoreUrl, full_name, parse_store_name, store_file
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import write_whole
+from windowpane.store.open import open_reader
 from windowpane.store.sqlite import SqliteStore
 
 
@@ -73,10 +74,10 @@ def test_a_url_names_the_same_store_everywhere(
 def test_an_unknown_scheme_is_refused_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one clear line, and without a folder of that name."""
     monkeypatch.chdir(tmp_path)
-    url = "postgresql://host/db"
+    url = "mysql://host/db"
     refused = CliRunner().invoke(main, ["sessions", "--store", url])
     assert refused.exit_code == 2
-    assert "there is no store of the kind 'postgresql'" in refused.output
+    assert "there is no store of the kind 'mysql'" in refused.output
     with pytest.raises(ConfigurationError, match=r"store\.path: there is no store"):
         load_config(arguments={"store": {"path": url}})
     monkeypatch.setenv("WINDOWPANE_STORE", url)
@@ -104,3 +105,46 @@ def test_folders_are_private_under_any_umask(tmp_path: Path, umask: int) -> None
     folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
     assert len(folders) >= 5
     assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://agent@db.internal/windowpane", "postgresql://agent@db.internal/windowpane"),
+        ("postgres://agent:s3cret@db:5433/w?sslmode=require", "postgresql://agent:***@db:5433/w?sslmode=require"),
+        ("postgresql://agent:p@ss/w:ord@db/w", "postgresql://agent:***@db/w"),
+        (
+            "postgresql:///w?host=/run/pg&password=s3cret&user=a",
+            "postgresql:///w?host=/run/pg&password=***&user=a",
+        ),
+        ("https://agent:s3cret@windowpane.internal", "https://agent:***@windowpane.internal"),
+    ],
+)
+def test_the_url_of_a_server_is_shown_without_its_password(url: str, shown: str) -> None:
+    """As text, in the configuration and in errors; only `full_name` has it."""
+    name = parse_store_name(url)
+
+    assert isinstance(name, StoreUrl)
+    assert str(name) == shown
+    assert f"{name!r} {[name]}" == f"StoreUrl({shown!r}) [StoreUrl({shown!r})]"
+    assert full_name(name) == url.replace("postgres://", "postgresql://")
+    config = load_config(arguments={"store": {"path": url}})
+    assert config.store.path == name
+    assert "s3cret" not in f"{config} {config.model_dump()} {config.model_dump_json()}"
+
+
+def test_the_local_files_of_a_server_store_are_in_the_data_folder(monkeypatch, tmp_path) -> None:
+    """One folder per store, whatever its password; a file has them beside it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    first, second = (named_store(f"postgresql://agent:{password}@db/w") for password in ("one", "two"))
+
+    assert local_base(first) == local_base(second)
+    assert data_folder() in local_base(first).parents
+    assert local_base(named_store("postgresql://agent@other/w")) != local_base(first)
+    assert local_base(tmp_path / "w.db") == tmp_path / "w.db"
+
+
+def test_a_store_that_receives_events_cannot_be_opened() -> None:
+    """Only `windowpane.start` sends to one."""
+    with pytest.raises(ConfigurationError, match=r"https://w\.internal receives events and cannot be opened"):
+        open_reader("https://w.internal")

@@ -28,7 +28,8 @@ from windowpane.core.codec import decode
 from windowpane.exceptions import EventFormatError, WindowpaneError
 from windowpane.store.export import ExportRow, json_line, parquet_writer
 from windowpane.store.interface import EventFilter
-from windowpane.store.reads import SqliteReader
+from windowpane.store.open import open_reader
+from windowpane.store.reads import Reader
 from windowpane.text.events import describe_damage, describe_event
 from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AuditFilters, Query
@@ -153,7 +154,7 @@ def send(request: Request) -> Response:
         )
     filters = AuditFilters.from_query(query)
     try:
-        reader = SqliteReader(default_store())
+        reader = open_reader(default_store())
     except WindowpaneError as error:
         return PlainTextResponse(str(error), 503)
     name = _NOT_IN_A_NAME.sub("_", f"windowpane-{filters.session or 'events'}")[:80]
@@ -168,7 +169,7 @@ def send(request: Request) -> Response:
     )
 
 
-def _file(reader: SqliteReader, query: EventFilter, form: ExportFormat) -> Iterator[bytes]:
+def _file(reader: Reader, query: EventFilter, form: ExportFormat) -> Iterator[bytes]:
     with closing(reader):
         yield from form.write(reader.export_batches(query))
 

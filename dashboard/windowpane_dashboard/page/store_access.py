@@ -8,17 +8,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import tzinfo
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import streamlit as st
 
 from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
 from windowpane.core.liveness import live_since
+from windowpane.core.store_names import StoreName, StoreUrl
+from windowpane.store import open as store_opening
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 from windowpane_dashboard.page import address
 from windowpane_dashboard.page.messages import READ_ERRORS, report_read_errors, show_empty
 from windowpane_dashboard.queries.alerts import Firings, read_firings
@@ -39,31 +40,32 @@ Drawing = TypeVar("Drawing")
 class StoreSnapshot:
     """A store at the version that the page shows; two are equal by path and version."""
 
-    store: SqliteStore
+    store: Store
     path: str
     version: int
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
-def open_store(path: str) -> SqliteStore:
-    """Open the store at *path*; one handle serves all browser sessions."""
-    return SqliteStore(Path(path))
+@st.cache_resource(show_spinner=False, max_entries=4, hash_funcs={StoreUrl: str})
+def open_store(name: StoreName) -> Store:
+    """Open a store; one handle serves all browser sessions."""
+    return store_opening.open_store(name)
 
 
 def open_snapshot() -> StoreSnapshot:
     """Open the configured store; where it is missing or cannot be read, show a message and stop the page."""
-    path = default_store()
-    if not path.exists():
-        show_empty(f"The store {path} does not exist yet.")
-    with report_read_errors("The store cannot be opened", f"The file is {path}."):
-        store = open_store(str(path))
-        return StoreSnapshot(store, str(path), store.version())
+    name = default_store()
+    if not store_opening.store_exists(name):
+        show_empty(f"The store {name} does not exist yet.")
+    with report_read_errors("The store cannot be opened", f"The store is {name}."):
+        store = open_store(name)
+        return StoreSnapshot(store, str(name), store.version())
     raise AssertionError("contained() stops the page")
 
 
 def may_write(snapshot: StoreSnapshot) -> bool:
     """Return whether readers may add notes: not where the dashboard was started to read only."""
-    return not os.environ.get(READ_ONLY_VARIABLE) and os.access(snapshot.path, os.W_OK)
+    name = snapshot.store.address
+    return not os.environ.get(READ_ONLY_VARIABLE) and (isinstance(name, StoreUrl) or os.access(name, os.W_OK))
 
 
 def find_content(snapshot: StoreSnapshot, query: ContentFilter) -> ContentHits:

@@ -11,10 +11,10 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
+from windowpane.config.paths import named_store
 from windowpane.exceptions import ConfigurationError, WindowpaneError
 from windowpane.replay import (
     ReplaySetup,
@@ -25,7 +25,7 @@ from windowpane.replay import (
     run_matrix,
     to_stored_replay,
 )
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.open import open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ def main() -> None:
 
 
 def _simulate(request: SimulationRequest) -> str:
-    sources = [StoreSource(Path(request.store), session) for session in request.sessions]
+    store_name = named_store(request.store)
+    sources = [StoreSource(store_name, session) for session in request.sessions]
     matrix = run_matrix(
         sources,
         request.setups(),
@@ -93,7 +94,7 @@ def _simulate(request: SimulationRequest) -> str:
     stored = to_stored_replay(matrix, name=request.title(), at=time.time())
     if not matrix.runs:
         raise ConfigurationError("sessions", "; ".join(stored.row.notes[:3]) or "nothing could be replayed")
-    with closing(SqliteStore(Path(request.store))) as store:
+    with closing(open_store(store_name)) as store:
         store.save_replay(stored)
         store.flush()
     return stored.row.id

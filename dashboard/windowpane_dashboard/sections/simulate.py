@@ -7,6 +7,7 @@ from typing import Final
 import streamlit as st
 
 from windowpane.core.characters import plain
+from windowpane.core.store_names import full_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.replay import combine_setups
 from windowpane.replay.setups import preset_names
@@ -93,7 +94,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
     baselines = right.checkbox("Include unmanaged baselines", key="replay_baselines")
     return SimulationRequest(
-        store=snapshot.path,
+        store=full_name(snapshot.store.address),
         sessions=tuple(sessions),
         policies=tuple(chosen),
         presets=tuple(presets),

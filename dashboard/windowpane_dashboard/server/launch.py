@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from windowpane.config.paths import local_base
+from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.serve.authentication import is_local_host_header
@@ -44,14 +46,14 @@ class DashboardError(WindowpaneError):
 
 
 def run(
-    store_path: Path,
+    store: StoreName,
     port: int = DEFAULT_PORT,
     address: str = DEFAULT_ADDRESS,
     *,
     public_url: str | None = None,
     insecure: bool = False,
 ) -> None:
-    """Serve the dashboard of *store_path* and block until stopped. Raises `DashboardError`.
+    """Serve the dashboard of *store* and block until stopped. Raises `DashboardError`.
 
     The dashboard has no authentication, so an address beyond loopback is an error unless *insecure*. Requests
     have to name this machine or the host of *public_url*. Nothing is sent anywhere and no browser is opened.
@@ -67,12 +69,12 @@ def run(
     from windowpane_dashboard.page.messages import show_unforeseen
     from windowpane_dashboard.server.own_origin import OwnOriginOnly
 
-    os.environ["WINDOWPANE_STORE"] = str(store_path)
+    os.environ["WINDOWPANE_STORE"] = full_name(store)
     warm_up()
     middleware = [Middleware(OwnOriginOnly, address=address, public_url=public_url)]
     app = st.App(APP, routes=routes(), middleware=middleware, on_script_error=show_unforeseen)
     host = f"[{address}]" if ":" in address else address
-    with announced(store_path, f"http://{host}:{port}"):
+    with announced(local_base(store), f"http://{host}:{port}"):
         app.run(config=server_config(port, address))
 
 

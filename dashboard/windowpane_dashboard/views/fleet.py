@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import streamlit as st
 
+from windowpane.core.store_names import StoreUrl
 from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import fleet_headline
@@ -68,7 +68,8 @@ def main() -> None:
 
 def store_line(snapshot: StoreSnapshot, now: float) -> None:
     """Draw the size of the store and its retention."""
-    stored = storage_text(snapshot.store.size(), bytes_on_disk(Path(snapshot.path)), now)
+    size, name = snapshot.store.size(), snapshot.store.address
+    stored = storage_text(size, size.bytes if isinstance(name, StoreUrl) else bytes_on_disk(name), now)
     try:
         retention = f"Whole sessions are deleted {retention_text(configured_retention())}"
     except ConfigurationError as error:

@@ -20,6 +20,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def verify(
     *,
     projections: bool,
     as_json: bool,
-    store_path: Path | None,
+    store_path: StoreName | None,
 ) -> None:
     """Recompute the hash chain of SESSION, or of every session; exits with 1 when a link is broken.
 
@@ -67,17 +68,17 @@ def verify(
     with open_existing(store_path) as store:
         chosen = None if session is None else pick_session(store, session).session_id
         result = store.verify(chosen, heads_file=heads, projections=projections)
-        file = store.path
+        name = store.name
     if as_json:
         print_json({**asdict(result), "intact": result.intact})
     else:
-        for line in _verification_lines(result, file):
+        for line in _verification_lines(result, name):
             click.echo(plain(line))
     if not result.intact:
         ctx.exit(EXIT_FAILED)
 
 
-def _verification_lines(result: Verification, file: Path) -> Iterator[str]:
+def _verification_lines(result: Verification, name: str) -> Iterator[str]:
     kind = "keyed: detects tampering" if result.keyed else "no key: detects accidents, not tampering"
     yield f"{result.sessions:,} sessions, {result.events:,} events ({kind})"
     if result.unkeyed_events:
@@ -90,7 +91,7 @@ def _verification_lines(result: Verification, file: Path) -> Iterator[str]:
     for link in result.broken:
         yield f"broken: {_position(link)}: {link.problem}"
     broken = formats.count(len(result.broken), "place")
-    yield "chain intact" if result.intact else f"chain BROKEN in {broken} of {file}"
+    yield "chain intact" if result.intact else f"chain BROKEN in {broken} of {name}"
     if result.intact and not result.projections:
         yield "the rows that pages read were not compared with the events"
     if result.exported_heads is None:
@@ -109,7 +110,7 @@ def _position(link: BrokenLink) -> str:
 @command.command("rebuild")
 @store_option
 @report_errors
-def rebuild(store_path: Path | None) -> None:
+def rebuild(store_path: StoreName | None) -> None:
     """Replace the rows that pages and reports read by those that the events give; the events stay as they are.
 
     \b
@@ -124,7 +125,7 @@ def rebuild(store_path: Path | None) -> None:
 @command.command("accept")
 @store_option
 @report_errors
-def accept(store_path: Path | None) -> None:
+def accept(store_path: StoreName | None) -> None:
     """Sign for what the store holds without a key, as it is now; what is signed stays as it is.
 
     A store does so by itself at its first write with a key. Later, first find out who wrote without the key.
@@ -150,7 +151,7 @@ def accept(store_path: Path | None) -> None:
 @json_option
 @store_option
 @report_errors
-def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> None:
+def heads(output: Path | None, *, as_json: bool, store_path: StoreName | None) -> None:
     """Print the store-wide chain of session heads and tombstones; keep a copy outside the store.
 
     \b
@@ -175,7 +176,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> Non
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), required=True)
 @store_option
 @report_errors
-def export(session: str | None, kind: ExportFormat, output: Path, store_path: Path | None) -> None:
+def export(session: str | None, kind: ExportFormat, output: Path, store_path: StoreName | None) -> None:
     """Write the stored events of SESSION, or of all sessions, with sequence numbers and hashes.
 
     \b

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -17,6 +16,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import SEVERITIES, Severity
 
 
@@ -34,7 +34,7 @@ from windowpane.core.vocabulary import SEVERITIES, Severity
 @click.pass_context
 @report_errors
 def command(
-    ctx: click.Context, session: str, fail_on: Severity, *, as_json: bool, store_path: Path | None
+    ctx: click.Context, session: str, fail_on: Severity, *, as_json: bool, store_path: StoreName | None
 ) -> None:
     """Exit with 4 when an alert fired in SESSION, with 0 when none did.
 

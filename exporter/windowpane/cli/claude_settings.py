@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from windowpane.core.store_names import StoreName
 from windowpane.exceptions import ConfigurationError
 
 EVENTS: Final = ("PreCompact", "SessionStart")
@@ -32,7 +33,7 @@ class HookCommands(NamedTuple):
     import_: str
 
     @classmethod
-    def of(cls, store: Path | None = None) -> HookCommands:
+    def of(cls, store: StoreName | None = None) -> HookCommands:
         """Return the commands of this installation, on *store* or the configured one."""
         options = [] if store is None else ["--store", str(store)]
         return cls(*(_quoted([*_program(), "hook", name, *options]) for name in ("status", "import")))

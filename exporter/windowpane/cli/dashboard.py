@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import click
 
 from windowpane.cli.options import report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.config.paths import READ_ONLY_VARIABLE
+from windowpane.core.store_names import StoreName
 from windowpane.core.version import install_command
 from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 
@@ -21,7 +21,7 @@ from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 @click.option("--read-only", is_flag=True, help="Show no form that adds notes or titles to sessions.")
 @store_option
 @report_errors
-def command(port: int, address: str, *, insecure: bool, read_only: bool, store_path: Path | None) -> None:
+def command(port: int, address: str, *, insecure: bool, read_only: bool, store_path: StoreName | None) -> None:
     """Serve the dashboard for the store; Ctrl-C stops it.
 
     \b

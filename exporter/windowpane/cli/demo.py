@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -18,22 +19,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowpane.cli.options import StoreFile, open_to_write, report_errors
+from windowpane.cli.options import StoreOption, open_to_write, report_errors
 from windowpane.cli.output import print_table
 from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
 from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
+from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
 from windowpane.demo import load
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.serve.service_discovery import http_status
 from windowpane.serve.store_exporter import StoreExporter
 from windowpane.store.interface import SessionFilter
+from windowpane.store.open import store_exists
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.store import Store
 
 MAXIMUM_ALERTS = 12
 DASHBOARD_START_SECONDS = 30.0
@@ -48,11 +51,11 @@ DASHBOARD_START_SECONDS = 30.0
 @click.option(
     "--store",
     "store_path",
-    type=StoreFile(),
+    type=StoreOption(),
     help="Store to create; by default a new one in your data folder.",
 )
 @report_errors
-def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool) -> None:
+def command(port: int, metrics_port: int, store_path: StoreName | None, *, once: bool) -> None:
     """Import recorded agent sessions into a new store and show them.
 
     Four packaged recordings are imported with today's times; the longest one is also replayed by the manager in
@@ -67,7 +70,7 @@ def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool
         loaded = load(store, now=time.time(), progress=_print_progress, config=config)
         events = sum(session.events for session in loaded)
         took = time.perf_counter() - started
-        click.echo(f"{len(loaded)} sessions, {events:,} events in {took:.1f} s, stored in {store.path}")
+        click.echo(f"{len(loaded)} sessions, {events:,} events in {took:.1f} s, stored in {store.name}")
         _report(store)
         if not once:
             _serve(store, config=config, port=port, metrics_port=metrics_port)
@@ -78,10 +81,10 @@ def _print_progress(step: str) -> None:
 
 
 @contextmanager
-def _fresh_store(path: Path | None, *, once: bool) -> Iterator[SqliteStore]:
+def _fresh_store(path: StoreName | None, *, once: bool) -> Iterator[Store]:
     """Open an empty store: at *path*, else a temporary one where *once*, else the demo's, which is recreated."""
     if path is not None:
-        if path.exists():
+        if store_exists(path):
             raise click.ClickException(f"{path} exists; the demo needs a new store")
         with open_to_write(path, capture=True) as store:
             yield store
@@ -99,7 +102,7 @@ def _fresh_store(path: Path | None, *, once: bool) -> Iterator[SqliteStore]:
         yield store
 
 
-def _report(store: SqliteStore) -> None:
+def _report(store: Store) -> None:
     print_table(session_table(store.sessions(SessionFilter(limit=20))))
     alerts = [alert for alert in store.alerts(limit=10_000) if alert.severity != "info"]
     alerts.sort(key=lambda alert: alert.severity != "critical")
@@ -110,14 +113,14 @@ def _report(store: SqliteStore) -> None:
         click.echo(f"  and {len(alerts) - MAXIMUM_ALERTS} more")
 
 
-def _serve(store: SqliteStore, *, config: Config, port: int, metrics_port: int) -> None:
+def _serve(store: Store, *, config: Config, port: int, metrics_port: int) -> None:
     serving = StoreExporter(store, config=config, as_of="last")
     serving.catch_up()
     serving.verify_chain()
     with (
         closing(serving),
         listen(serving.routes(), host=LOOPBACK, port=metrics_port, tls=None) as server,
-        _dashboard(store.path, port=port) as url,
+        _dashboard(store.address, port=port) as url,
     ):
         serving.start()
         click.echo(f"\ndashboard  {url}\nmetrics    {server.url}\n\nCtrl-C stops both.")
@@ -126,15 +129,16 @@ def _serve(store: SqliteStore, *, config: Config, port: int, metrics_port: int) 
 
 
 @contextmanager
-def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
+def _dashboard(store: StoreName, *, port: int) -> Iterator[str]:
     """Run the dashboard in a separate process and yield its address, or the reason why it did not start."""
     if find_spec("streamlit") is None:
         yield f"not started: Streamlit is missing; run: {install_command('dashboard')}"
         return
     chosen = _free_port(port)
-    arguments = ["dashboard", "--store", str(store_path), "--port", str(chosen)]
+    arguments = [sys.executable, "-m", "windowpane", "dashboard", "--port", str(chosen)]
+    environment = {**os.environ, "WINDOWPANE_STORE": full_name(store)}
     signal.signal(signal.SIGTERM, _exit)  # else the dashboard would outlive this process
-    process = subprocess.Popen([sys.executable, "-m", "windowpane", *arguments])  # noqa: S603  # this program
+    process = subprocess.Popen(arguments, env=environment)  # noqa: S603  # this program
     try:
         yield _wait_until_ready(f"http://{LOOPBACK}:{chosen}", process)
     finally:

@@ -21,7 +21,9 @@ from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, repor
 from windowpane.cli.output import print_json
 from windowpane.config.loading import load_config
 from windowpane.config.outputs import ServerConfig
+from windowpane.config.paths import local_base
 from windowpane.config.schema import Config
+from windowpane.core.store_names import StoreName
 from windowpane.core.version import DISTRIBUTION, install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog
@@ -40,6 +42,7 @@ EXTRAS: Final = {
     "notify": ("apprise",),
     "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
     "parquet": ("pyarrow",),
+    "postgres": ("psycopg",),
 }
 DASHBOARD_PORT: Final = 8501
 ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # checked on loopback
@@ -59,7 +62,7 @@ class Finding(NamedTuple):
 @store_option
 @click.pass_context
 @report_errors
-def command(ctx: click.Context, *, as_json: bool, store_path: Path | None) -> None:
+def command(ctx: click.Context, *, as_json: bool, store_path: StoreName | None) -> None:
     """Check what is installed, reachable and configured; exits with 1 when there is a problem.
 
     \b
@@ -76,7 +79,7 @@ def command(ctx: click.Context, *, as_json: bool, store_path: Path | None) -> No
         ctx.exit(EXIT_FAILED)
 
 
-def run_checks(store: Path | None) -> Iterator[Finding]:
+def run_checks(store: StoreName | None) -> Iterator[Finding]:
     """Run all checks; those after an invalid configuration use the defaults."""
     try:
         config, configuration = load_config(), _configured()
@@ -137,14 +140,13 @@ def _catalog() -> Finding:
     return Finding("ok", "models", f"genai-prices {version('genai-prices')}: windows and prices, offline")
 
 
-def _store(path: Path) -> Iterator[Finding]:
-    spooled = waiting_files(path)
+def _store(path: StoreName) -> Iterator[Finding]:
+    spooled = waiting_files(local_base(path))
     if spooled:
-        detail = (
-            f"{len(spooled)} files beside {path} hold events that could not be stored; the next agent stores them"
-        )
+        where = f"beside {path}" if isinstance(path, Path) else f"in {local_base(path).parent}"
+        detail = f"{len(spooled)} files {where} hold events that could not be stored; the next agent stores them"
         yield Finding("note", "spool", detail)
-    if not path.exists() and not path.is_symlink():
+    if isinstance(path, Path) and not path.exists() and not path.is_symlink():
         yield Finding("note", "store", f"none yet at {path}; `windowpane import` creates it")
         return
     try:
@@ -157,6 +159,12 @@ def _store(path: Path) -> Iterator[Finding]:
     yield Finding(
         "ok", "store", f"{path}: {size.sessions:,} sessions, {size.events:,} events, {megabytes:,.1f} MB"
     )
+    if isinstance(path, Path):
+        yield from _file(path)
+
+
+def _file(path: Path) -> Iterator[Finding]:
+    """Check the permissions of a store's file and the space beside it."""
     if path.stat().st_mode & 0o077:
         yield Finding("problem", "store", f"{path} can be read by other users; run chmod 600")
     if not os.access(path, os.W_OK):

@@ -16,7 +16,8 @@ from windowpane.cli.claude_settings import (
     write_settings,
 )
 from windowpane.cli.options import report_errors, store_option
-from windowpane.config.paths import data_folder
+from windowpane.config.paths import data_folder, named_store
+from windowpane.core.store_names import StoreName, StoreUrl, full_name
 from windowpane.hooks.configured_store import configured_store
 from windowpane.hooks.status import print_status
 from windowpane.hooks.transcript import import_named_transcript
@@ -44,7 +45,7 @@ def command() -> None:
 @store_option
 @report_errors
 def install(
-    *, write: bool, replace_status_line: bool, settings_path: Path | None, store_path: Path | None
+    *, write: bool, replace_status_line: bool, settings_path: Path | None, store_path: StoreName | None
 ) -> None:
     """Print the settings for Claude Code, or write them, with a backup of the file.
 
@@ -73,27 +74,34 @@ def install(
     click.echo(f"wrote {path}" + (f"; the previous file is {backup.name}" if backup else ""))
 
 
-def _store_to_name(given: Path | None) -> Path | None:
+def _store_to_name(given: StoreName | None) -> StoreName | None:
     """Return the store that the commands have to name; None for the default one."""
-    store = Path(configured_store()) if given is None else given
+    store = named_store(configured_store()) if given is None else given
+    if isinstance(store, StoreUrl):
+        if str(store) != store.url:
+            raise click.ClickException(
+                "the settings would hold the password of the store; name the store without it and put the "
+                "password into ~/.pgpass"
+            )
+        return store
     return None if store == data_folder() / "windowpane.db" else store.absolute()
 
 
 @command.command("status")
 @store_option
-def status(store_path: Path | None) -> None:
+def status(store_path: StoreName | None) -> None:
     """Print one line about the window of the session that Claude Code describes on standard input.
 
     \b
     Example:
       windowpane hook status < statusline.json
     """
-    print_status(None if store_path is None else str(store_path))
+    print_status(None if store_path is None else full_name(store_path))
 
 
 @command.command("import")
 @store_option
-def import_transcript(store_path: Path | None) -> None:
+def import_transcript(store_path: StoreName | None) -> None:
     """Import the transcript that a hook of Claude Code names on standard input, in the background.
 
     Prints nothing and never fails: the output of a hook is sent to the model, and a failure blocks the agent.
@@ -102,4 +110,4 @@ def import_transcript(store_path: Path | None) -> None:
     Example:
       echo '{"transcript_path": "session.jsonl"}' | windowpane hook import
     """
-    import_named_transcript(None if store_path is None else str(store_path))
+    import_named_transcript(None if store_path is None else full_name(store_path))

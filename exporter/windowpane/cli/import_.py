@@ -24,6 +24,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
 from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.ingest.remembered_files import RememberedFiles
@@ -59,7 +60,7 @@ def command(
     project: str | None,
     capture: bool,
     as_json: bool,
-    store_path: Path | None,
+    store_path: StoreName | None,
 ) -> None:
     """Read recorded sessions from PATHS (files or folders) into the store.
 

@@ -13,13 +13,14 @@ import click
 
 from windowpane.core.characters import plain
 from windowpane.core.redaction import redact
-from windowpane.core.store_names import store_file
+from windowpane.core.store_names import StoreName, StoreUrl, parse_store_name
 from windowpane.effects.private_files import create_folder
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
 from windowpane.store.interface import SessionFilter
 from windowpane.store.keys import key_in, keys_in
-from windowpane.store.reads import SqliteReader
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.open import open_reader, open_store, store_exists
+from windowpane.store.reads import Reader as StoreReader
+from windowpane.store.store import Store
 
 if TYPE_CHECKING:
     from windowpane.config.outputs import StoreConfig
@@ -47,24 +48,25 @@ class InvalidOption(click.ClickException):
     exit_code = EXIT_USAGE
 
 
-class StoreFile(click.Path):
-    """The file of an event store, given as its path or URL."""
+class StoreOption(click.Path):
+    """An event store, given as the path of its file or as a URL."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path of the file."""
+        """Return the path of the file, or the URL."""
         try:
-            return super().convert(store_file(str(value), key="--store"), param, ctx)
+            name = parse_store_name(str(value), key="--store")
         except ConfigurationError as error:
             raise InvalidOption(str(error)) from error
+        return name if isinstance(name, StoreUrl) else super().convert(name, param, ctx)
 
 
 store_option = click.option(
     "--store",
     "store_path",
-    type=StoreFile(),
+    type=StoreOption(),
     default=None,
     help="Event store; by default the configured one, else windowpane.db in your data folder.",
 )
@@ -147,7 +149,7 @@ def recording_folders(readers: Sequence[Reader]) -> Sequence[Path]:
     return folders
 
 
-def store_path_or_default(path: Path | None) -> Path:
+def store_path_or_default(path: StoreName | None) -> StoreName:
     """Return *path*, else the configured store, else the default one."""
     return path or _store_config().path
 
@@ -159,32 +161,32 @@ def _store_config() -> StoreConfig:
 
 
 @contextmanager
-def open_to_read(path: Path | None) -> Iterator[SqliteReader]:
+def open_to_read(path: StoreName | None) -> Iterator[StoreReader]:
     """Open the store for reading; one of an older release is migrated first.
 
     Raises `click.ClickException` with the next step when there is none.
     """
     existing = _existing(path)
     try:
-        reader = SqliteReader(existing)
+        reader = open_reader(existing)
     except OlderStoreError:
         with open_to_write(existing):
             click.echo(f"migrated {existing} to this release", err=True)
-        reader = SqliteReader(existing)
+        reader = open_reader(existing)
     with closing(reader):
         yield reader
 
 
 @contextmanager
-def open_existing(path: Path | None) -> Iterator[SqliteStore]:
+def open_existing(path: StoreName | None) -> Iterator[Store]:
     """Open the store for writing; a missing one is an error, because nothing was recorded in it."""
     with open_to_write(_existing(path)) as store:
         yield store
 
 
-def _existing(path: Path | None) -> Path:
+def _existing(path: StoreName | None) -> StoreName:
     store = store_path_or_default(path)
-    if not store.exists():
+    if not store_exists(store):
         raise click.ClickException(
             f"no store at {store}; create one with `windowpane import PATH` or try `windowpane demo`"
         )
@@ -192,20 +194,23 @@ def _existing(path: Path | None) -> Path:
 
 
 @contextmanager
-def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[SqliteStore]:
+def open_to_write(path: StoreName | None, *, capture: bool = False) -> Iterator[Store]:
     """Open the store for writing, and create it when there is none. Texts are redacted before they are stored.
 
     The audit key is the configured one: without it a keyed chain would neither verify nor continue.
     """
     configured = _store_config()
     chosen = path or configured.path
-    try:
-        create_folder(chosen.parent)
-    except OSError as error:
-        raise click.ClickException(f"cannot create the folder of the store {chosen}: {error.strerror}") from error
+    if isinstance(chosen, Path):
+        try:
+            create_folder(chosen.parent)
+        except OSError as error:
+            raise click.ClickException(
+                f"cannot create the folder of the store {chosen}: {error.strerror}"
+            ) from error
     key = key_in(configured.audit_key_file, "store.audit_key_file")
     old_keys = keys_in(configured.audit_old_key_files, "store.audit_old_key_files")
-    opened = SqliteStore(
+    opened = open_store(
         chosen,
         capture=capture or configured.capture,
         redact=_without_secrets,

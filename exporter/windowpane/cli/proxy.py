@@ -14,13 +14,13 @@ import click
 from windowpane.cli.options import report_errors, store_option
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.names import check_name
+from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
 from windowpane.serve.authentication import require_protection
 from windowpane.serve.http_server import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from windowpane.proxy.server import ProxyServer
     from windowpane.proxy.upstreams import Upstream
@@ -94,12 +94,12 @@ def running_proxy(
         logging.ERROR
     )  # it warns of each write to a client that has disconnected
     chosen = upstreams_of(upstreams, os.environ)
-    store: str | Path | None = options["store_path"]
+    store: StoreName | None = options["store_path"]
     settings = ReaderSettings(
         agent=options["agent"],
         limit_tokens=options["limit_tokens"],
         metrics_port=options["metrics_port"],
-        store=None if store is None else str(store),
+        store=None if store is None else full_name(store),
         capture=options["capture"],
     )
     with CallQueue(settings) as calls, ProxyServer(address, port, chosen, calls) as server:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from windowpane.cli.options import open_existing, report_errors, store_option
 from windowpane.config.loading import load_config
+from windowpane.core.store_names import StoreName
 from windowpane.serve.maintenance import StoreMaintenance
 from windowpane.text import formats
 
@@ -23,7 +22,7 @@ from windowpane.text import formats
 )
 @store_option
 @report_errors
-def command(older_than: int | None, max_bytes: int | None, *, store_path: Path | None) -> None:
+def command(older_than: int | None, max_bytes: int | None, *, store_path: StoreName | None) -> None:
     """Delete whole sessions, oldest first. Counters and the audit chain continue.
 
     \b

@@ -23,6 +23,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
 from windowpane.exceptions import ConfigurationError, SourceError
 from windowpane.replay import (
     ReplayFailure,
@@ -92,7 +93,7 @@ def command(
     keep: tuple[str, ...],
     name: str | None,
     workers: int | None,
-    store_path: Path | None,
+    store_path: StoreName | None,
     baselines: bool,
     as_json: bool,
 ) -> None:
@@ -148,7 +149,7 @@ def _groups(text: str) -> int:
 
 
 def _sources(
-    sessions: Sequence[str], store_path: Path | None
+    sessions: Sequence[str], store_path: StoreName | None
 ) -> tuple[list[RecordingSource], list[ReplayFailure]]:
     """Find the recordings of files, folders and stored sessions, which are given by the start of their id.
 
@@ -164,7 +165,7 @@ def _sources(
                 unread.append(ReplayFailure(session, "", error.problem))
             continue
         with open_to_read(store_path) as store:
-            recordings.append(StoreSource(store.path, pick_session(store, session).session_id))
+            recordings.append(StoreSource(store.address, pick_session(store, session).session_id))
     if not recordings:
         reasons = "\n".join(plain(f"{failure.session}: {failure.reason}") for failure in unread)
         raise click.ClickException(reasons or "the given paths hold no recorded session")

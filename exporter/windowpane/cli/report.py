@@ -9,6 +9,7 @@ import click
 
 from windowpane.cli.options import json_option, open_to_read, pick_session, report_errors, store_option
 from windowpane.cli.output import print_json, supports_unicode
+from windowpane.core.store_names import StoreName
 
 
 @click.command("report")
@@ -17,7 +18,7 @@ from windowpane.cli.output import print_json, supports_unicode
 @json_option
 @store_option
 @report_errors
-def command(session: str, html_path: Path | None, *, as_json: bool, store_path: Path | None) -> None:
+def command(session: str, html_path: Path | None, *, as_json: bool, store_path: StoreName | None) -> None:
     """Print the history of a session's window: composition, zones, evictions, compressions, cost, alerts.
 
     SESSION is a session id or its first characters.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ import click
 from windowpane.cli.options import json_option, open_existing, pick_session, report_errors, store_option
 from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
 from windowpane.report.block_life import LifeStep, life_steps
 from windowpane.text import formats
 from windowpane.text.labels import CONTENT_LABELS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from windowpane.store.content_search import ContentHits, Occurrence
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.store import Store
 
 
 @click.command("search")
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 @store_option
 @report_errors
 def command(
-    terms: tuple[str, ...], session: str | None, limit: int, *, life: bool, as_json: bool, store_path: Path | None
+    terms: tuple[str, ...],
+    session: str | None,
+    limit: int,
+    *,
+    life: bool,
+    as_json: bool,
+    store_path: StoreName | None,
 ) -> None:
     """Find captured texts that contain all WORDS or parts of words, the latest first.
 
@@ -55,7 +61,7 @@ def command(
             click.echo(plain(line))
 
 
-def _index_waiting(store: SqliteStore) -> None:
+def _index_waiting(store: Store) -> None:
     """Index what `windowpane serve` would have indexed meanwhile, so that nothing is missed."""
     if not store.index_text():
         return
@@ -64,7 +70,7 @@ def _index_waiting(store: SqliteStore) -> None:
         pass
 
 
-def _document(store: SqliteStore, result: ContentHits, *, life: bool) -> dict[str, object]:
+def _document(store: Store, result: ContentHits, *, life: bool) -> dict[str, object]:
     document = asdict(result)
     if life:
         document["lives"] = {
@@ -73,7 +79,7 @@ def _document(store: SqliteStore, result: ContentHits, *, life: bool) -> dict[st
     return document
 
 
-def _lines(store: SqliteStore, result: ContentHits, *, life: bool) -> Iterator[str]:
+def _lines(store: Store, result: ContentHits, *, life: bool) -> Iterator[str]:
     if not result.texts:
         yield "No text was captured, so there is nothing to search. Record with content capture:"
         yield "  windowpane import --capture"
@@ -92,6 +98,6 @@ def _lines(store: SqliteStore, result: ContentHits, *, life: bool) -> Iterator[s
         yield f"{formats.count(result.waiting, 'text')} not indexed: SQLite before 3.34 cannot."
 
 
-def _life(store: SqliteStore, block: Occurrence) -> list[LifeStep]:
+def _life(store: Store, block: Occurrence) -> list[LifeStep]:
     life = store.block_life(block.session_id, block.block_id)
     return [] if life is None else life_steps(life)

@@ -14,6 +14,8 @@ import click
 from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.cli.otlp_receiver import receiving
 from windowpane.config.loading import load_config
+from windowpane.config.paths import local_base
+from windowpane.core.store_names import StoreName
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.authentication import TlsOptions, read_token, require_protection
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from windowpane.metrics.fold import AsOf
     from windowpane.serve.http_server import MetricsServer
     from windowpane.serve.routes import Routes
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.store import Store
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -69,7 +71,7 @@ def command(
     tls_key: Path | None,
     tls_client_ca: Path | None,
     insecure: bool,
-    store_path: Path | None,
+    store_path: StoreName | None,
 ) -> None:
     """Serve /metrics, /healthz and /sd for the store, including new events. Ctrl-C stops.
 
@@ -98,7 +100,10 @@ def command(
     with open_to_write(store_path) as store:
         serving = StoreExporter(store, config=config, as_of=as_of, top_sessions=top)
         serving.notifier = configured_notifier(
-            config, outbox=store.path, emit=store.append, count=serving.internal.record_notification
+            config,
+            outbox=local_base(store.address),
+            emit=store.append,
+            count=serving.internal.record_notification,
         )
         folded = serving.catch_up()
         verified = serving.verify_chain()
@@ -136,9 +141,9 @@ def command(
             serving.notifier.close()
 
 
-def _received(config: Config, store: SqliteStore, *, capture: bool) -> Config:
+def _received(config: Config, store: Store, *, capture: bool) -> Config:
     """Return the configuration for what is received: the store that is served, with or without texts."""
-    stored = config.store.model_copy(update={"path": store.path, "capture": capture or config.store.capture})
+    stored = config.store.model_copy(update={"path": store.address, "capture": capture or config.store.capture})
     return config.model_copy(update={"store": stored})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Unpack, get_args
 
@@ -20,6 +19,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
 from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.text import formats
 from windowpane.text.zones import zone_label
@@ -44,7 +44,7 @@ TABLE_COLUMNS = 80
 @store_option
 @report_errors
 def command(
-    order: str, limit: int, *, as_json: bool, store_path: Path | None, **names: Unpack[SessionNames]
+    order: str, limit: int, *, as_json: bool, store_path: StoreName | None, **names: Unpack[SessionNames]
 ) -> None:
     """List the sessions in the store, by default those under the highest pressure first.
 

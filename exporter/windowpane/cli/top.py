@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -22,6 +21,7 @@ from windowpane.cli.output import frameless_table, print_table, supports_unicode
 from windowpane.cli.sessions import TABLE_COLUMNS, short_id
 from windowpane.core.characters import plain
 from windowpane.core.liveness import live_since
+from windowpane.core.store_names import StoreName
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
 from windowpane.text.forecasts import next_event
@@ -44,7 +44,7 @@ MAXIMUM_KEYS: Final = 1_024
 @store_option
 @report_errors
 def command(
-    limit: int, *, everything: bool, once: bool, store_path: Path | None, **names: Unpack[SessionNames]
+    limit: int, *, everything: bool, once: bool, store_path: StoreName | None, **names: Unpack[SessionNames]
 ) -> None:
     """Show live sessions by pressure, refreshed every second; q or Ctrl-C stops.
 

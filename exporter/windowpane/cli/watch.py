@@ -29,7 +29,9 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import supports_unicode
 from windowpane.cli.serve import configured_tls, configured_token, listen
+from windowpane.config.paths import local_base
 from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.ingest.watch import WatchedSession, Watcher
 from windowpane.runtime.sinks import configured_notifier
@@ -70,7 +72,7 @@ def command(
     project: str | None,
     capture: bool,
     once: bool,
-    store_path: Path | None,
+    store_path: StoreName | None,
 ) -> None:
     """Follow transcripts in PATHS (files or folders) as they are written; Ctrl-C stops.
 
@@ -105,7 +107,10 @@ def command(
             return
         serving = StoreExporter(store, config=config, top_sessions=config.session_label)
         notifier = configured_notifier(
-            config, outbox=store.path, emit=watcher.record_deliveries, count=serving.internal.record_notification
+            config,
+            outbox=local_base(store.address),
+            emit=watcher.record_deliveries,
+            count=serving.internal.record_notification,
         )
         watcher.notifier = serving.notifier = notifier
         notifier.start()

@@ -6,19 +6,20 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_serializer, field_validator
 
 from windowpane.alerts.delivery.quiet_hours import QuietHours
-from windowpane.config.paths import default_store
+from windowpane.config.paths import default_store, named_store
 from windowpane.config.section import NUMBER, Section
-from windowpane.core.store_names import store_file
+from windowpane.core.store_names import EXPECTED_URL, StoreUrl
 from windowpane.core.vocabulary import Severity
+from windowpane.exceptions import ConfigurationError
 
 
 class StoreConfig(Section):
     """The event store: its file, its content and its retention."""
 
-    path: Path = Field(default_factory=default_store)
+    path: Path | StoreUrl = Field(default_factory=default_store)
     capture: bool = False
     """Store texts too, with secrets redacted."""
     first_message_titles: bool = True
@@ -35,10 +36,18 @@ class StoreConfig(Section):
         """Accept a text that separates the files as `PATH` does, which the environment holds."""
         return tuple(filter(None, given.split(os.pathsep))) if isinstance(given, str) else given
 
-    @field_validator("path", mode="before")
+    @field_validator("path", mode="plain")
     @classmethod
-    def _file(cls, given: object) -> object:
-        return Path(store_file(given, key="path")).expanduser() if isinstance(given, str) else given
+    def _name_of_store(cls, given: object) -> object:
+        if isinstance(given, str):
+            return named_store(given, key="path")
+        if isinstance(given, Path | StoreUrl):
+            return given
+        raise ConfigurationError("path", f"is {given!r}", expected=EXPECTED_URL)
+
+    @field_serializer("path")
+    def _without_password(self, path: Path | StoreUrl) -> Path | str:
+        return str(path) if isinstance(path, StoreUrl) else path
 
 
 class Tls(Section):

@@ -8,7 +8,7 @@ from typing import Final
 
 import platformdirs
 
-from windowpane.core.store_names import DEFAULT_FILE, store_file
+from windowpane.core.store_names import DEFAULT_FILE, StoreName, StoreUrl, parse_store_name
 
 READ_ONLY_VARIABLE: Final = "WINDOWPANE_DASHBOARD_READ_ONLY"
 """Set by `windowpane dashboard --read-only`, for the processes that serve its pages."""
@@ -19,9 +19,25 @@ def data_folder() -> Path:
     return Path(platformdirs.user_data_dir("windowpane", appauthor=False))
 
 
-def default_store() -> Path:
-    """Return the path of the event store: `WINDOWPANE_STORE`, else `windowpane.db` in the data folder."""
+def default_store() -> StoreName:
+    """Return the name of the event store: `WINDOWPANE_STORE`, else `windowpane.db` in the data folder."""
     given = os.environ.get("WINDOWPANE_STORE")
     if not given:
         return data_folder() / DEFAULT_FILE
-    return Path(store_file(given, key="WINDOWPANE_STORE")).expanduser()
+    return named_store(given, key="WINDOWPANE_STORE")
+
+
+def named_store(text: str, *, key: str = "store") -> StoreName:
+    """Return the store that *text* names. Raises `ConfigurationError` about *key*."""
+    parsed = parse_store_name(text, key=key)
+    return parsed if isinstance(parsed, StoreUrl) else Path(parsed).expanduser()
+
+
+def local_base(store: StoreName) -> Path:
+    """Return the path beside which the local files of a store are: what waits to be stored or delivered.
+
+    Beside the file itself; for a store on a server, in a folder for it in the user's data folder.
+    """
+    if isinstance(store, StoreUrl):
+        return data_folder() / "servers" / store.file_name / "store"
+    return store

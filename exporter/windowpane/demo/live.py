@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from windowpane.cli.options import StoreFile
+from windowpane.cli.options import StoreOption
 from windowpane.core.events import Event, EventContext, TurnEnded
 from windowpane.demo.play import LONG_SESSION, DemoRecording, recorded_sessions
 from windowpane.ingest.pipeline import playback_settings
@@ -135,7 +135,7 @@ def token_of(file: Path) -> str:
 @click.command()
 @click.option("--address", default=LOOPBACK, show_default=True, help="Address /metrics listens on.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
-@click.option("--store", type=StoreFile(), help="Where events are stored.")
+@click.option("--store", type=StoreOption(), help="Where events are stored.")
 @click.option(
     "--pace", type=click.FloatRange(min=0), default=PACE_SECONDS, show_default=True, help="Seconds per turn."
 )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.store import Store
 
 TURN_SECONDS: Final = 20.0
 """Pace of recordings that have no times."""
@@ -150,7 +150,7 @@ class LoadedSession:
 
 
 def load(
-    store: SqliteStore, *, now: float, progress: Callable[[str], None], config: Config | None = None
+    store: Store, *, now: float, progress: Callable[[str], None], config: Config | None = None
 ) -> list[LoadedSession]:
     """Play every packaged session into *store*; *progress* is called with the name of each before.
 

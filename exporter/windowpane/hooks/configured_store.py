@@ -7,7 +7,7 @@ import sys
 
 
 def configured_store(name: str | None = None) -> str:
-    """Return the path of the store *name*, else of the configured one.
+    """Return the path of the store *name*, else of the configured one; on a server, its URL.
 
     On Linux the default is known without platformdirs, which takes as long to load as the interpreter.
     """
@@ -16,8 +16,9 @@ def configured_store(name: str | None = None) -> str:
         return os.path.expanduser(name if ":" not in name else _file_of(name))  # noqa: PTH111  # pathlib is slow
     if any(variable.startswith(("WINDOWPANE_CONFIG", "WINDOWPANE_STORE__")) for variable in os.environ):
         from windowpane.config.loading import load_config
+        from windowpane.core.store_names import full_name
 
-        return str(load_config().store.path)
+        return full_name(load_config().store.path)
     if sys.platform == "linux" and not os.environ.get("XDG_DATA_HOME"):
         return os.path.expanduser("~/.local/share/windowpane/windowpane.db")  # noqa: PTH111
     from windowpane.config.paths import default_store
@@ -26,6 +27,7 @@ def configured_store(name: str | None = None) -> str:
 
 
 def _file_of(url: str) -> str:
-    from windowpane.core.store_names import store_file
+    from windowpane.core.store_names import StoreUrl, parse_store_name
 
-    return store_file(url)
+    name = parse_store_name(url)
+    return name.url if isinstance(name, StoreUrl) else name

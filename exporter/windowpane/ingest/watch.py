@@ -37,7 +37,7 @@ from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import Reader
 from windowpane.sources.transcript import IDLE_SECONDS
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 DISCOVER_SECONDS: Final = 5.0
 """Time between two searches of the folders for new files."""
@@ -71,7 +71,7 @@ class Watcher:
     def __init__(
         self,
         paths: Sequence[Path],
-        store: SqliteStore,
+        store: Store,
         *,
         playback: PlaybackSettings,
         readers: Sequence[Reader],

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from windowpane.core.events import BlockAdded, Event, SessionEnded, TurnEnded, WindowRolled
 from windowpane.core.protocols import TokenCounter
+from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import DERIVED_TYPES, STATIC_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
@@ -25,7 +26,7 @@ from windowpane.sources.player import session_id_of
 from windowpane.sources.reader import FileStats
 from windowpane.sources.records import Cleared, ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.store.interface import EventFilter, EventReader
-from windowpane.store.reads import SqliteReader
+from windowpane.store.open import open_reader
 
 NOT_CAPTURED: Final = "[content {number} was not captured]"
 REMEMBERED_COUNTS: Final = 20_000
@@ -85,7 +86,7 @@ class FileSource:
 class StoreSource:
     """A session of the event store, replayed from the content it added itself."""
 
-    path: Path
+    store: StoreName
     session_id: str
 
     @property
@@ -95,7 +96,7 @@ class StoreSource:
 
     def load(self) -> Recording:
         """Return its content with the captured texts; other texts are replaced by ones of the same size."""
-        with closing(SqliteReader(self.path)) as store:
+        with closing(open_reader(self.store)) as store:
             return _from_store(store, self.session_id)
 
 

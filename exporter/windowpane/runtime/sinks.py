@@ -17,6 +17,7 @@ from windowpane.alerts.delivery.channels import channel_for
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.delivery.outbox import Outbox
 from windowpane.alerts.delivery.quiet_hours import QuietHours
+from windowpane.config.paths import local_base
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.version import package_version
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import CountNotifications, Emit
     from windowpane.config.schema import Config
     from windowpane.store.spool import Spool
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.store import Store
 
 _log = logging.getLogger("windowpane")
 
@@ -55,14 +56,14 @@ class StoreSink:
 
     atomic = True
 
-    def __init__(self, open_store: Callable[[], SqliteStore], spool: Spool, internal: InternalMetrics) -> None:
+    def __init__(self, open_store: Callable[[], Store], spool: Spool, internal: InternalMetrics) -> None:
         self._open_store = open_store
         self._spool = spool
         self._internal = internal
-        self._inherited: list[SqliteStore] = []
+        self._inherited: list[Store] = []
         self._process = os.getpid()
         self._boundary = ErrorBoundary(_log)
-        self._store: SqliteStore | None = None
+        self._store: Store | None = None
         self._closed = False
         self._has_untaken = False
         self.problem = ""
@@ -83,7 +84,7 @@ class StoreSink:
         return self._store is not None and not self.problem
 
     @property
-    def store(self) -> SqliteStore | None:
+    def store(self) -> Store | None:
         """The store of this process; opened again in a forked child. None if it could not be opened."""
         if self._process != os.getpid():
             self._inherited += [] if self._store is None else [self._store]
@@ -134,7 +135,7 @@ class StoreSink:
         if store is not None:
             store.close()
 
-    def _ready(self) -> SqliteStore:
+    def _ready(self) -> Store:
         """Return the open store. Raises `StoreError` if it still cannot be opened."""
         store = self.store
         if store is None:
@@ -144,12 +145,12 @@ class StoreSink:
             self._announce()
         return store
 
-    def _opened(self) -> SqliteStore:
+    def _opened(self) -> Store:
         store = self._open_store()
         self._take_in_all(store)
         return store
 
-    def _take_in_all(self, store: SqliteStore) -> None:
+    def _take_in_all(self, store: Store) -> None:
         """Store what earlier processes have spooled; what the store does not take is tried again at a flush."""
         self._has_untaken = True
         with self._boundary.contain("taking in spooled events"):
@@ -157,7 +158,7 @@ class StoreSink:
                 self._take_in(store, path)
             self._has_untaken = False
 
-    def _take_in(self, store: SqliteStore, path: Path) -> None:
+    def _take_in(self, store: Store, path: Path) -> None:
         spooled = self._spool.read(path)
         if spooled is None:
             return
@@ -268,7 +269,7 @@ class MetricsSink:
                     store.unregister_endpoint(server.host, server.port)
 
     @property
-    def _store(self) -> SqliteStore | None:
+    def _store(self) -> Store | None:
         return None if self._store_sink is None else self._store_sink.store
 
     def _listen(self) -> MetricsServer:
@@ -347,7 +348,7 @@ def configured_notifier(
     return Notifier(
         list(quiet_hours),
         Outbox(outbox),
-        public_url=lambda: config.public_url or local_dashboard(config.store.path),
+        public_url=lambda: config.public_url or local_dashboard(local_base(config.store.path)),
         quiet_hours={channel.key: QuietHours.parse(hours) for channel, hours in quiet_hours.items() if hours},
         emit=emit,
         count=count,

@@ -16,10 +16,12 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.config.loading import load_config
+from windowpane.config.paths import local_base
 from windowpane.config.schema import Config
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
+from windowpane.core.store_names import StoreName
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.metrics.fold import AlertKey
@@ -30,8 +32,9 @@ from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
 from windowpane.runtime.task_queue import TaskQueue
 from windowpane.serve.authentication import require_protection
 from windowpane.store.keys import AuditKeys, key_in, keys_in, load_key, load_old_keys
+from windowpane.store.open import open_store
 from windowpane.store.spool import Spool
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 BUSY_SECONDS: Final = 1.0
 """The longest that one attempt to write waits for another process; meanwhile the other sinks wait too."""
@@ -73,7 +76,7 @@ class Runtime:
         )
         self._notifier = configured_notifier(
             config,
-            outbox=None if self._store.store is None else config.store.path,
+            outbox=None if self._store.store is None else local_base(config.store.path),
             emit=self.emit,
             count=internal.record_notification,
         )
@@ -99,7 +102,7 @@ class Runtime:
         return None if server is None else server.url
 
     @property
-    def store(self) -> SqliteStore | None:
+    def store(self) -> Store | None:
         """The event store; None if it could not be opened."""
         return self._store.store
 
@@ -177,7 +180,7 @@ def start(
     *,
     port: int | None = None,
     address: str | None = None,
-    store: str | Path | None = None,
+    store: str | StoreName | None = None,
     capture: bool | None = None,
     notify: Sequence[str] | None = None,
     otlp_endpoint: str | None = None,
@@ -241,7 +244,7 @@ def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
 class StoreAccess(NamedTuple):
     """The function that opens a process's store, and the spool beside it."""
 
-    open_store: Callable[[], SqliteStore]
+    open_store: Callable[[], Store]
     spool: Spool
 
 
@@ -253,8 +256,8 @@ def store_access(config: Config) -> StoreAccess:
         keys_in(settings.audit_old_key_files, "store.audit_old_key_files") or load_old_keys(),
     )
 
-    def open_store() -> SqliteStore:
-        return SqliteStore(
+    def opened() -> Store:
+        return open_store(
             settings.path,
             capture=settings.capture,
             redact=_without_secrets,
@@ -263,8 +266,8 @@ def store_access(config: Config) -> StoreAccess:
             busy_seconds=BUSY_SECONDS,
         )
 
-    spool = Spool(settings.path, keys=keys, redact=_without_secrets if settings.capture else None)
-    return StoreAccess(open_store, spool)
+    spool = Spool(local_base(settings.path), keys=keys, redact=_without_secrets if settings.capture else None)
+    return StoreAccess(opened, spool)
 
 
 def _without_secrets(text: str) -> str:

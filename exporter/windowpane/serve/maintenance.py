@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from windowpane.alerts.rules import Rule
     from windowpane.core.protocols import Clock
     from windowpane.store.records import StoredEvent, Verification
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.store import Store
 
 CHAIN_ALERT: Final = "audit_chain_broken"
 STORE_SESSION: Final = "windowpane-audit"
@@ -33,7 +33,7 @@ DAY_SECONDS: Final = 86_400.0
 _log = logging.getLogger(__name__)
 
 
-def store_labels(store: SqliteStore) -> LabelPolicy:
+def store_labels(store: Store) -> LabelPolicy:
     """Return the mapping of agents and models to labels that every process sharing *store* uses."""
     return LabelPolicy(agent=store.admit_agent, model=model_label(packaged_catalog()))
 
@@ -43,7 +43,7 @@ class StoreMaintenance:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         *,
         rules: Sequence[Rule],
         labels: LabelPolicy | None = None,

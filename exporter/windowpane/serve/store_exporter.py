@@ -19,7 +19,6 @@ from windowpane.otlp.sink import OtlpSink
 from windowpane.serve.maintenance import StoreMaintenance, store_labels
 from windowpane.serve.routes import Health, Routes, Target
 from windowpane.serve.service_discovery import running_targets
-from windowpane.store.connection import identity_of
 
 if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from windowpane.core.events import Event
     from windowpane.metrics.fold import AsOf
     from windowpane.store.records import StoredEvent, Verification
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.store import Store
 
 FOLLOW_SECONDS: Final = 1.0
 """Interval between reads of new events."""
@@ -41,7 +40,7 @@ class StoreExporter:
     """Folds a store into metrics and follows it on a separate thread."""
 
     def __init__(
-        self, store: SqliteStore, *, config: Config | None = None, as_of: AsOf = "now", top_sessions: int = 0
+        self, store: Store, *, config: Config | None = None, as_of: AsOf = "now", top_sessions: int = 0
     ) -> None:
         self._store = store
         self._config = config or Config()
@@ -61,7 +60,7 @@ class StoreExporter:
         self.maintenance = StoreMaintenance(store, rules=rules, labels=labels, on_alert=self._on_alert)
         alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
         self.state = MetricState(labels=labels, alerts=alerts)
-        self._file = identity_of(store.path)
+        self._identity = store.identity()
         base = store.load_metric_base()
         if base is not None:
             self.state.load(base)
@@ -93,12 +92,12 @@ class StoreExporter:
         return folded
 
     def _check_file(self) -> None:
-        """Start at the first event of a file that has replaced the store's; counters continue."""
-        file = identity_of(self._store.path)
-        if file != self._file:
-            self._file = file
+        """Start at the first event of a store that has taken the place of this one; counters continue."""
+        identity = self._store.identity()
+        if identity != self._identity:
+            self._identity = identity
             self._after_seq = self._unreadable_seq = 0
-            _log.warning("%s was deleted or replaced; its events are read from the first", self._store.path)
+            _log.warning("%s was deleted or replaced; its events are read from the first", self._store.name)
 
     def _fold(self, stored: StoredEvent) -> None:
         """Fold one event; a failure must not make the events around it count twice."""

@@ -6,15 +6,14 @@ Every statement outside an engine is in the SQL that SQLite and PostgreSQL both 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-Row = tuple[Any, ...]
+from windowpane.core.store_names import StoreName
 
-Opened = Callable[["Database"], None]
-"""Called with a connection that was just opened."""
+Row = tuple[Any, ...]
 
 
 class Cursor(Protocol):
@@ -166,8 +165,8 @@ class Engine(Protocol):
     """One store's database: its connections, transactions and errors, whatever the kind of database."""
 
     @property
-    def name(self) -> str:
-        """The store as errors and messages name it, without any password."""
+    def address(self) -> StoreName:
+        """The store's name, for messages and for opening it again."""
         ...
 
     def reporting(self) -> AbstractContextManager[None]:
@@ -175,6 +174,10 @@ class Engine(Protocol):
         ...
 
     # -- reading ----------------------------------------------------------------------------------------------
+
+    def identity(self) -> object:
+        """Return a value that differs where another database has taken the place of this one."""
+        ...
 
     def check(self) -> None:
         """Raise `StoreError` unless there is a store that this release can read."""

@@ -11,7 +11,7 @@ from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
-from windowpane.core.store_names import store_file
+from windowpane.core.store_names import StoreName, store_file
 from windowpane.core.vocabulary import Severity
 from windowpane.store import (
     alerts,
@@ -64,7 +64,16 @@ class Reader:
     @property
     def name(self) -> str:
         """The store as messages name it, without any password."""
-        return self._engine.name
+        return str(self._engine.address)
+
+    @property
+    def address(self) -> StoreName:
+        """The store's name, for opening it again."""
+        return self._engine.address
+
+    def identity(self) -> object:
+        """Return a value that differs where another store has taken the place of this one."""
+        return self._engine.identity()
 
     # -- sessions, turns and blocks ---------------------------------------------------------------------------
 

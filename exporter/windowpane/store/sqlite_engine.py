@@ -37,15 +37,19 @@ class SqliteEngine:
         self._file: FileIdentity | None = None
 
     @property
-    def name(self) -> str:
+    def address(self) -> Path:
         """The path."""
-        return str(self.path)
+        return self.path
 
     def reporting(self) -> AbstractContextManager[None]:
         """Turn errors of sqlite3 into a `StoreError` that names the file and what to do."""
         return reporting(self.path)
 
     # -- reading ----------------------------------------------------------------------------------------------
+
+    def identity(self) -> FileIdentity | None:
+        """Return the identity of the file; None without one."""
+        return identity_of(self.path)
 
     def check(self) -> None:
         """Raise `StoreError` for a missing file, one that is not a store, or one of another release."""

@@ -1,0 +1,63 @@
+"""Opening a store by its name: a file's path, or the URL of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from windowpane.core.store_names import DATABASES, EXPECTED_URL, StoreName, StoreUrl, parse_store_name
+from windowpane.exceptions import ConfigurationError
+from windowpane.store.captured_content import Redactor
+from windowpane.store.connection import BUSY_SECONDS
+from windowpane.store.reads import Reader, SqliteReader
+from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
+
+
+def open_store(
+    name: str | StoreName,
+    *,
+    capture: bool = False,
+    redact: Redactor | None = None,
+    audit_key: bytes | None = None,
+    old_audit_keys: Sequence[bytes] | None = None,
+    busy_seconds: float = BUSY_SECONDS,
+) -> Store:
+    """Open a store for writing, created when missing. Raises `StoreError`; for the options see `Store`.
+
+    A write waits at most *busy_seconds* for that of another process.
+    """
+    address = _database(name)
+    if not isinstance(address, StoreUrl):
+        return SqliteStore(
+            address,
+            capture=capture,
+            redact=redact,
+            audit_key=audit_key,
+            old_audit_keys=old_audit_keys,
+            busy_seconds=busy_seconds,
+        )
+    raise ConfigurationError("store", "PostgreSQL is not available", expected="a path")
+
+
+def open_reader(name: str | StoreName, *, busy_seconds: float = BUSY_SECONDS) -> Reader:
+    """Open a store that is never written to. Raises `StoreError` where there is none."""
+    address = _database(name)
+    if not isinstance(address, StoreUrl):
+        return SqliteReader(address, busy_seconds=busy_seconds)
+    raise ConfigurationError("store", "PostgreSQL is not available", expected="a path")
+
+
+def store_exists(name: StoreName) -> bool:
+    """Return False where there is no file of that name; whether a database has a store is known once it opens."""
+    return isinstance(name, StoreUrl) or name.exists()
+
+
+def _database(name: str | StoreName) -> str | Path | StoreUrl:
+    """Return a name that can be opened here. Raises `ConfigurationError`."""
+    parsed = parse_store_name(name) if isinstance(name, str) else name
+    if isinstance(parsed, StoreUrl) and parsed.scheme not in DATABASES:
+        raise ConfigurationError(
+            "store", f"{parsed} receives events and cannot be opened as a store", expected=EXPECTED_URL
+        )
+    return parsed
