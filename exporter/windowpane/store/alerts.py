@@ -73,6 +73,7 @@ def listed(
     silent_since: float | None,
     at_from: float | None,
     at_to: float | None,
+    projects: Sequence[str] | None,
     limit: int,
 ) -> list[AlertRow]:
     """Return the firings that match, latest first; *session* is a row number.
@@ -93,6 +94,7 @@ def listed(
         conditions.add("a.fired_at >= ?", at_from)
     if at_to is not None:
         conditions.add("a.fired_at < ?", at_to)
+    conditions.among("s.project", projects)
     sql = (
         f"SELECT {_COLUMNS} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608  # values are bound
         f"WHERE {conditions.clause} ORDER BY a.fired_at DESC NULLS LAST, a.fired_seq DESC LIMIT ?"

@@ -18,6 +18,8 @@ import msgspec
 from windowpane.core.vocabulary import ContentType
 from windowpane.store import captured_content, content_index, search
 from windowpane.store.database import Database
+from windowpane.store.events import scope_of
+from windowpane.store.interface import EventFilter
 
 READ_CHARACTERS: Final = 8_000_000
 """The most characters that one search reads, in about 0.3 s."""
@@ -25,11 +27,14 @@ SNIPPET_BEFORE: Final = 60
 SNIPPET_AFTER: Final = 140
 OCCURRENCES: Final = 5
 """Blocks listed for one text, the latest first."""
+REVISIONS: Final = 4
+"""Blocks read for one that is listed, since some belong to earlier revisions."""
 MAXIMUM_TERMS: Final = 16
 FEW_WAITING: Final = 1_000
 UNINDEXED_EVENTS: Final = 50_000
 """Of the events that are not indexed yet, those searched for blocks: the latest."""
 
+_HOLDER: Final = "s.session_id, e.body, s.current"
 _TERM: Final = re.compile(r'"([^"]+)"|(\S+)')
 _BLOCKS: Final = """
     SELECT s.session_id, e.body FROM blocks AS b JOIN events AS e ON e.seq = b.event_seq
@@ -44,6 +49,8 @@ class ContentFilter:
     session_id: str | None = None
     limit: int = 50
     """The most texts returned."""
+    projects: tuple[str, ...] | None = None
+    """Only texts in sessions of one of these projects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,7 @@ def find(connection: Database, query: ContentFilter, session: int | None) -> Con
     waiting, texts = content_index.counts(connection)
     if not terms:
         return ContentHits((), is_whole=True, texts=texts, waiting=waiting)
-    holders = _Holders(connection, session)
+    holders = _Holders(connection, session, query.projects)
     reading = _Reading(connection, terms)
     hits: list[TextHit] = []
     for match in reading.matches(_digests(connection, terms, holders, waiting)):
@@ -208,14 +215,17 @@ def snippet_of(text: str, terms: Iterable[str]) -> Snippet:
 class _Holders:
     """The blocks that held a text: those of one session, or any that the index of events finds by its digest."""
 
-    def __init__(self, connection: Database, session: int | None) -> None:
+    def __init__(
+        self, connection: Database, session: int | None, projects: tuple[str, ...] | None = None
+    ) -> None:
         self._connection = connection
         self._is_session = session is not None
-        rows = (
-            search.unindexed_events(connection, "block.added", limit=UNINDEXED_EVENTS)
-            if session is None
-            else connection.execute(_BLOCKS, (session,))
-        )
+        self._projects = projects
+        rows: Iterable[tuple[str, bytes]] = ()
+        if session is not None:
+            rows = connection.execute(_BLOCKS, (session,))
+        elif projects is None:
+            rows = search.unindexed_events(connection, "block.added", limit=UNINDEXED_EVENTS)
         self._bodies: dict[str, list[tuple[str, bytes]]] = {}
         for row in rows:
             try:
@@ -234,9 +244,25 @@ class _Holders:
         rows = self._bodies.get(digest, [])[:OCCURRENCES]
         if not self._is_session and len(rows) < OCCURRENCES:
             limit = OCCURRENCES - len(rows)
-            rows += search.events_with_word(self._connection, digest, kind="block.added", limit=limit)
+            if self._projects is None:
+                rows += search.events_with_word(self._connection, digest, kind="block.added", limit=limit)
+            else:
+                rows += self._of_projects(digest, limit)
         located = (_occurrence(session_id, body, digest) for session_id, body in rows)
         return tuple(one for one in located if one is not None)
+
+    def _of_projects(self, digest: str, limit: int) -> list[tuple[str, bytes]]:
+        """Return session id and body of the latest blocks with the text in sessions of the projects."""
+        query = EventFilter(
+            types=("block.added",),
+            text=digest,
+            limit=limit * REVISIONS,
+            newest_first=True,
+            projects=self._projects,
+        )
+        scope = scope_of(self._connection, query)
+        rows = [] if scope is None else search.find(self._connection, query, scope, _HOLDER)
+        return [(session_id, body) for session_id, body, current in rows if current][:limit]
 
 
 def _occurrence(session_id: str, body: bytes, digest: str) -> Occurrence | None:

@@ -44,7 +44,16 @@ class EventScope:
     types: Mapping[int, int]
     """Ids of the wanted types and the number of events of each; empty for all."""
     total: int
-    """Events in the session, else in the store."""
+    """Events in the session, else in the store, or in all sessions of the wanted projects."""
+    projects: tuple[str, ...] | None = None
+    """Projects of the sessions; None for all."""
+
+    def restrict(self, conditions: Conditions) -> None:
+        """Add the condition that an event `e` belongs to one of the projects."""
+        if self.projects is not None:
+            sessions = Conditions()
+            sessions.among("project", self.projects)
+            conditions.add(f"e.session IN (SELECT key FROM sessions WHERE {sessions.clause})", *sessions.values)  # noqa: S608
 
 
 def scope_of(connection: Database, query: EventFilter) -> EventScope | None:
@@ -66,7 +75,18 @@ def scope_of(connection: Database, query: EventFilter) -> EventScope | None:
         first = query.turn_from if query.turn_from is not None else 0
         last = query.turn_to if query.turn_to is not None else END
         turns = (first, last, *_sequence(connection, key, first, last))
-    return EventScope(key, turns, types, sum(n for _, n in counts.values()) if total is None else total)
+    if total is None:
+        total = (
+            sum(n for _, n in counts.values()) if query.projects is None else _total(connection, query.projects)
+        )
+    return EventScope(key, turns, types, total, query.projects)
+
+
+def _total(connection: Database, projects: Sequence[str]) -> int:
+    conditions = Conditions()
+    conditions.among("project", projects)
+    sql = f"SELECT coalesce(sum(events), 0) FROM sessions WHERE {conditions.clause}"  # noqa: S608  # values are bound
+    return int(connection.execute(sql, conditions.values).fetchone()[0])
 
 
 def _sequence(connection: Database, key: int | None, first: int, last: int) -> tuple[int, int]:
@@ -93,8 +113,11 @@ def find(connection: Database, query: EventFilter, scope: EventScope, columns: s
 
 def count(connection: Database, query: EventFilter, scope: EventScope) -> int:
     """Return the number of events that match, whatever the limit."""
-    if scope.session is None and scope.turns is None and not query.after_seq and query.before_seq is None:
-        return sum(scope.types.values()) if scope.types else scope.total
+    is_whole = scope.session is None and scope.turns is None and not query.after_seq and query.before_seq is None
+    if is_whole and not scope.types:
+        return scope.total
+    if is_whole and scope.projects is None:
+        return sum(scope.types.values())
     conditions = _conditions(connection, query, scope, counting=True)
     hint = _hint(connection, query, scope, counting=True)
     sql = f"SELECT count(*) FROM events AS e{hint} WHERE {conditions.clause}"  # noqa: S608  # values are bound
@@ -131,6 +154,7 @@ def _conditions(
         conditions.add(f"{unindexed('e.seq') if by_type else 'e.seq'} > ?", query.after_seq)
     if query.before_seq is not None:
         conditions.add(f"{unindexed('e.seq') if by_type else 'e.seq'} < ?", query.before_seq)
+    scope.restrict(conditions)
     return conditions
 
 

@@ -291,6 +291,7 @@ def _conditions(connection: Database, query: SessionFilter) -> Conditions:
     ):
         if value is not None:
             conditions.add(f"{column} = ?", value)
+    conditions.among("project", query.projects)
     for column, part in (
         ("folder", query.folder),
         ("repository", query.repository),
@@ -340,17 +341,20 @@ def current_key(connection: Database, session_id: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def facets(connection: Database) -> dict[str, tuple[str, ...]]:
-    """Return the distinct agents, models, sources and event types, for filters."""
+def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """Return the distinct agents, models, sources, projects and event types, for filters."""
+    conditions = Conditions()
+    conditions.among("project", projects)
     distinct = {
         f"{column}s": tuple(
             value
             for (value,) in connection.execute(
-                f"SELECT DISTINCT {column} FROM sessions WHERE current = 1 ORDER BY 1"  # noqa: S608  # ours
+                f"SELECT DISTINCT {column} FROM sessions WHERE current = 1 AND {conditions.clause} ORDER BY 1",  # noqa: S608
+                conditions.values,
             )
             if value
         )
-        for column in ("agent", "model", "source")
+        for column in ("agent", "model", "source", "project")
     }
     types = connection.execute("SELECT name FROM event_types WHERE events > 0 ORDER BY name")
     return {**distinct, "types": tuple(name for (name,) in types)}

@@ -62,6 +62,8 @@ class SessionFilter:
     """Only the sub-agents of this session."""
     project: str | None = None
     """Only sessions of this project; empty for those without one."""
+    projects: tuple[str, ...] | None = None
+    """Only sessions of one of these."""
     order: FleetOrder = "pressure"
     limit: int = 100
     offset: int = 0
@@ -81,6 +83,8 @@ class EventFilter:
     limit: int = 500
     newest_first: bool = False
     before_seq: int | None = None
+    projects: tuple[str, ...] | None = None
+    """Only events of sessions of one of these projects."""
 
 
 class EventReader(Protocol):
@@ -151,12 +155,14 @@ class EventReader(Protocol):
         silent_since: float | None = None,
         at_from: float | None = None,
         at_to: float | None = None,
+        projects: tuple[str, ...] | None = None,
         limit: int = 500,
     ) -> Sequence[AlertRow]:
         """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones.
 
         *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
-        all other sessions, *at_from* and *at_to* those that fired between the two.
+        all other sessions, *at_from* and *at_to* those that fired between the two, *projects* those of their
+        sessions.
         """
         ...
 
@@ -164,19 +170,23 @@ class EventReader(Protocol):
         """Return the captured text of a digest, or None."""
         ...
 
-    def facets(self) -> dict[str, tuple[str, ...]]:
-        """Return the distinct agents, models, sources and event types, for filters."""
+    def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
+        """Return the distinct agents, models, sources, projects and event types, for filters."""
         ...
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> Sequence[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
         ...
 
-    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> Sequence[ToolUse]:
+    def tool_leaderboard(
+        self, *, by_target: bool = True, projects: tuple[str, ...] | None = None, limit: int = 10
+    ) -> Sequence[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest sessions."""
         ...
 
-    def trends(self, *, days: int, until: int | None = None) -> Sequence[TrendRow]:
+    def trends(
+        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
+    ) -> Sequence[TrendRow]:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
         ...
 

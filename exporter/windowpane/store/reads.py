@@ -156,10 +156,18 @@ class Reader:
         query = EventFilter(session_id=session_id, types=NOTE_EVENTS, limit=MAXIMUM_EVENTS)
         return notes_of(intact_events(self.events_or_damage(query)))
 
-    def find_notes(self, text: str, *, session_id: str | None = None, limit: int = 20) -> list[Note]:
+    def find_notes(
+        self,
+        text: str,
+        *,
+        session_id: str | None = None,
+        projects: tuple[str, ...] | None = None,
+        limit: int = 20,
+    ) -> list[Note]:
         """Return the latest notes that contain all words of *text*, of which the last may be a prefix."""
+        words = text.replace('"', " ")
         query = EventFilter(
-            session_id, (NOTE_EVENTS[0],), text=text.replace('"', " "), limit=limit, newest_first=True
+            session_id, (NOTE_EVENTS[0],), text=words, limit=limit, newest_first=True, projects=projects
         )
         added = [one.event for one in reversed(intact_events(self.events_or_damage(query)))]
         remaining = {
@@ -238,18 +246,21 @@ class Reader:
         silent_since: float | None = None,
         at_from: float | None = None,
         at_to: float | None = None,
+        projects: tuple[str, ...] | None = None,
         limit: int = 500,
     ) -> Sequence[AlertRow]:
         """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones.
 
         *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
-        all other sessions, *at_from* and *at_to* those that fired between the two.
+        all other sessions, *at_from* and *at_to* those that fired between the two, *projects* those of their
+        sessions.
         """
         with self._engine.lend() as connection:
             session = None if session_id is None else fleet.current_key(connection, session_id)
             return alerts.listed(
                 connection, session=session, alert=alert, severity=severity, firing=firing,
-                live_since=live_since, silent_since=silent_since, at_from=at_from, at_to=at_to, limit=limit,
+                live_since=live_since, silent_since=silent_since, at_from=at_from, at_to=at_to, projects=projects,
+                limit=limit,
             )  # fmt: skip
 
     def content(self, digest: str) -> str | None:
@@ -263,25 +274,29 @@ class Reader:
             session = None if query.session_id is None else fleet.current_key(connection, query.session_id)
             return content_search.find(connection, query, session)
 
-    def facets(self) -> dict[str, tuple[str, ...]]:
-        """Return the distinct agents, models, sources and event types, for filters."""
+    def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
+        """Return the distinct agents, models, sources, projects and event types, for filters."""
         with self._engine.lend() as connection:
-            return fleet.facets(connection)
+            return fleet.facets(connection, projects)
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
         with self._engine.lend() as connection:
             return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
 
-    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> list[ToolUse]:
+    def tool_leaderboard(
+        self, *, by_target: bool = True, projects: tuple[str, ...] | None = None, limit: int = 10
+    ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
         with self._engine.lend() as connection:
-            return tool_use.of_sessions(connection, by_target=by_target, limit=limit)
+            return tool_use.of_sessions(connection, by_target=by_target, projects=projects, limit=limit)
 
-    def trends(self, *, days: int, until: int | None = None) -> list[TrendRow]:
+    def trends(
+        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
+    ) -> list[TrendRow]:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
         with self._engine.lend() as connection:
-            return trends.read(connection, days=days, until=until)
+            return trends.read(connection, days=days, until=until, projects=projects)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""

@@ -190,4 +190,5 @@ def _conditions(connection: Database, scope: EventScope) -> Conditions:
         conditions.add(f"{unindexed('e.session')} = ?", scope.session)
     if scope.turns is not None:
         conditions.add(f"{unindexed('e.turn')} BETWEEN ? AND ?", *scope.turns[:2])
+    scope.restrict(conditions)
     return conditions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,6 +26,11 @@ class Conditions:
         """Add one condition with the values of its placeholders."""
         self.conditions.append(condition)
         self.values += values
+
+    def among(self, column: str, values: Sequence[Value] | None) -> None:
+        """Add the condition that a column has one of *values*; None matches all, an empty sequence nothing."""
+        if values is not None:
+            self.add(f"{column} IN ({', '.join('?' * len(values))})" if values else "FALSE", *values)
 
     @property
     def clause(self) -> str:

@@ -7,10 +7,12 @@ trillionths of a dollar.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from windowpane.store.database import Database
 from windowpane.store.records import ToolUse
+from windowpane.store.statements import Conditions
 
 PRICE_SCALE: Final = 1_000_000_000_000
 COMPARED_SESSIONS: Final = 200
@@ -26,7 +28,8 @@ _OF_SESSION: Final = f"""SELECT b.tool, coalesce(b.target, ''), {_SUMS}
     GROUP BY 1, 2 ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
 _OF_ALL: Final = f"""SELECT b.tool, {{target}}, {_SUMS}
     FROM (
-        SELECT key, turns, carried_price FROM sessions WHERE current = 1 ORDER BY last_at DESC NULLS LAST LIMIT ?
+        SELECT key, turns, carried_price FROM sessions WHERE current = 1 AND {{projects}}
+        ORDER BY last_at DESC NULLS LAST LIMIT ?
     ) AS s JOIN blocks AS b ON b.session = s.key WHERE b.tool IS NOT NULL
     GROUP BY 1, 2 ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
 
@@ -36,10 +39,15 @@ def of_session(connection: Database, session: int, *, limit: int) -> list[ToolUs
     return [_row(row) for row in connection.execute(_OF_SESSION, (session, limit))]
 
 
-def of_sessions(connection: Database, *, by_target: bool, limit: int) -> list[ToolUse]:
+def of_sessions(
+    connection: Database, *, by_target: bool, projects: Sequence[str] | None, limit: int
+) -> list[ToolUse]:
     """Return the tools (*by_target*: their files and commands) that cost most in the latest sessions."""
-    statement = _OF_ALL.format(target="coalesce(b.target, '')" if by_target else "''")
-    return [_row(row) for row in connection.execute(statement, (COMPARED_SESSIONS, limit))]
+    conditions = Conditions()
+    conditions.among("project", projects)
+    target = "coalesce(b.target, '')" if by_target else "''"
+    statement = _OF_ALL.format(target=target, projects=conditions.clause)
+    return [_row(row) for row in connection.execute(statement, (*conditions.values, COMPARED_SESSIONS, limit))]
 
 
 def _row(row: tuple[str, str, int, int, int, float, int]) -> ToolUse:

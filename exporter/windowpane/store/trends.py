@@ -23,7 +23,7 @@ from windowpane.core.events import (
 from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import TrendRow
-from windowpane.store.statements import StatementBatch
+from windowpane.store.statements import Conditions, StatementBatch, Value
 
 DAY_SECONDS: Final = 86_400
 LAST_DAY: Final = 73_048
@@ -47,18 +47,35 @@ _UPSERT: Final = (
     f"WHEN session_days.{PEAK} > excluded.{PEAK} THEN session_days.{PEAK} ELSE excluded.{PEAK} END"
 )
 _READ: Final = (
-    f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in DAILY_SUMS)} FROM daily "  # noqa: S608
+    f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in DAILY_SUMS)} FROM {{days}} "  # noqa: S608
     "WHERE day >= ? AND day <= ? GROUP BY day, agent, model, release HAVING sum(sessions) > 0 "
     "ORDER BY day, agent, model, release"
 )
-_NEWEST_DAY: Final = "SELECT max(day) FROM daily"
+_NEWEST_DAY: Final = "SELECT max(day) FROM {days}"
+_DAY_SUMS: Final = (
+    f"{', '.join(f'd.{name}' for name in SUMS)}, 1 AS sessions, "
+    f"CASE WHEN {PEAK} >= 0 THEN 1 ELSE 0 END AS peaks, "
+    f"CASE WHEN {PEAK} > 0 THEN {PEAK} ELSE 0 END AS peak_sum_millis, "
+    f"CASE WHEN {PEAK} >= {RED_MILLIS} THEN 1 ELSE 0 END AS red_sessions"
+)
+"""The part of a row `d` of `session_days` in each sum."""
 _KEEP: Final = (
     f"INSERT INTO daily (day, agent, model, release, pruned, {', '.join(DAILY_SUMS)}) "  # noqa: S608
-    f"SELECT day, agent, model, release, 1, {', '.join(SUMS)}, 1, CASE WHEN {PEAK} >= 0 THEN 1 ELSE 0 END, "
-    f"CASE WHEN {PEAK} > 0 THEN {PEAK} ELSE 0 END, CASE WHEN {PEAK} >= {RED_MILLIS} THEN 1 ELSE 0 END "
-    "FROM session_days WHERE session = ? "
+    f"SELECT day, agent, model, release, 1, {_DAY_SUMS} FROM session_days AS d WHERE session = ? "
     "ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET "
     f"{', '.join(f'{name} = daily.{name} + excluded.{name}' for name in DAILY_SUMS)}"
+)
+_OF_PROJECTS: Final = f"""(
+    SELECT day, d.agent, d.model, release, {_DAY_SUMS} FROM session_days AS d
+    JOIN sessions ON key = session WHERE {{projects}}
+    UNION ALL SELECT day, agent, model, release, {", ".join(DAILY_SUMS)} FROM project_days WHERE {{projects}}
+) AS days"""  # noqa: S608  # our columns
+_KEEP_FOR_PROJECT: Final = (
+    f"INSERT INTO project_days (project, day, agent, model, release, {', '.join(DAILY_SUMS)}) "  # noqa: S608
+    f"SELECT project, day, d.agent, d.model, release, {_DAY_SUMS} FROM session_days AS d "
+    "JOIN sessions ON key = session WHERE session = ? AND project <> '' "
+    "ON CONFLICT (project, day, agent, model, release) DO UPDATE SET "
+    f"{', '.join(f'{name} = project_days.{name} + excluded.{name}' for name in DAILY_SUMS)}"
 )
 _STORED: Final = (
     f"SELECT day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily WHERE pruned = 0 AND sessions > 0"  # noqa: S608
@@ -146,13 +163,23 @@ _COUNTS: Final[dict[type, Any]] = {
 # -- reading and upkeep ---------------------------------------------------------------------------------------
 
 
-def read(connection: Database, *, days: int, until: int | None = None) -> list[TrendRow]:
-    """Return the sums of the *days* up to the day *until*, by default the last one with an event."""
+def read(
+    connection: Database, *, days: int, until: int | None = None, projects: Sequence[str] | None = None
+) -> list[TrendRow]:
+    """Return the sums of the *days* up to the day *until*, by default the last one with an event.
+
+    The sums of *projects* are those of each of their sessions, so their cost grows with the number of these.
+    """
+    table, values = "daily", list[Value]()
+    if projects is not None:
+        conditions = Conditions()
+        conditions.among("project", projects)
+        table, values = _OF_PROJECTS.format(projects=conditions.clause), 2 * conditions.values
     if until is None:
-        until = connection.execute(_NEWEST_DAY).fetchone()[0]
+        until = connection.execute(_NEWEST_DAY.format(days=table), values).fetchone()[0]
         if until is None:
             return []
-    return [_row(row) for row in connection.execute(_READ, (until - days + 1, until))]
+    return [_row(row) for row in connection.execute(_READ.format(days=table), (*values, until - days + 1, until))]
 
 
 def _row(row: Sequence[Any]) -> TrendRow:
@@ -181,6 +208,7 @@ def _row(row: Sequence[Any]) -> TrendRow:
 def keep(connection: Database, session: int) -> None:
     """Keep the part of a session in the sums although retention deletes it."""
     connection.execute(_KEEP, (session,))
+    connection.execute(_KEEP_FOR_PROJECT, (session,))
 
 
 def problem(connection: Database) -> str | None:
