@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -172,14 +173,22 @@ def test_keys_are_not_stored(proxy_to: Callable[..., ProxyServer], outputs: Runt
     assert b"query-key-of-tests" not in stored
 
 
-def test_run_observes_the_calls_of_one_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("raise SystemExit(7)", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+    ],
+    ids=["exits", "is killed"],
+)
+def test_run_observes_the_calls_of_one_program(end: str, code: int, tmp_path: Path) -> None:
     """A program that knows nothing of the proxy; its exit code is passed on, its environment ends with it."""
     program = (
         "import openai\n"
         "client = openai.OpenAI(api_key='k')\n"
         "client.chat.completions.create(model='gpt-4o', messages=[{'role': 'user', 'content': 'Hello.'}])\n"
-        "print('done')\n"
-        "raise SystemExit(7)\n"
+        "print('done', flush=True)\n"
+        f"{end}\n"
     )
     store = tmp_path / "windowpane.db"
     with loopback_provider() as provider:
@@ -190,7 +199,7 @@ def test_run_observes_the_calls_of_one_program(tmp_path: Path) -> None:
         environment = {**os.environ, "OPENAI_BASE_URL": f"{provider.url}/v1"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
-    assert (done.returncode, done.stdout, done.stderr) == (7, "done\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "done\n", "")
     with closing(SqliteStore(store)) as stored:
         (session,) = stored.sessions()
     assert (session.agent, session.model, session.turns) == ("reviewer", "gpt-4o", 1)

@@ -6,14 +6,17 @@ import gzip
 import http.client
 import json
 import socket
+import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from http2_upstream import Http2Upstream  # type: ignore[import-not-found]
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
 
 from windowpane.exceptions import ConfigurationError
@@ -166,6 +169,35 @@ def test_many_streams_at_once(upstream: UpstreamServer, proxy_to: Callable[..., 
         replies = list(clients.map(lambda _: send(url, "/openai/v1/chat/completions")[2], range(200)))
 
     assert replies == [b"data: 1\n\ndata: 2\n\n"] * 200
+
+
+def test_an_upstream_that_speaks_http2(
+    proxy_to: Callable[..., ProxyServer],
+    require_server: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests of a client that speaks HTTP/1.1 reach it, several at once on one connection."""
+    subprocess.run(
+        [
+            require_server("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem",
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "x" * 200_000}]}).encode()
+    with closing(Http2Upstream(tmp_path, [b"data: 1\n\n", b"data: 2\n\n"])) as upstream:
+        url = proxy_to(upstream.url).url
+        with ThreadPoolExecutor(8) as clients:
+            replies = list(
+                clients.map(lambda _: send(url, "/openai/v1/chat/completions", body=iter([body])), range(8))
+            )
+
+    assert [(status, content) for status, _, content in replies] == [(200, b"data: 1\n\ndata: 2\n\n")] * 8
+    assert ("x-request-id", "r") in replies[0][1]
+    assert upstream.bodies == [body] * 8
 
 
 def test_a_base_url_of_the_environment_stays_the_destination() -> None:
