@@ -13,9 +13,11 @@ import pytest
 from windowpane.exceptions import SchemaVersionError, StoreError
 from windowpane.store import migrations
 from windowpane.store.connection import open_reader, open_writer
+from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import SessionFilter
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
+from windowpane.store.sqlite_dialect import SQLITE
 
 
 class AddNote:
@@ -203,4 +205,52 @@ def test_the_file_is_private_under_any_umask(tmp_path: Path):
         os.umask(before)
 
     assert stat.S_IMODE((tmp_path / "w.db").stat().st_mode) == 0o600
+    store.close()
+
+
+def test_the_file_is_private(store):
+    """Only the owner may read the database and its log."""
+    for file in store.path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_a_file_that_is_not_a_database_is_rejected_unchanged(tmp_path: Path):
+    """The error names the file, which is not overwritten."""
+    path = tmp_path / "notes.db"
+    path.write_bytes(b"these are my notes, not a database\n" * 300)
+
+    with pytest.raises(StoreError, match=r"notes\.db: not a readable database"):
+        SqliteStore(path)
+
+    assert path.read_bytes().startswith(b"these are my notes")
+
+
+def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
+    """Reading never creates a file."""
+    with pytest.raises(StoreError, match="no store here"):
+        SqliteReader(tmp_path / "none.db")
+
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_no_content_is_stored_without_capture(store, make_session):
+    """Without capture the file contains no text of any block."""
+    store.append(make_session(turns=4))
+    store.flush()
+
+    assert store.size().contents == 0
+    assert all(b"please 1" not in file.read_bytes() for file in store.path.parent.iterdir())
+
+
+def test_without_trigrams_texts_are_read_one_by_one(tmp_path, make_session, monkeypatch):
+    """An SQLite without the tokenizer finds the same and indexes nothing."""
+    monkeypatch.setattr(SQLITE.content_index, "is_supported", False)
+    store = SqliteStore(tmp_path / "w.db", capture=True, redact=str)
+    store.append(make_session())
+    store.index_text()
+
+    result = store.find_content(ContentFilter("ainly 5"))
+
+    assert [hit.snippet.line for hit in result.hits] == ["certainly 5"]
+    assert result.waiting == result.texts
     store.close()

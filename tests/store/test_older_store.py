@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.store.conformance.test_fleet import compressed_in_task
 
+from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -97,3 +100,96 @@ def test_an_older_store_is_continued(older: SqliteStore, make_session: Any) -> N
 
     assert any(texts)
     assert older.verify(heads_file=DATA / "heads.jsonl").intact
+
+
+def test_an_older_store_gets_count_sources(tmp_path, make_session):
+    """Opening a store of the first release fills the new column from the turns, as a rebuild does."""
+    path = tmp_path / "old.db"
+    store = SqliteStore(path)
+    store.append(make_session(turns=2))
+    store.close()
+    with sqlite3.connect(path) as connection:
+        for name in ("sessions_parent",):
+            connection.execute(f"DROP INDEX {name}")
+        connection.execute("ALTER TABLE sessions DROP COLUMN count_source")
+        connection.execute("DELETE FROM migrations WHERE name = 'm003_add_count_source'")
+    connection.close()
+
+    again = SqliteStore(path)
+    migrated = again.session("s1")
+    again.rebuild_projections()
+
+    assert migrated.count_source == "usage"
+    assert again.session("s1") == migrated
+    again.close()
+
+
+def test_an_old_store_is_folded_once(store, make_session, tmp_path) -> None:
+    """Sessions that a migration marked get their trends when the store is opened."""
+    store.append(make_session("s", turns=5))
+    expected = daily(store)
+    with store._writing() as writer:
+        writer.connection.execute("DELETE FROM session_days")
+        writer.connection.execute("INSERT INTO stale_sessions SELECT key FROM sessions")
+    assert store.trends(days=5) == []
+
+    SqliteStore(store.path).close()
+
+    assert daily(store) == expected
+    assert store.verify().intact
+
+
+def daily(store: SqliteStore) -> Any:
+    """Every stored sum by day."""
+    return store._read("SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, pruned")
+
+
+def texts(hits: ContentHits) -> list[str]:
+    return [hit.snippet.line for hit in hits.hits]
+
+
+def index_all(store: SqliteStore) -> None:
+    while store.index_text():
+        pass
+
+
+def test_a_compression_in_the_middle_of_a_task_is_counted(tmp_path, make_session):
+    """A store from before it was counted gets the same number when it is opened."""
+    path = tmp_path / "windowpane.db"
+    store = SqliteStore(path)
+    for name, next_message in (("inside", False), ("between", True)):
+        events = [event for event in make_session(name, turns=2) if event.type != "session.ended"]
+        store.append(compressed_in_task(events, next_message=next_message))
+    counted = {row.session_id: row.compressions_in_task for row in store.sessions()}
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE sessions DROP COLUMN compressions_in_task")
+        connection.execute("DELETE FROM migrations WHERE name = 'm011_count_compressions_in_task'")
+    connection.close()
+
+    again = SqliteStore(path)
+
+    assert counted == {"inside": 1, "between": 0}
+    assert {row.session_id: row.compressions_in_task for row in again.sessions()} == counted
+    again.close()
+
+
+def test_the_texts_of_an_older_store_wait_to_be_indexed(tmp_path, make_session) -> None:
+    """Opening it indexes nothing; its texts are found before and after they are indexed."""
+    store = SqliteStore(tmp_path / "w.db", capture=True, redact=str)
+    store.append(make_session())
+    index_all(store)
+    store.close()
+    with sqlite3.connect(store.path) as connection:
+        for table in ("content_queue", "content_numbers", "contents_text"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM migrations WHERE name = 'm008_add_content_index'")
+
+    older = SqliteStore(store.path)
+
+    before = older.find_content(ContentFilter("ainly 5"))
+    assert (texts(before), before.waiting) == (["certainly 5"], before.texts)
+    index_all(older)
+    after = older.find_content(ContentFilter("ainly 5"))
+    assert (texts(after), after.waiting) == (["certainly 5"], 0)
+    older.close()

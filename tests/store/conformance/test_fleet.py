@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -17,7 +16,6 @@ from windowpane.core.events import (
     TurnEnded,
 )
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 
 
 def with_alerts(events: list[Event]) -> list[Event]:
@@ -37,28 +35,6 @@ def test_a_session_row_has_its_count_source(store, make_session):
     row = store.session("s1")
 
     assert row.count_source == store.turns("s1")[1].count_source == "usage"
-
-
-def test_an_older_store_gets_count_sources(tmp_path, make_session):
-    """Opening a store of the first release fills the new column from the turns, as a rebuild does."""
-    path = tmp_path / "old.db"
-    store = SqliteStore(path)
-    store.append(make_session(turns=2))
-    store.close()
-    with sqlite3.connect(path) as connection:
-        for name in ("sessions_parent",):
-            connection.execute(f"DROP INDEX {name}")
-        connection.execute("ALTER TABLE sessions DROP COLUMN count_source")
-        connection.execute("DELETE FROM migrations WHERE name = 'm003_add_count_source'")
-    connection.close()
-
-    again = SqliteStore(path)
-    migrated = again.session("s1")
-    again.rebuild_projections()
-
-    assert migrated.count_source == "usage"
-    assert again.session("s1") == migrated
-    again.close()
 
 
 def test_children_are_listed_by_their_parent(store, make_session):
@@ -164,25 +140,15 @@ def compressed_in_task(events: list[Event], *, next_message: bool) -> list[Event
     ]
 
 
-def test_a_compression_in_the_middle_of_a_task_is_counted(tmp_path, make_session):
-    """The exchange continues after it; a store from before gets the same number when it is opened."""
-    path = tmp_path / "windowpane.db"
-    store = SqliteStore(path)
+def test_a_compression_in_the_middle_of_a_task_is_counted(store, make_session):
+    """The exchange continues after it."""
     for name, next_message in (("inside", False), ("between", True)):
         events = [event for event in make_session(name, turns=2) if event.type != "session.ended"]
         store.append(compressed_in_task(events, next_message=next_message))
-    counted = {row.session_id: row.compressions_in_task for row in store.sessions()}
-    store.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE sessions DROP COLUMN compressions_in_task")
-        connection.execute("DELETE FROM migrations WHERE name = 'm011_count_compressions_in_task'")
-    connection.close()
 
-    again = SqliteStore(path)
+    counted = {row.session_id: row.compressions_in_task for row in store.sessions()}
 
     assert counted == {"inside": 1, "between": 0}
-    assert {row.session_id: row.compressions_in_task for row in again.sessions()} == counted
-    again.close()
 
 
 def described(events: list[Event], *names: SessionDescribed) -> list[Event]:

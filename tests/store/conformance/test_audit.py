@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import msgspec
 import pytest
+from tests.store.conformance.direct_access import edit, fetch
 
 from windowpane.core.events import TelemetryDropped
 from windowpane.exceptions import ConfigurationError, StoreError
@@ -16,6 +15,7 @@ from windowpane.store.chain import genesis
 from windowpane.store.interface import EventFilter
 from windowpane.store.keys import link_with, load_key
 from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 KEY = b"an audit key of the tests"
 OTHER_KEY = b"another key of the tests"
@@ -23,27 +23,18 @@ THIRD_KEY = b"a third key of the tests"
 
 
 @pytest.fixture(params=[None, KEY], ids=["without key", "with key"])
-def filled(tmp_path: Path, request, make_session):
+def filled(stores, request, make_session):
     """A store with two sessions, with and without an audit key."""
-    store = SqliteStore(tmp_path / "w.db", audit_key=request.param)
+    store = stores.open(audit_key=request.param)
     store.append(make_session("s1", turns=4))
     store.append(make_session("s2", turns=4))
     yield store
     store.close()
 
 
-def edit(store: SqliteStore, statement: str, *values: object) -> None:
-    """Change the file without the store's knowledge."""
-    with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute(statement, values)
-        connection.commit()
-
-
-def change_body(store: SqliteStore, seq: int, change: Callable[[bytes], bytes]) -> None:
-    with closing(sqlite3.connect(store.path)) as connection:
-        (body,) = connection.execute("SELECT body FROM events WHERE seq = ?", (seq,)).fetchone()
-        connection.execute("UPDATE events SET body = ? WHERE seq = ?", (change(body), seq))
-        connection.commit()
+def change_body(store: Store, seq: int, change: Callable[[bytes], bytes]) -> None:
+    ((body,),) = fetch(store, "SELECT body FROM events WHERE seq = ?", seq)
+    edit(store, "UPDATE events SET body = ? WHERE seq = ?", change(body), seq)
 
 
 def test_an_untouched_store_is_intact(filled):
@@ -60,8 +51,7 @@ def test_an_untouched_store_is_intact(filled):
 def test_any_changed_byte_is_detected_at_its_event(filled):
     """Each byte of an event's body counts."""
     body = filled.events(EventFilter(session_id="s1"))[6]
-    with closing(sqlite3.connect(filled.path)) as connection:
-        (raw,) = connection.execute("SELECT body FROM events WHERE seq = ?", (body.seq,)).fetchone()
+    ((raw,),) = fetch(filled, "SELECT body FROM events WHERE seq = ?", body.seq)
     for position in range(0, len(raw), 23):
         change_body(filled, body.seq, lambda old, at=position: old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :])
         (link,) = filled.verify().broken
@@ -73,7 +63,7 @@ def test_any_changed_byte_is_detected_at_its_event(filled):
 @pytest.mark.parametrize(
     ("statement", "seq"),
     [
-        ("UPDATE events SET hash = zeroblob(32) WHERE seq = 5", 5),
+        ("UPDATE events SET hash = ? WHERE seq = 5", 5),
         ("UPDATE events SET turn = turn + 1 WHERE seq = 5", 5),
         ("UPDATE events SET type = type + 1 WHERE seq = 5", 5),
         ("UPDATE events SET at = at + 1 WHERE seq = 5", 5),
@@ -84,7 +74,7 @@ def test_any_changed_byte_is_detected_at_its_event(filled):
 )
 def test_changed_moved_and_deleted_rows_are_detected(filled, statement, seq):
     """A changed row is reported itself, a missing one at the row after it."""
-    edit(filled, statement)
+    edit(filled, statement, *[bytes(32)] * statement.count("?"))
 
     (link,) = filled.verify().broken
     assert (link.session_id, link.seq) == ("s1", seq)
@@ -92,7 +82,7 @@ def test_changed_moved_and_deleted_rows_are_detected(filled, statement, seq):
 
 def test_a_changed_head_of_a_session_is_detected(filled):
     """The last hash in a session's row must be the hash of its last event."""
-    edit(filled, "UPDATE sessions SET head_hash = zeroblob(32) WHERE key = 1")
+    edit(filled, "UPDATE sessions SET head_hash = ? WHERE key = 1", bytes(32))
 
     (link,) = filled.verify().broken
     assert link.session_id == "s1"
@@ -148,19 +138,20 @@ def test_a_cut_that_repairs_the_heads_is_detected_by_exported_heads(filled, tmp_
     entries = filled.export_heads(exported)
     assert entries == (2 if filled._audit_key is None else 3)
     assert filled.verify(heads_file=exported).intact
-    with closing(sqlite3.connect(filled.path)) as connection:
-        seq, retained = connection.execute(
-            "SELECT seq, hash FROM events WHERE session = 2 ORDER BY seq DESC LIMIT 1 OFFSET 1"
-        ).fetchone()
-        connection.execute("DELETE FROM events WHERE session = 2 AND seq > ?", (seq,))
-        connection.execute(
-            "UPDATE sessions SET events = events - 1, head_seq = ?, head_hash = ? WHERE key = 2", (seq, retained)
-        )
-        connection.execute(
-            "UPDATE event_types SET events = (SELECT count(*) FROM events WHERE events.type = event_types.id)"
-        )
-        connection.execute("DELETE FROM heads WHERE id = ?", (entries,))
-        connection.commit()
+    last = "SELECT seq, hash FROM events WHERE session = 2 ORDER BY seq DESC LIMIT 1 OFFSET 1"
+    ((seq, retained),) = fetch(filled, last)
+    edit(filled, "DELETE FROM events WHERE session = 2 AND seq > ?", seq)
+    edit(
+        filled,
+        "UPDATE sessions SET events = events - 1, head_seq = ?, head_hash = ? WHERE key = 2",
+        seq,
+        retained,
+    )
+    edit(
+        filled,
+        "UPDATE event_types SET events = (SELECT count(*) FROM events WHERE events.type = event_types.id)",
+    )
+    edit(filled, "DELETE FROM heads WHERE id = ?", entries)
 
     filled.rebuild_projections()
 
@@ -187,9 +178,9 @@ def test_a_recomputed_chain_passes_without_a_key_and_fails_with_one(tmp_path, ma
         store.close()
 
 
-def test_a_recomputed_chain_is_detected_by_the_recorded_head(tmp_path, make_session):
+def test_a_recomputed_chain_is_detected_by_the_recorded_head(stores, make_session):
     """Also without a key, the recorded end of a session contradicts a recomputed chain."""
-    store = SqliteStore(tmp_path / "w.db")
+    store = stores.open()
     store.append(make_session("s1", turns=2))
     change_body(store, 3, lambda body: body.replace(b"reviewer", b"revi3wer"))
     recompute_without_key(store)
@@ -199,9 +190,9 @@ def test_a_recomputed_chain_is_detected_by_the_recorded_head(tmp_path, make_sess
     store.close()
 
 
-def test_a_chain_cannot_lose_its_key(tmp_path, make_session):
+def test_a_chain_cannot_lose_its_key(stores, make_session):
     """A chain rewritten as unkeyed contradicts the head recorded with its key."""
-    store = SqliteStore(tmp_path / "w.db", audit_key=KEY)
+    store = stores.open(audit_key=KEY)
     store.append(make_session("s1", turns=2))
     recompute_without_key(store)
     edit(store, "UPDATE sessions SET keyed_by = ''")
@@ -211,65 +202,63 @@ def test_a_chain_cannot_lose_its_key(tmp_path, make_session):
     store.close()
 
 
-def recompute_without_key(store: SqliteStore) -> None:
+def recompute_without_key(store: Store) -> None:
     """Recompute the chain as someone can who may write the file but has no key."""
     link, previous = link_with(None), genesis("s1", 1)
-    with closing(sqlite3.connect(store.path)) as connection:
-        for seq, body in connection.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
-            previous = link(previous, body)
-            connection.execute("UPDATE events SET hash = ? WHERE seq = ?", (previous, seq))
-        connection.execute("UPDATE sessions SET head_hash = ?", (previous,))
-        connection.commit()
+    for seq, body in fetch(store, "SELECT seq, body FROM events ORDER BY seq"):
+        previous = link(previous, body)
+        edit(store, "UPDATE events SET hash = ? WHERE seq = ?", previous, seq)
+    edit(store, "UPDATE sessions SET head_hash = ?", previous)
 
 
-def test_a_keyed_chain_needs_its_key(tmp_path, make_session):
+def test_a_keyed_chain_needs_its_key(stores, make_session):
     """Without the right key, verification names the key it needs; without any, nothing is appended."""
     events = make_session("s1", turns=3)
-    store = SqliteStore(tmp_path / "w.db", audit_key=KEY)
+    store = stores.open(audit_key=KEY)
     store.append(events[:20])
     store.close()
     for key in (None, OTHER_KEY):
-        store = SqliteStore(tmp_path / "w.db", audit_key=key)
+        store = stores.open(audit_key=key)
         assert "needs the audit key" in store.verify().broken[0].problem
         store.close()
-    store = SqliteStore(tmp_path / "w.db")
+    store = stores.open()
     with pytest.raises(StoreError, match="its audit chain uses the key"):
         store.append(events[20:])
     assert store.size().events == 20
     store.close()
 
 
-def test_a_new_key_takes_over_and_the_old_one_still_verifies(tmp_path, make_session):
+def test_a_new_key_takes_over_and_the_old_one_still_verifies(stores, make_session):
     """After a change of keys a session continues under the new one; both parts verify with the old key listed."""
     events = make_session("s1", turns=3)
     for key, batch in ((KEY, events[:10]), (OTHER_KEY, events[10:20]), (THIRD_KEY, events[20:])):
-        store = SqliteStore(tmp_path / "w.db", audit_key=key)
+        store = stores.open(audit_key=key)
         store.append(batch)
         store.close()
 
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=THIRD_KEY, old_audit_keys=[KEY, OTHER_KEY])) as store:
+    with closing(stores.open(audit_key=THIRD_KEY, old_audit_keys=[KEY, OTHER_KEY])) as store:
         assert store.verify().intact
         assert store.verify().keyed
         assert [head.kind for head in store.heads()] == ["keyed", "rekeyed", "rekeyed", "head"]
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=THIRD_KEY, old_audit_keys=[KEY])) as store:
+    with closing(stores.open(audit_key=THIRD_KEY, old_audit_keys=[KEY])) as store:
         assert "needs the audit key" in store.verify().broken[0].problem
 
 
-def test_a_store_that_gets_a_key_accepts_what_it_holds(tmp_path, make_session):
+def test_a_store_that_gets_a_key_accepts_what_it_holds(stores, make_session):
     """Events from before the key are counted as such and protected from then on; later ones need the key."""
     events = make_session("s1", turns=3)
     for key, batch in ((None, events[:20]), (None, make_session("s2", turns=2)), (KEY, events[20:])):
-        store = SqliteStore(tmp_path / "w.db", audit_key=key)
+        store = stores.open(audit_key=key)
         store.append(batch)
         store.close()
 
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+    with closing(stores.open(audit_key=KEY)) as store:
         result = store.verify()
         assert (result.intact, result.keyed) == (True, True)
         assert result.unkeyed_events == 20 + len(make_session("s2", turns=2))
-    with closing(SqliteStore(tmp_path / "w.db")) as store:
+    with closing(stores.open()) as store:
         store.append(make_session("s3", turns=1))
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+    with closing(stores.open(audit_key=KEY)) as store:
         assert [(link.session_id, link.problem) for link in store.verify().broken] == [
             ("s3", "entry 6 of the heads (head) is not signed, in a store that has a key"),
             ("s3", "recorded without a key, in a store that has one"),
@@ -278,29 +267,29 @@ def test_a_store_that_gets_a_key_accepts_what_it_holds(tmp_path, make_session):
         assert store.verify().intact
 
 
-def test_without_the_key_nothing_unsigned_enters_a_keyed_stores_heads(tmp_path, make_session, caplog):
+def test_without_the_key_nothing_unsigned_enters_a_keyed_stores_heads(stores, make_session, caplog):
     """Retention and the export of heads refuse to add an entry that verification would report as broken."""
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+    with closing(stores.open(audit_key=KEY)) as store:
         store.append(make_session("s1", turns=1, start=1e9))
         store.append(make_session("s2", turns=1, end=False))
-    with closing(SqliteStore(tmp_path / "w.db")) as store:
+    with closing(stores.open()) as store:
         assert "this process has none" in caplog.text
         with pytest.raises(StoreError, match="deleting a session would break the chain"):
             store.prune(before=1.1e9)
         with pytest.raises(StoreError, match="adding heads to it would break the chain"):
             store.heads()
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+    with closing(stores.open(audit_key=KEY)) as store:
         assert store.verify().intact
         assert store.prune(before=1.1e9) == 1
         assert store.heads()[-1].signed_by
         assert store.verify().intact
 
 
-def test_signatures_that_disappeared_are_not_accepted_as_an_older_store(tmp_path, make_session):
+def test_signatures_that_disappeared_are_not_accepted_as_an_older_store(stores, make_session):
     """A process that opened a signed store does not sign for what it finds after every signature was removed."""
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+    with closing(stores.open(audit_key=KEY)) as store:
         store.append(make_session("s1", turns=1))
-    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+    with closing(stores.open(audit_key=KEY)) as store:
         recompute_without_key(store)
         edit(store, "UPDATE sessions SET keyed_by = ''")
         edit(store, "DELETE FROM heads")
@@ -321,16 +310,18 @@ def test_signatures_that_disappeared_are_not_accepted_as_an_older_store(tmp_path
         "UPDATE event_types SET events = 'text'",
     ],
 )
-def test_values_of_other_types_are_reported(filled, statement):
+def test_values_of_other_types_are_reported(stores, filled, statement):
     """SQLite stores any value in any column; verification reports it instead of failing."""
+    if not stores.is_sqlite:
+        pytest.skip("the database refuses a value of another type")
     edit(filled, statement)
 
     assert not filled.verify().intact
 
 
-def test_a_body_that_is_not_an_event_is_reported(tmp_path, make_session):
+def test_a_body_that_is_not_an_event_is_reported(stores, make_session):
     """Anyone can hash anything without a key; bytes that are not an event are reported with their number."""
-    store = SqliteStore(tmp_path / "w.db")
+    store = stores.open()
     store.append(make_session("s1", turns=1, end=False))
     change_body(store, 3, lambda _: b"[1, 2]")
     recompute_without_key(store)
@@ -341,11 +332,11 @@ def test_a_body_that_is_not_an_event_is_reported(tmp_path, make_session):
     store.close()
 
 
-def test_reported_gaps_are_explained_and_others_are_cuts(tmp_path, make_session):
+def test_reported_gaps_are_explained_and_others_are_cuts(stores, make_session):
     """A number missing from a stream is accepted only if the emitter reported it as dropped."""
     events = make_session("s1", turns=3, end=False)
     report = events[-1]._replace(n=len(events), data=TelemetryDropped(10, 14, "queue full"))
-    store = SqliteStore(tmp_path / "w.db")
+    store = stores.open()
     store.append([*events[:10], *events[15:]])
 
     (link,) = store.verify().broken
@@ -357,14 +348,14 @@ def test_reported_gaps_are_explained_and_others_are_cuts(tmp_path, make_session)
     store.close()
 
 
-def test_each_gap_is_explained_by_its_own_report(tmp_path, make_session):
+def test_each_gap_is_explained_by_its_own_report(stores, make_session):
     """A stream with two reported gaps is whole; the report of one does not explain the other."""
     events = make_session("s1", turns=3, end=False)
     reports = [
         events[-1]._replace(n=len(events) + at, data=TelemetryDropped(first, last, "queue full"))
         for at, (first, last) in enumerate([(3, 4), (10, 14)])
     ]
-    store = SqliteStore(tmp_path / "w.db")
+    store = stores.open()
     store.append([*events[:3], *events[5:10], *events[15:], reports[0]])
     assert "events 10 to 14" in store.verify().broken[0].problem
 

@@ -8,13 +8,13 @@ import pytest
 
 from windowpane.core.events import Event
 from windowpane.store.block_life import BlockLife
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]
 
 
 @pytest.fixture
-def lives(store: SqliteStore, make_session: Session) -> Callable[[str], list[BlockLife]]:
+def lives(store: Store, make_session: Session) -> Callable[[str], list[BlockLife]]:
     """A function that returns the lives of the blocks that were removed by one cause."""
     store.append(make_session())
 
@@ -55,7 +55,7 @@ def test_a_compressed_block(lives: Callable[[str], list[BlockLife]]) -> None:
     assert [use.block.content_type for use in life.uses if use.block] == ["tool_result"]
 
 
-def test_an_unknown_block_has_no_life(store: SqliteStore, make_session: Session) -> None:
+def test_an_unknown_block_has_no_life(store: Store, make_session: Session) -> None:
     """Neither has one of an unknown session; one in the window has no removal."""
     store.append(make_session(turns=2))
     held = store.blocks_at("s1", 2)[0]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
+from tests.store.conformance.direct_access import fetch
 
 from windowpane.core.codec import encode
 from windowpane.core.events import AlertFired, NotificationDelivered
 from windowpane.exceptions import StoreError
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import ImportOutcome
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 
-def bodies(store: SqliteStore, session_id: str = "s1") -> list[bytes]:
+def bodies(store: Store, session_id: str = "s1") -> list[bytes]:
     return [encode(item.event) for item in store.events(EventFilter(session_id=session_id, limit=100_000))]
 
 
@@ -162,13 +160,13 @@ def test_a_recording_is_one_session(store, make_session):
     assert store.size().events == 0
 
 
-def test_a_recording_stored_by_another_process_meanwhile_is_rejected(store, make_session):
+def test_a_recording_stored_by_another_process_meanwhile_is_rejected(stores, store, make_session):
     """Two imports of one file at once do not store it twice."""
     events = make_session(turns=3)
 
     def slow():
         yield events[0]
-        other = SqliteStore(store.path)
+        other = stores.open()
         other.import_session(lambda: events)
         other.close()
         yield from events[1:]
@@ -196,5 +194,4 @@ def test_a_pruned_session_imported_again_is_not_counted_twice(store, make_sessio
 def test_an_empty_recording_stores_nothing(store):
     """Neither an event nor a session is stored."""
     assert store.import_session(list).appended == 0
-    with closing(sqlite3.connect(store.path)) as connection:
-        assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
+    assert fetch(store, "SELECT count(*) FROM sessions") == [(0,)]

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from windowpane.core.events import CacheBroken, TurnEnded, Usage
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 DAY = 86_400.0
 FIRST = 1_700_006_400.0
 """A midnight (UTC)."""
 
 
-def daily(store: SqliteStore) -> list[tuple[Any, ...]]:
+def daily(store: Store) -> list[tuple[Any, ...]]:
     """Every stored sum."""
     return store._read("SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, pruned")
 
@@ -129,18 +129,3 @@ def test_carried_tokens_are_tokens_times_the_calls_that_sent_them(store, make_se
     assert 0 < (read.dollars or 0) < sum(one.cost_dollars or 0 for one in ended)
     assert store.tool_leaderboard(by_target=False)[0] == read
     assert isinstance(ended[0].usage, Usage)
-
-
-def test_an_old_store_is_folded_once(store, make_session, tmp_path) -> None:
-    """Sessions that a migration marked get their trends when the store is opened."""
-    store.append(make_session("s", turns=5))
-    expected = daily(store)
-    with store._writing() as writer:
-        writer.connection.execute("DELETE FROM session_days")
-        writer.connection.execute("INSERT INTO stale_sessions SELECT key FROM sessions")
-    assert store.trends(days=5) == []
-
-    SqliteStore(store.path).close()
-
-    assert daily(store) == expected
-    assert store.verify().intact

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
+from tests.store.conformance.conftest import Stores
+from tests.store.conformance.direct_access import fetch
 
 from windowpane.core.events import Event
 from windowpane.store import content_index
 from windowpane.store.content_search import ContentFilter, ContentHits, snippet_of, terms_of
-from windowpane.store.sqlite import SqliteStore
-from windowpane.store.sqlite_dialect import SQLITE
+from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]
 
@@ -23,14 +22,12 @@ def without_name(text: str) -> str:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
+def store(stores: Stores) -> Store:
     """An empty store that captures."""
-    opened = SqliteStore(tmp_path / "windowpane.db", capture=True, redact=without_name)
-    yield opened
-    opened.close()
+    return stores.open(capture=True, redact=without_name)
 
 
-def index_all(store: SqliteStore) -> None:
+def index_all(store: Store) -> None:
     while store.index_text():
         pass
 
@@ -43,9 +40,7 @@ def texts(hits: ContentHits) -> list[str]:
 @pytest.mark.parametrize(
     "query", ["certainly 5", "CERTAINLY 5", "ainly 5", '"tainly 5"', "5 certain", "ly5 OR x", "5"]
 )
-def test_a_text_is_found_by_any_part(
-    store: SqliteStore, make_session: Session, query: str, *, indexed: bool
-) -> None:
+def test_a_text_is_found_by_any_part(store: Store, make_session: Session, query: str, *, indexed: bool) -> None:
     """In any case and order, inside words, before and after the texts are indexed; operators are only text."""
     store.append(make_session())
     if indexed:
@@ -57,9 +52,7 @@ def test_a_text_is_found_by_any_part(
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_a_hit_names_the_block_that_held_the_text(
-    store: SqliteStore, make_session: Session, *, indexed: bool
-) -> None:
+def test_a_hit_names_the_block_that_held_the_text(store: Store, make_session: Session, *, indexed: bool) -> None:
     """With session, turn and tool; a text of two sessions names both, the latest first."""
     store.append(make_session("first"))
     store.append(make_session("second"))
@@ -76,7 +69,7 @@ def test_a_hit_names_the_block_that_held_the_text(
     assert store.content(hit.digest) == "file 2" * 9
 
 
-def test_only_redacted_text_is_indexed(store: SqliteStore, make_session: Session) -> None:
+def test_only_redacted_text_is_indexed(store: Store, make_session: Session) -> None:
     """A secret is not found, and its replacement is."""
     store.append(make_session())
     index_all(store)
@@ -85,7 +78,7 @@ def test_only_redacted_text_is_indexed(store: SqliteStore, make_session: Session
     assert texts(store.find_content(ContentFilter("redacted"))) == ["[redacted:name]"]
 
 
-def test_deleted_texts_are_no_longer_found(store: SqliteStore, make_session: Session) -> None:
+def test_deleted_texts_are_no_longer_found(store: Store, make_session: Session) -> None:
     """One text or all of them, indexed or waiting."""
     store.append(make_session())
     index_all(store)
@@ -102,7 +95,7 @@ def test_deleted_texts_are_no_longer_found(store: SqliteStore, make_session: Ses
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_retention_deletes_the_texts_that_no_other_session_has(
-    store: SqliteStore, make_session: Session, *, indexed: bool
+    store: Store, make_session: Session, *, indexed: bool
 ) -> None:
     """A text that a remaining session holds as well is kept."""
     store.append(make_session("old", 9, start=1_000_000.0))
@@ -115,13 +108,11 @@ def test_retention_deletes_the_texts_that_no_other_session_has(
     assert not store.find_content(ContentFilter('"certainly 8"')).hits
     (hit,) = store.find_content(ContentFilter('"certainly 7"')).hits
     assert [one.session_id for one in hit.occurrences] == ["new"]
-    with sqlite3.connect(store.path) as connection:
-        stored = {digest for (digest,) in connection.execute("SELECT digest FROM contents")}
-        indexed_digests = {digest for (digest,) in connection.execute("SELECT digest FROM content_numbers")}
-    assert indexed_digests <= stored
+    stored = set(fetch(store, "SELECT digest FROM contents"))
+    assert set(fetch(store, "SELECT digest FROM content_numbers")) <= stored
 
 
-def test_a_rebuilt_store_is_indexed_again(store: SqliteStore, make_session: Session) -> None:
+def test_a_rebuilt_store_is_indexed_again(store: Store, make_session: Session) -> None:
     """The index is made anew from the stored texts and finds the same."""
     store.append(make_session())
     index_all(store)
@@ -136,22 +127,8 @@ def test_a_rebuilt_store_is_indexed_again(store: SqliteStore, make_session: Sess
     assert set(texts(after)) == set(texts(before))
 
 
-def test_without_trigrams_texts_are_read_one_by_one(
-    store: SqliteStore, make_session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An SQLite without the tokenizer finds the same and indexes nothing."""
-    monkeypatch.setattr(SQLITE.content_index, "is_supported", False)
-    store.append(make_session())
-    index_all(store)
-
-    result = store.find_content(ContentFilter("ainly 5"))
-
-    assert texts(result) == ["certainly 5"]
-    assert result.waiting == result.texts
-
-
 def test_a_search_reads_a_bounded_amount(
-    store: SqliteStore, make_session: Session, monkeypatch: pytest.MonkeyPatch
+    store: Store, make_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stops and reports that there may be more."""
     monkeypatch.setattr("windowpane.store.content_search.READ_CHARACTERS", 1_000)
@@ -164,7 +141,7 @@ def test_a_search_reads_a_bounded_amount(
     assert len(result.hits) < 5
 
 
-def test_an_unchanged_store_is_not_written_to(store: SqliteStore, make_session: Session) -> None:
+def test_an_unchanged_store_is_not_written_to(store: Store, make_session: Session) -> None:
     """Indexing nothing does not change the version, so that no page is drawn again."""
     store.append(make_session())
     index_all(store)
@@ -175,7 +152,7 @@ def test_an_unchanged_store_is_not_written_to(store: SqliteStore, make_session: 
 
 
 @pytest.mark.parametrize("text", ["half \ud800 pair needle", "nul \0 needle", "long " * 300_000 + "needle"])
-def test_unusual_texts_are_indexed_and_removed(store: SqliteStore, make_session: Session, text: str) -> None:
+def test_unusual_texts_are_indexed_and_removed(store: Store, make_session: Session, text: str) -> None:
     """Half surrogate pairs, NUL and texts beyond the indexed length do not prevent it."""
     events = make_session()
     added = next(event for event in events if event.type == "block.added")
@@ -207,23 +184,3 @@ def test_a_snippet_shows_the_match_with_text_around_it() -> None:
     assert snippet.match == "Needle"
     assert snippet.line.startswith("…aaa")
     assert snippet.line.endswith("b…")
-
-
-def test_the_texts_of_an_older_store_wait_to_be_indexed(store: SqliteStore, make_session: Session) -> None:
-    """Opening it indexes nothing; its texts are found before and after they are indexed."""
-    store.append(make_session())
-    index_all(store)
-    store.close()
-    with sqlite3.connect(store.path) as connection:
-        for table in ("content_queue", "content_numbers", "contents_text"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM migrations WHERE name = 'm008_add_content_index'")
-
-    older = SqliteStore(store.path)
-
-    before = older.find_content(ContentFilter("ainly 5"))
-    assert (texts(before), before.waiting) == (["certainly 5"], before.texts)
-    index_all(older)
-    after = older.find_content(ContentFilter("ainly 5"))
-    assert (texts(after), after.waiting) == (["certainly 5"], 0)
-    older.close()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+from tests.store.conformance.direct_access import PROJECTIONS, contents_of
 
 from windowpane.ingest.importer import import_paths
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.sqlite import SqliteStore
-
-PROJECTIONS = ("sessions", "turns", "blocks", "alerts", "late_events")
 
 
 class QuarterCounter:
@@ -23,14 +19,9 @@ class QuarterCounter:
         return len(text) // 4
 
 
-def contents_of(store: SqliteStore) -> dict[str, list]:
-    with closing(sqlite3.connect(store.path)) as connection:
-        return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in PROJECTIONS}
-
-
-def test_recordings_are_stored_once_and_read_alike(tmp_path, sessions_dir):
+def test_recordings_are_stored_once_and_read_alike(stores, sessions_dir):
     """Every session verifies, a second import adds nothing, and a rebuild changes no row."""
-    store = SqliteStore(tmp_path / "w.db")
+    store = stores.open()
     playback = PlaybackSettings(
         digest=store.digester(),
         counter_for=lambda model: QuarterCounter(),
@@ -38,7 +29,7 @@ def test_recordings_are_stored_once_and_read_alike(tmp_path, sessions_dir):
     )
     folders = [sessions_dir / name for name in ("claude_code", "codex", "pi", "tau_bench")]
     first = import_paths(folders, store, playback=playback, readers=all_readers(complete=True))
-    stored = contents_of(store)
+    stored = contents_of(store, PROJECTIONS)
 
     again = import_paths(folders, store, playback=playback, readers=all_readers(complete=True))
     outcomes = [outcome for report in again for outcome in report.outcomes]
@@ -48,7 +39,7 @@ def test_recordings_are_stored_once_and_read_alike(tmp_path, sessions_dir):
     assert all(outcome.appended == 0 and not outcome.revised for outcome in outcomes)
     assert store.verify().intact
     store.rebuild_projections()
-    assert contents_of(store) == stored
+    assert contents_of(store, PROJECTIONS) == stored
     for row in store.sessions(SessionFilter(limit=1_000)):
         assert len(store.turns(row.session_id)) >= row.turns
         assert store.count_events(EventFilter(session_id=row.session_id)) == row.events

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import stat
-from pathlib import Path
-
 import pytest
 
 from windowpane.core.codec import encode
-from windowpane.exceptions import StoreError
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.reads import SqliteReader
-from windowpane.store.sqlite import SqliteStore
 
 
 def test_events_are_read_back_equal_and_in_order(store, make_session):
@@ -78,40 +72,15 @@ def test_sessions_are_listed_in_the_requested_order(store, make_session):
     assert not store.sessions(SessionFilter(live_since=0.0))
 
 
-def test_the_file_is_private(store):
-    """Only the owner may read the database and its log."""
-    for file in store.path.parent.iterdir():
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
-
-
-def test_a_reader_sees_what_a_writer_stored_later(store, make_session):
+def test_a_reader_sees_what_a_writer_stored_later(stores, store, make_session):
     """A read-only reader follows the store, and its version changes with every write."""
-    reader = SqliteReader(store.path)
+    reader = stores.read()
     before = reader.version()
     store.append(make_session())
 
     assert reader.version() > before
     assert reader.session("s1") == store.session("s1")
     reader.close()
-
-
-def test_a_file_that_is_not_a_database_is_rejected_unchanged(tmp_path: Path):
-    """The error names the file, which is not overwritten."""
-    path = tmp_path / "notes.db"
-    path.write_bytes(b"these are my notes, not a database\n" * 300)
-
-    with pytest.raises(StoreError, match=r"notes\.db: not a readable database"):
-        SqliteStore(path)
-
-    assert path.read_bytes().startswith(b"these are my notes")
-
-
-def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
-    """Reading never creates a file."""
-    with pytest.raises(StoreError, match="no store here"):
-        SqliteReader(tmp_path / "none.db")
-
-    assert not (tmp_path / "none.db").exists()
 
 
 def test_half_a_surrogate_pair_in_a_name_loses_no_event(store, make_session):

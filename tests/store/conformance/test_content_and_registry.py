@@ -10,24 +10,12 @@ from windowpane.core.events import BlockAdded, FidelityEvaluated
 from windowpane.core.events.compression import FactOutcome
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 
 
-def test_no_content_is_stored_without_capture(store, make_session):
-    """Without capture the file contains no text of any block."""
-    store.append(make_session(turns=4))
-    store.flush()
-
-    assert store.size().contents == 0
-    assert all(b"please 1" not in file.read_bytes() for file in store.path.parent.iterdir())
-
-
-def test_captured_content_is_redacted_and_can_be_deleted(tmp_path, make_session):
+def test_captured_content_is_redacted_and_can_be_deleted(stores, make_session):
     """Texts are stored once per digest, redacted; deleting them does not change the chain."""
-    store = SqliteStore(
-        tmp_path / "w.db", capture=True, redact=lambda text: text.replace("please", "[redacted:word]")
-    )
+    store = stores.open(capture=True, redact=lambda text: text.replace("please", "[redacted:word]"))
     events = make_session(turns=4)
     fact = FidelityEvaluated("probe", 1.0, 1.0, facts=(FactOutcome("path", "kept", "f1", "a fact, please"),))
     store.append([*events, events[-1]._replace(n=len(events), data=fact)])
@@ -47,7 +35,7 @@ def test_captured_content_is_redacted_and_can_be_deleted(tmp_path, make_session)
     store.close()
 
 
-def test_a_secret_over_two_blocks_is_not_stored(tmp_path, make_session):
+def test_a_secret_over_two_blocks_is_not_stored(stores, make_session):
     """A secret that continues in the next block of a message is redacted in both."""
     events = make_session(turns=4)
     number, event = next((n, e) for n, e in enumerate(events) if isinstance(e.data, BlockAdded))
@@ -56,7 +44,7 @@ def test_a_secret_over_two_blocks_is_not_stored(tmp_path, make_session):
         BlockAdded(replace(event.data.block, id=f"b{n}", text=half, digest=f"half {n}"))
         for n, half in enumerate(halves)
     ]
-    store = SqliteStore(tmp_path / "w.db", capture=True, redact=lambda text: redact(text).text)
+    store = stores.open(capture=True, redact=lambda text: redact(text).text)
     store.append([*events[:number], *(event._replace(n=number + n, data=part) for n, part in enumerate(parts))])
     store.flush()
 
@@ -65,29 +53,29 @@ def test_a_secret_over_two_blocks_is_not_stored(tmp_path, make_session):
     store.close()
 
 
-def test_content_is_captured_when_a_recording_is_imported_again(tmp_path, make_session):
+def test_content_is_captured_when_a_recording_is_imported_again(stores, make_session):
     """Capture switched on later adds the texts of sessions stored before."""
     events = make_session(turns=3)
     for capture in (False, True):
-        store = SqliteStore(tmp_path / "w.db", capture=capture, redact=str)
+        store = stores.open(capture=capture, redact=str)
         assert store.import_session(lambda: events).revision == 1
         assert bool(store.size().contents) == capture
         store.close()
 
 
-def test_capture_needs_a_redactor(tmp_path):
+def test_capture_needs_a_redactor(stores):
     """Capture without a redactor is rejected."""
     with pytest.raises(ConfigurationError, match="redact"):
-        SqliteStore(tmp_path / "w.db", capture=True)
+        stores.open(capture=True)
 
 
 # -- registries -----------------------------------------------------------------------------------------------
 
 
-def test_the_first_fifty_agents_have_their_own_labels(store):
+def test_the_first_fifty_agents_have_their_own_labels(stores, store):
     """Labels are bounded and the same in every process; characters that a label cannot hold are replaced."""
     labels = [store.admit_agent(f"agent {number}") for number in range(60)]
-    other = SqliteStore(store.path)
+    other = stores.open()
 
     assert labels[:50] == [f"agent_{number}" for number in range(50)]
     assert set(labels[50:]) == {"other"}
@@ -97,9 +85,9 @@ def test_the_first_fifty_agents_have_their_own_labels(store):
     other.close()
 
 
-def test_digests_are_keyed_by_store(store, tmp_path):
+def test_digests_are_keyed_by_store(stores, store, tmp_path):
     """One store gives one digest in every process; another store gives another."""
-    again, other = SqliteReader(store.path), SqliteStore(tmp_path / "other.db")
+    again, other = stores.read(), SqliteStore(tmp_path / "other.db")
 
     assert store.digester()("text") == again.digester()("text")
     assert store.digester()("text") != other.digester()("text")

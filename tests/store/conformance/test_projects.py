@@ -10,7 +10,7 @@ import pytest
 from windowpane.core.events import Event, SessionDescribed
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]
 
@@ -21,11 +21,11 @@ def described(session: list[Event], project: str) -> list[Event]:
     return [*session, last._replace(n=last.n + 1, data=SessionDescribed(project=project))]
 
 
-def projects_of(store: SqliteStore) -> dict[str, str]:
+def projects_of(store: Store) -> dict[str, str]:
     return {row.session_id: row.project for row in store.sessions()}
 
 
-def test_the_agent_states_the_project(store: SqliteStore, make_session: Session) -> None:
+def test_the_agent_states_the_project(store: Store, make_session: Session) -> None:
     """It is a column of the session, a filter, and what a rebuild of the rows gives again."""
     store.append(described(make_session("s1"), "shop"))
     store.append(make_session("s2"))
@@ -39,7 +39,7 @@ def test_the_agent_states_the_project(store: SqliteStore, make_session: Session)
     assert store.verify().intact
 
 
-def test_an_assignment_is_an_event_of_the_session(store: SqliteStore, make_session: Session) -> None:
+def test_an_assignment_is_an_event_of_the_session(store: Store, make_session: Session) -> None:
     """It does not make the session more recent, is written once, and chain and rows stay intact."""
     store.append(make_session("s1", end=False))
     before = store.session("s1")
@@ -59,7 +59,7 @@ def test_an_assignment_is_an_event_of_the_session(store: SqliteStore, make_sessi
         store.assign_project("s1", "a shop")
 
 
-def test_an_assignment_survives_the_import_of_the_recording(store: SqliteStore, make_session: Session) -> None:
+def test_an_assignment_survives_the_import_of_the_recording(store: Store, make_session: Session) -> None:
     """The same recording changes nothing, a longer one is appended, a rewritten one is assigned again."""
     recorded = make_session("s1", end=False)
     store.import_session(lambda: recorded[:-1])
@@ -76,7 +76,7 @@ def test_an_assignment_survives_the_import_of_the_recording(store: SqliteStore, 
 
 
 def test_a_stored_session_is_read_with_the_project_that_its_stream_names(
-    store: SqliteStore, make_session: Session
+    store: Store, make_session: Session
 ) -> None:
     """So that reading its recording again gives the same events; an assignment is not part of the recording."""
     store.append(described(make_session("s1"), "shop"))

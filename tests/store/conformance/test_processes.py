@@ -13,16 +13,14 @@ from pathlib import Path
 import pytest
 
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.reads import SqliteReader
-from windowpane.store.sqlite import SqliteStore
 
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from conftest import make_tracker, play
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.open import open_store
 
-store = SqliteStore(sys.argv[2])
+store = open_store(sys.argv[2])
 name, sessions, shared = sys.argv[3], int(sys.argv[4]), sys.argv[5] == "shared"
 print("ready", flush=True)
 for number in range(sessions):
@@ -39,8 +37,8 @@ store.close()
 """
 
 
-def start_writer(store: Path, name: str, sessions: int, mode: str = "own") -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WRITER, str(Path(__file__).parent), str(store), name, str(sessions), mode]
+def start_writer(store: str, name: str, sessions: int, mode: str = "own") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(Path(__file__).parents[1]), store, name, str(sessions), mode]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -48,16 +46,15 @@ def start_writer(store: Path, name: str, sessions: int, mode: str = "own") -> su
 
 
 @pytest.mark.parametrize("mode", ["own", "shared"])
-def test_processes_may_write_at_the_same_time(tmp_path, make_session, mode):
+def test_processes_may_write_at_the_same_time(stores, make_session, mode):
     """Numbers are unique and every chain is intact, also if all write into one session."""
-    path = tmp_path / "w.db"
-    SqliteStore(path).close()
-    writers = [start_writer(path, f"p{number}", 5, mode) for number in range(3)]
+    stores.open().close()
+    writers = [start_writer(stores.name, f"p{number}", 5, mode) for number in range(3)]
     for writer in writers:
         writer.communicate(timeout=120)
         assert writer.returncode == 0
 
-    reader = SqliteStore(path)
+    reader = stores.open()
     expected = 3 * 5 * len(make_session(turns=6))
     assert reader.size().events == expected
     seqs = [item.seq for batch in reader.scan() for item in batch]
@@ -67,12 +64,12 @@ def test_processes_may_write_at_the_same_time(tmp_path, make_session, mode):
     reader.close()
 
 
-def test_flushed_events_survive_a_kill(tmp_path, make_session):
+def test_flushed_events_survive_a_kill(stores, make_session):
     """A writer killed at a random moment loses no acknowledged session and breaks no chain."""
-    path, per_session = tmp_path / "w.db", len(make_session(turns=6))
+    per_session = len(make_session(turns=6))
     chance = random.Random(4)
     for round_number in range(6):
-        writer = start_writer(path, f"r{round_number}", 10_000, "acknowledge")
+        writer = start_writer(stores.name, f"r{round_number}", 10_000, "acknowledge")
         assert writer.stdout is not None
         wanted = chance.randrange(1, 6)
         acknowledged = [writer.stdout.readline() for _ in range(wanted)]
@@ -83,7 +80,7 @@ def test_flushed_events_survive_a_kill(tmp_path, make_session):
         writer.communicate(timeout=30)
         whole = [line for line in acknowledged if line.endswith("\n")]
 
-        store = SqliteStore(path)
+        store = stores.open()
         for number in range(len(whole)):
             row = store.session(f"r{round_number}-{number}")
             assert row is not None
@@ -92,12 +89,11 @@ def test_flushed_events_survive_a_kill(tmp_path, make_session):
         store.close()
 
 
-def test_a_reader_is_never_blocked_and_sees_whole_batches(tmp_path, make_session):
+def test_a_reader_is_never_blocked_and_sees_whole_batches(stores, make_session):
     """While another process writes, every read sees a consistent state."""
-    path = tmp_path / "w.db"
-    SqliteStore(path).close()
-    reader = SqliteReader(path)
-    writer = start_writer(path, "p", 30)
+    stores.open().close()
+    reader = stores.read()
+    writer = start_writer(stores.name, "p", 30)
     reads = 0
     while writer.poll() is None:
         for row in reader.sessions(SessionFilter(order="recent", limit=3)):

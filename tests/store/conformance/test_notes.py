@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from tests.store.conformance.conftest import Stores
 
 from windowpane.core.events import Event
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.metrics.fold import MetricState
 from windowpane.store.interface import EventFilter
 from windowpane.store.notes import MAXIMUM_EVENTS, NOTE_CHARACTERS
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]
 KEY = b"k" * 32
 
 
-def test_a_note_is_an_event_of_its_turn(store: SqliteStore, make_session: Session) -> None:
+def test_a_note_is_an_event_of_its_turn(store: Store, make_session: Session) -> None:
     """It is listed, redacted, part of the intact chain, and does not make the session more recent."""
     store.append(make_session())
     before = store.session("s1")
@@ -38,7 +38,7 @@ def test_a_note_is_an_event_of_its_turn(store: SqliteStore, make_session: Sessio
     assert store.verify().intact
 
 
-def test_a_deleted_note_remains_in_the_record(store: SqliteStore, make_session: Session) -> None:
+def test_a_deleted_note_remains_in_the_record(store: Store, make_session: Session) -> None:
     """Deletion is a further event; deleting again is an error."""
     store.append(make_session())
     note_id = store.add_note("s1", 3, "wrong")
@@ -51,11 +51,10 @@ def test_a_deleted_note_remains_in_the_record(store: SqliteStore, make_session: 
         store.delete_note("s1", "0" * 16)
 
 
-def test_an_agent_continues_its_session_after_a_note(tmp_path: Path, make_session: Session) -> None:
+def test_an_agent_continues_its_session_after_a_note(stores: Stores, make_session: Session) -> None:
     """A live agent of another process keeps appending, and the chain and the rows stay intact."""
     events = make_session(end=False)
-    with_note = tmp_path / "windowpane.db"
-    agent, reader = SqliteStore(with_note, audit_key=KEY), SqliteStore(with_note, audit_key=KEY)
+    agent, reader = stores.open(audit_key=KEY), stores.open(audit_key=KEY)
     half = len(events) // 2
     agent.append(events[:half])
     reader.add_note("s1", 1, "already odd here")
@@ -73,14 +72,13 @@ def test_an_agent_continues_its_session_after_a_note(tmp_path: Path, make_sessio
 
 @pytest.mark.parametrize(("agent_key", "reader_key"), [(KEY, None), (None, KEY), (KEY, b"o" * 32)])
 def test_a_note_never_changes_the_key_of_a_live_session(
-    tmp_path: Path, make_session: Session, agent_key: bytes | None, reader_key: bytes | None
+    stores: Stores, make_session: Session, agent_key: bytes | None, reader_key: bytes | None
 ) -> None:
     """It is refused, and the agent continues as before."""
     events = make_session(end=False)
-    path = tmp_path / "windowpane.db"
-    agent = SqliteStore(path, audit_key=agent_key)
+    agent = stores.open(audit_key=agent_key)
     agent.append(events[:100])
-    reader = SqliteStore(path, audit_key=reader_key)
+    reader = stores.open(audit_key=reader_key)
 
     with pytest.raises(StoreError, match="key"):
         reader.add_note("s1", 1, "a note")
@@ -91,7 +89,7 @@ def test_a_note_never_changes_the_key_of_a_live_session(
     reader.close()
 
 
-def test_a_recording_can_be_imported_again_after_a_note(store: SqliteStore, make_session: Session) -> None:
+def test_a_recording_can_be_imported_again_after_a_note(store: Store, make_session: Session) -> None:
     """The same recording changes nothing, a longer one is appended, and a rewritten one keeps notes and title."""
     store.import_session(lambda: make_session(turns=4, end=False))
     store.add_note("s1", 4, "here")
@@ -110,7 +108,7 @@ def test_a_recording_can_be_imported_again_after_a_note(store: SqliteStore, make
     assert store.import_session(lambda: rewritten).appended == 0
 
 
-def test_texts_are_bounded(store: SqliteStore, make_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_bounded(store: Store, make_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long note is cut, an empty one and an unknown turn or session are errors, and so are too many."""
     store.append(make_session())
     store.add_note("s1", 3, "x" * 50_000)
@@ -129,7 +127,7 @@ def test_texts_are_bounded(store: SqliteStore, make_session: Session, monkeypatc
     assert MAXIMUM_EVENTS == 1_000
 
 
-def test_a_note_touches_no_metric(store: SqliteStore, make_session: Session) -> None:
+def test_a_note_touches_no_metric(store: Store, make_session: Session) -> None:
     """A note on a session that ended makes it neither live nor more recent."""
     store.append(make_session())
     store.add_note("s1", 3, "a note")
