@@ -38,12 +38,13 @@ LAYERS = {
     "otlp": {"core", "effects", "metrics", "models", "config", "manager"},
     "ingest": {"core", "effects", "models", "sources", "store", "fidelity", "alerts", "config"},
     "serve": {"core", "effects", "metrics", "models", "store", "alerts", "config", "otlp"},
+    "remote": {"core", "effects", "metrics", "config", "store", "serve"},
     "replay": {
         "core", "text", "models", "sources", "store", "fidelity", "manager", "contrib", "config",
     },
     "runtime": {
         "core", "effects", "models", "metrics", "store", "alerts", "manager", "contrib", "config", "fidelity",
-        "fidelity.suite", "otlp", "serve",
+        "fidelity.suite", "otlp", "serve", "remote",
     },
     "adapters": {"core", "effects", "models", "manager", "runtime"},
     "hooks": {"core", "text", "store", "config"},

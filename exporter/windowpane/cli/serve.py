@@ -5,19 +5,23 @@ from __future__ import annotations
 import errno
 import signal
 import threading
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from windowpane.cli.ingest_endpoint import INGEST_CONNECTIONS, ingesting
 from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.cli.otlp_receiver import receiving
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.core.store_names import StoreName
+from windowpane.remote.access import IngestAccess
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.authentication import TlsOptions, read_token, require_protection
+from windowpane.serve.connections import MAXIMUM_CONNECTIONS
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
 from windowpane.serve.store_exporter import StoreExporter
 
@@ -47,7 +51,8 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option(
     "--otlp-port", type=click.IntRange(0, 65_535), help="Port to receive on.  [default: 4318]", metavar="PORT"
 )
-@click.option("--capture", is_flag=True, help="With --otlp, store texts too, with secrets redacted.")
+@click.option("--ingest", "ingests", is_flag=True, help="Also store what agents on other hosts send here.")
+@click.option("--capture", is_flag=True, help="With --otlp or --ingest, store texts too, with secrets redacted.")
 @click.option("--otlp-endpoint", help="Also push metrics and new events to this OTLP receiver.")
 @click.option("--bearer-token-file", type=_file, help="Require the token in this file from every client.")
 @click.option("--tls-certificate", type=_file, help="Serve HTTPS with this certificate chain.")
@@ -64,6 +69,7 @@ def command(
     session_label: int | None,
     receives: bool,
     otlp_port: int | None,
+    ingests: bool,
     capture: bool,
     otlp_endpoint: str | None,
     bearer_token_file: Path | None,
@@ -76,6 +82,7 @@ def command(
     """Serve /metrics, /healthz and /sd for the store, including new events. Ctrl-C stops.
 
     With --otlp also receive OTLP/HTTP: the model calls in the traces and logs that agents export are recorded.
+    With --ingest agents on other hosts store here: WINDOWPANE_STORE=https://this-host there, with a token.
 
     Defaults come from the configuration, except that metrics are pushed only with --otlp-endpoint: the agents
     already push to a configured endpoint, and everything would be counted twice.
@@ -84,6 +91,7 @@ def command(
     Example:
       windowpane serve --port 9464
       windowpane serve --otlp
+      windowpane serve --ingest --address 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
     """
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key require each other")
@@ -96,6 +104,10 @@ def command(
     token = configured_token(config.server) if bearer_token_file is None else read_token(bearer_token_file)
     host, insecure = address or config.server.address, insecure or config.server.insecure
     require_protection(host, has_token=token is not None, has_tls=tls is not None, insecure=insecure)
+    access = IngestAccess(config, bearer_token=token)
+    if ingests:
+        has_client_ca = tls is not None and tls.client_ca is not None
+        access.require_protection(host, has_client_ca=has_client_ca, insecure=insecure)
     top = config.session_label if session_label is None else session_label
     with open_to_write(store_path) as store:
         serving = StoreExporter(store, config=config, as_of=as_of, top_sessions=top)
@@ -109,21 +121,28 @@ def command(
         verified = serving.verify_chain()
         if otlp_endpoint is not None:
             serving.push(config.otlp.model_copy(update={"endpoint": otlp_endpoint}))
-        with listen(
-            serving.routes(bearer_token=token),
-            host=host,
-            port=config.server.port if port is None else port,
-            tls=tls,
-            insecure=insecure,
-            move=not port,  # a port that was requested is where Prometheus scrapes
-        ) as server:
+        routes = serving.routes(bearer_token=token)
+        received = _received(config, store, capture=capture)
+        with (
+            ingesting(received, serving, routes, access) if ingests else nullcontext(routes) as served,
+            listen(
+                served,
+                host=host,
+                port=config.server.port if port is None else port,
+                tls=tls,
+                insecure=insecure,
+                move=not port and not ingests,  # a port that was requested is where Prometheus scrapes
+                maximum_connections=INGEST_CONNECTIONS if ingests else MAXIMUM_CONNECTIONS,
+            ) as server,
+        ):
             serving.start()
             serving.notifier.start()
             click.echo(f"{folded:,} events folded; audit chain {'intact' if verified.intact else 'BROKEN'}")
             click.echo(f"metrics on {server.url}")
+            if ingests:
+                click.echo(f"receiving events of other hosts on {server.scheme}://{server.address}")
             if receives:
                 port = config.otlp.receive_port if otlp_port is None else otlp_port
-                received = _received(config, store, capture=capture)
                 with receiving(
                     received,
                     store,
@@ -149,11 +168,12 @@ def _received(config: Config, store: Store, *, capture: bool) -> Config:
 
 def listen(
     routes: Routes, *, host: str, port: int, tls: TlsOptions | None, insecure: bool = False, move: bool = True,
-    option: str = "--port",
+    option: str = "--port", maximum_connections: int = MAXIMUM_CONNECTIONS,
 ) -> MetricsServer:  # fmt: skip
     """Start the endpoint; with *move*, on a free port if *port* is in use. Raises `click.ClickException`."""
     try:
-        return start_http_server(routes, host=host, port=port, tls=tls, insecure=insecure, free_port_if_busy=move)
+        return start_http_server(routes, host=host, port=port, tls=tls, insecure=insecure, free_port_if_busy=move,
+                                 maximum_connections=maximum_connections)  # fmt: skip
     except OSError as error:
         hint = f"; {option} 0 selects a free one" if error.errno == errno.EADDRINUSE else ""
         raise click.ClickException(f"cannot serve on {host}:{port}: {error.strerror or error}{hint}") from error

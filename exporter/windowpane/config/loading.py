@@ -34,6 +34,7 @@ SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "WINDOWPANE_RETENTION_DAYS": ("store", "retention_days"),
     "WINDOWPANE_AUDIT_KEY_FILE": ("store", "audit_key_file"),
     "WINDOWPANE_AUDIT_OLD_KEY_FILES": ("store", "audit_old_key_files"),
+    "WINDOWPANE_INGEST_TOKEN": ("ingest", "token"),
     "WINDOWPANE_PORT": ("server", "port"),
     "WINDOWPANE_ADDRESS": ("server", "address"),
     "WINDOWPANE_BEARER_TOKEN": ("server", "bearer_token"),
@@ -47,8 +48,8 @@ NOTIFY: Final = "WINDOWPANE_NOTIFY"
 """Addresses alerts are sent to, separated by spaces."""
 TEXT_KEYS: Final = frozenset(
     {
-        "path", "address", "bearer_token", "endpoint", "public_url", "audit_key_file", "audit_old_key_files",
-        "project",
+        "path", "address", "bearer_token", "token", "endpoint", "public_url", "audit_key_file",
+        "audit_old_key_files", "project",
     }
 )  # fmt: skip
 """Keys whose value is always text, never parsed as a number or a list."""

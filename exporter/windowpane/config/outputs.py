@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, SecretStr, field_serializer, field_validator
+from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.config.paths import default_store, named_store
@@ -48,6 +48,31 @@ class StoreConfig(Section):
     @field_serializer("path")
     def _without_password(self, path: Path | StoreUrl) -> Path | str:
         return str(path) if isinstance(path, StoreUrl) else path
+
+
+class IngestConfig(Section):
+    """Sending to a server, where the store's name is its URL."""
+
+    token: Annotated[SecretStr, Field(min_length=1)] | None = None
+    """The token of the agent or its project."""
+    ca: Path | None = None
+    """Certificates of the authority that signed the server's; by default those of the system."""
+    certificate: Path | None = None
+    """Certificate of this client, for a server that asks for one."""
+    key: Path | None = None
+    """Private key of the client's certificate, if the certificate's file does not hold it."""
+    insecure: bool = False
+    """Send unencrypted to other machines, too."""
+    spool_bytes: Annotated[int, NUMBER, Field(ge=0)] = 256 * 2**20
+    """Size of what waits on disk at most; what does not fit is dropped, and counted."""
+    timeout_seconds: Annotated[float, NUMBER, Field(gt=0, le=300)] = 10
+    """Time for connecting, and for the answer."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.key is not None and self.certificate is None:
+            raise ValueError("ingest.key needs ingest.certificate")
+        return self
 
 
 class Tls(Section):

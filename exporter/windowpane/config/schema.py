@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from windowpane.alerts.rules import Rule, configured
-from windowpane.config.outputs import NotifyConfig, OtlpConfig, ServerConfig, StoreConfig
+from windowpane.config.outputs import IngestConfig, NotifyConfig, OtlpConfig, ServerConfig, StoreConfig
 from windowpane.config.projects import ProjectConfig, check_projects
 from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
@@ -276,6 +276,7 @@ class Config(Section):
     cross_window: CrossWindow = CrossWindow()
     health_monitoring: HealthMonitoring = HealthMonitoring()
     store: StoreConfig = Field(default_factory=StoreConfig)
+    ingest: IngestConfig = IngestConfig()
     server: ServerConfig = ServerConfig()
     notify: NotifyConfig = NotifyConfig()
     otlp: OtlpConfig = OtlpConfig()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
+from windowpane.serve.compressed_bodies import decompressed
 from windowpane.serve.request_bodies import BodyError
 from windowpane.serve.routes import PostRequest, Response
 from windowpane.telemetry import json_bodies, protobuf_bodies
@@ -15,8 +15,6 @@ from windowpane.telemetry.records import Telemetry, UnreadableBodyError
 Signal = Literal["traces", "logs", "metrics"]
 SIGNALS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs", "/v1/metrics": "metrics"}
 """The signal of each path."""
-MAXIMUM_DECODED_BYTES: Final = 64 * 2**20
-"""Longest body after decompression."""
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
 
@@ -48,7 +46,7 @@ def encoding_of(request: PostRequest) -> str:
 
 def decode(request: PostRequest, encoding: str) -> DecodedRequest:
     """Return the content of a request. Raises `BodyError`."""
-    body = _decompressed(request.body, (request.headers.get("Content-Encoding") or "").strip().lower())
+    body = decompressed(request)
     try:
         telemetry = _READERS[encoding, SIGNALS[request.path]](body)
     except UnreadableBodyError as error:
@@ -79,31 +77,6 @@ def refused(error: BodyError, encoding: str) -> Response:
 
         return Response(error.status, Status(message=str(error)).SerializeToString(), PROTOBUF, error.headers)
     return Response(error.status, f"{error}\n".encode(), headers=error.headers)
-
-
-def _decompressed(body: bytes, encoding: str) -> bytes:
-    if encoding in ("", "identity"):
-        return body
-    if encoding != "gzip":
-        raise BodyError(
-            415, f"the Content-Encoding is {encoding!r}; expected gzip or none", ("Accept-Encoding", "gzip")
-        )
-    pieces: list[bytes] = []
-    remaining = MAXIMUM_DECODED_BYTES
-    try:
-        while body:  # gzip allows several members
-            member = zlib.decompressobj(16 + zlib.MAX_WBITS)
-            piece = member.decompress(body, remaining + 1)
-            remaining -= len(piece)
-            if remaining < 0:
-                raise BodyError(413, f"the decompressed body is larger than {MAXIMUM_DECODED_BYTES:,} bytes")
-            if not member.eof:
-                raise BodyError(400, "the gzip body is cut short")
-            pieces.append(piece)
-            body = member.unused_data
-    except zlib.error as error:
-        raise BodyError(400, f"the body is not gzip: {error}") from error
-    return b"".join(pieces)
 
 
 def _response_type(signal: Signal) -> Any:

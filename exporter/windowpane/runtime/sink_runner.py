@@ -198,6 +198,8 @@ class SinkRunner:
         """Have the sink make durable what it accepted; return a failure."""
         try:
             self.call("flush")
+        except EventsSkippedError as error:
+            return Failure(error, self._drop(error.events))
         except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
             self.is_busy = isinstance(error, StoreBusyError)
             return Failure(error, 0)

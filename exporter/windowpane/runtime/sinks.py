@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from windowpane.alerts.delivery.notifier import CountNotifications, Emit
     from windowpane.config.schema import Config
+    from windowpane.remote.sink import RemoteSink
     from windowpane.store.spool import Spool
     from windowpane.store.store import Store
 
@@ -55,6 +56,7 @@ class StoreSink:
     """
 
     atomic = True
+    unsent_events = 0
 
     def __init__(self, open_store: Callable[[], Store], spool: Spool, internal: InternalMetrics) -> None:
         self._open_store = open_store
@@ -211,7 +213,7 @@ class MetricsSink:
         self._config = config
         self._alerts = tuple(alerts)
         self._queue_events = queue_events
-        self._store_sink: StoreSink | None = None
+        self._store_sink: StoreSink | RemoteSink | None = None
         self._boundary = ErrorBoundary(_log)
         self.internal = InternalMetrics(
             version=package_version(),
@@ -241,7 +243,7 @@ class MetricsSink:
         self.internal.reset()
         self._start_over()
 
-    def serve(self, store_sink: StoreSink | None = None) -> None:
+    def serve(self, store_sink: StoreSink | RemoteSink | None = None) -> None:
         """Open the endpoint and register it in the store."""
         self._serving = True
         if store_sink is not None:

@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.config.loading import load_config
@@ -21,7 +21,7 @@ from windowpane.config.schema import Config
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
-from windowpane.core.store_names import StoreName
+from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.metrics.fold import AlertKey
@@ -35,6 +35,10 @@ from windowpane.store.keys import AuditKeys, key_in, keys_in, load_key, load_old
 from windowpane.store.open import open_store
 from windowpane.store.spool import Spool
 from windowpane.store.store import Store
+
+if TYPE_CHECKING:
+    from windowpane.metrics.internal import InternalMetrics
+    from windowpane.remote.sink import RemoteSink
 
 BUSY_SECONDS: Final = 1.0
 """The longest that one attempt to write waits for another process; meanwhile the other sinks wait too."""
@@ -59,18 +63,17 @@ class Runtime:
         self._boundary = ErrorBoundary(_log)
         self._closed = False
         rules = config.alert_rules()
-        access = store_access(config)
         self._metrics = MetricsSink(
             config,
             alerts=[AlertKey(rule.name, rule.severity) for rule in rules],
-            queue_events=lambda: self.pipeline.queued_events,
+            queue_events=lambda: self.pipeline.queued_events + self._store.unsent_events,
         )
         internal = self._metrics.internal
         self.record_hook: Callable[[str, float], None] = internal.record_hook
         """Records how long a hook kept the agent waiting."""
         self.record_drop: Callable[[str, str, int], None] = internal.record_drop
         """Counts what did not reach a sink, with the reason."""
-        self._store = StoreSink(*access, internal)
+        self._store = _store_sink(config, internal)
         self._otlp = OtlpSink(
             config.otlp, sources=lambda: self._metrics.sources, count_drops=internal.record_drop
         )
@@ -191,6 +194,7 @@ def start(
 ) -> Runtime:
     """Start the outputs of this process, or return those that already run.
 
+    *store* is the file of the event store or its URL; with `https://` the events are sent to that server instead.
     For *port* 0 and for a busy port a free one is used. *notify* lists addresses of channels. *config* is a YAML
     file and *settings* a mapping of the same shape; the named arguments override both, and the environment
     overrides the file. Raises `ConfigurationError` for a setting that cannot be used.
@@ -248,13 +252,38 @@ class StoreAccess(NamedTuple):
     spool: Spool
 
 
-def store_access(config: Config) -> StoreAccess:
-    """Return how to open the store, and its spool. Raises `ConfigurationError` for an unusable audit key."""
+def _store_sink(config: Config, internal: InternalMetrics) -> StoreSink | RemoteSink:
+    """Return the sink that stores events here, or sends them to the server that the store's name means."""
     settings = config.store
-    keys = AuditKeys(
+    if not (isinstance(settings.path, StoreUrl) and settings.path.scheme in ENDPOINTS):
+        return StoreSink(*store_access(config), internal)
+
+    from windowpane.remote.sink import RemoteSink
+
+    sink = RemoteSink(
+        settings.path.url,
+        config.ingest,
+        files=local_base(settings.path),
+        keys=audit_keys(config),
+        redact=_without_secrets if settings.capture else None,
+        internal=internal,
+    )
+    sink.start()
+    return sink
+
+
+def audit_keys(config: Config) -> AuditKeys:
+    """Return the configured audit keys. Raises `ConfigurationError` for an unusable one."""
+    settings = config.store
+    return AuditKeys(
         key_in(settings.audit_key_file, "store.audit_key_file") or load_key(),
         keys_in(settings.audit_old_key_files, "store.audit_old_key_files") or load_old_keys(),
     )
+
+
+def store_access(config: Config) -> StoreAccess:
+    """Return how to open the store, and its spool. Raises `ConfigurationError` for an unusable audit key."""
+    settings, keys = config.store, audit_keys(config)
 
     def opened() -> Store:
         return open_store(

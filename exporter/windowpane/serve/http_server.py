@@ -250,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         path = urlsplit(self.path).path
         post = self.server.routes.posts.get(path)
-        refused = self._refused()
+        refused = self._refused(path)
         if refused is not None or post is None:
             self._send(refused or Response(404, self._paths()))
             self._read_rest()
@@ -304,7 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _respond(self, path: str) -> Response:
         routes = self.server.routes
-        if not self._is_for_this_machine():
+        if not self._is_for_this_machine(path):
             return _NOT_HERE
         if path == "/healthz":
             return self._health(with_details=self._is_authenticated())
@@ -312,18 +312,21 @@ class _Handler(BaseHTTPRequestHandler):
             return Response(405, b"send a POST\n", headers=(("Allow", "POST"),))
         if path not in ("/metrics", "/sd") or routes.registry is None:
             return Response(404, self._paths())
-        return self._refused() or (self._metrics(routes.registry) if path == "/metrics" else self._targets())
+        return self._refused(path) or (self._metrics(routes.registry) if path == "/metrics" else self._targets())
 
-    def _refused(self) -> Response | None:
+    def _refused(self, path: str) -> Response | None:
         """Return the response to a client that may not make the request; None if it may."""
-        if not self._is_for_this_machine():
+        if not self._is_for_this_machine(path):
             return _NOT_HERE
-        if not self._is_authenticated():
+        authorized = self.server.routes.authorized.get(path)
+        if not (self._is_authenticated() if authorized is None else authorized(self._header("Authorization"))):
             return Response(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
         return None
 
-    def _is_for_this_machine(self) -> bool:
-        is_open = self.server.routes.bearer_token is None and is_loopback(self.server.server_name)
+    def _is_for_this_machine(self, path: str) -> bool:
+        routes = self.server.routes
+        needs_token = routes.bearer_token is not None or path in routes.authorized
+        is_open = not needs_token and is_loopback(self.server.server_name)
         return not is_open or is_local_host_header(self.headers.get("Host"))
 
     def _is_authenticated(self) -> bool:
@@ -331,7 +334,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _paths(self) -> bytes:
         routes = self.server.routes
-        paths = [*routes.posts, "/healthz"] if routes.registry is None else ["/metrics", "/healthz", "/sd"]
+        served = [] if routes.registry is None else ["/metrics", "/sd"]
+        paths = [*served[:1], *routes.posts, "/healthz", *served[1:]]
         return f"not found; try {', '.join(paths[:-1])} or {paths[-1]}\n".encode()
 
     def _metrics(self, registry: CollectorRegistry) -> Response:

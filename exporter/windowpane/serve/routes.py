@@ -63,3 +63,5 @@ class Routes:
     bearer_token: str | None = None
     posts: Mapping[str, Callable[[PostRequest], Response]] = field(default_factory=dict)
     """The handlers of POST requests, by path."""
+    authorized: Mapping[str, Callable[[str], bool]] = field(default_factory=dict)
+    """The checks of the `Authorization` header for those paths that accept other tokens than *bearer_token*."""

@@ -18,6 +18,7 @@ from windowpane.store import (
     content_search,
     fleet,
     projection,
+    received,
     search,
     trends,
 )
@@ -87,6 +88,7 @@ def prune_oldest(
     digests = {digest for key in keys for digest in search.digests_of(connection, key)}
     for key in keys:
         _delete(writer, key)
+    received.forget(writer, oldest[0])
     _delete_texts(connection, digests)
     writer.reset()
     return 1

@@ -12,6 +12,7 @@ import hmac
 import logging
 import os
 import secrets
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -164,7 +165,9 @@ class Spool:
         payload = b"".join(line + b"\n" for line in lines)
         key = self._keys.current
         header = SpoolHeader(FORMAT, events, key_id(key), _checksum(payload, key))
-        path = self._store.with_name(f"{_prefix(self._store)}{secrets.token_hex(8)}{_SUFFIX}")
+        path = self._store.with_name(
+            f"{_prefix(self._store)}{time.time_ns():016x}-{secrets.token_hex(4)}{_SUFFIX}"
+        )
         temporary = path.with_suffix(".writing")
         try:
             create_folder(path.parent)

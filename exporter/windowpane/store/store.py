@@ -26,6 +26,7 @@ from windowpane.store import (
     projection,
     projects,
     read_files,
+    received,
     registry,
     replays,
     retention,
@@ -38,6 +39,7 @@ from windowpane.store.database import Engine
 from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
 from windowpane.store.read_files import ReadFile
 from windowpane.store.reads import Reader
+from windowpane.store.received import Receipt, ReceivedBatch
 from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.spool import SpooledEvents
 from windowpane.store.writes import Writer
@@ -173,6 +175,21 @@ class Store(Reader):
         if refused is not None:
             raise refused
         return stored
+
+    def receive(self, batches: Sequence[ReceivedBatch]) -> list[Receipt]:
+        """Store what agents on other hosts have sent, as far as it is new; it is durable when this returns.
+
+        Each batch has a receipt, with the events that cannot be stored. Raises `StoreError` when none can be now.
+        """
+        receipts = received.store(self._writing, batches)
+        if self._capture is not None and any(batch.texts for batch in batches):
+            capture = self._capture.empty_copy()
+            for batch in batches:
+                capture.add(batch.texts)
+            with self._writing() as writer:
+                capture.save(writer.connection)
+        self.flush()
+        return receipts
 
     @property
     def captures(self) -> bool:

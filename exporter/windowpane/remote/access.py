@@ -1,0 +1,52 @@
+"""Access to the ingest endpoint: agents with the token of a project, or with the token of the server itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windowpane.config.project_tokens import project_of_token
+from windowpane.exceptions import ConfigurationError
+from windowpane.serve.authentication import has_bearer_token, is_loopback
+
+if TYPE_CHECKING:
+    from windowpane.config.schema import Config
+
+
+class IngestAccess:
+    """Access to the endpoint. The server's own *bearer_token* belongs to no project and may send for all."""
+
+    def __init__(self, config: Config, *, bearer_token: str | None) -> None:
+        self._config = config
+        self._bearer_token = bearer_token
+
+    @property
+    def needs_token(self) -> bool:
+        """True if there is any token; otherwise the endpoint is open to this machine, or by certificates."""
+        projects = self._config.projects.values()
+        return self._bearer_token is not None or any(project.tokens for project in projects)
+
+    def accepts(self, authorization: str) -> bool:
+        """Return whether a request with this `Authorization` header may send events."""
+        return self._is_own(authorization) or self._token_project(authorization) is not None
+
+    def project(self, authorization: str) -> str:
+        """Return the project that the request's sessions belong to; empty where the token is not a project's."""
+        return "" if self._is_own(authorization) else self._token_project(authorization) or ""
+
+    def require_protection(self, address: str, *, has_client_ca: bool, insecure: bool) -> None:
+        """Raise `ConfigurationError` if other machines could send events without a token or a certificate."""
+        if insecure or self.needs_token or has_client_ca or is_loopback(address) or address == "localhost":
+            return
+        problem = f"agents on other machines could send events to {address or 'every address'} without a token"
+        expected = (
+            "projects with tokens, server.bearer_token (--bearer-token-file), client certificates "
+            "(--tls-client-ca), or server.insecure: true (--insecure)"
+        )
+        raise ConfigurationError("serve --ingest", problem, expected=expected)
+
+    def _is_own(self, authorization: str) -> bool:
+        return self._bearer_token is not None and has_bearer_token(authorization, self._bearer_token)
+
+    def _token_project(self, authorization: str) -> str | None:
+        scheme, _, token = authorization.partition(" ")
+        return project_of_token(self._config, token.strip()) if scheme.lower() == "bearer" else None

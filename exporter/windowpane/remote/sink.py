@@ -1,0 +1,148 @@
+"""The sink that takes the place of the store's where the store is on another machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from windowpane.core.digests import KEY_BYTES, keyed_digester
+from windowpane.core.events import Event
+from windowpane.core.protocols import Digester
+from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.exceptions import EventsSkippedError, StoreBusyError, StoreError
+from windowpane.remote.connection import IngestServer, client_context, server_address
+from windowpane.remote.delivery import Delivery
+from windowpane.remote.sender import Sender
+from windowpane.store.captured_content import Redactor
+from windowpane.store.keys import AuditKeys
+from windowpane.store.spool import Spool
+
+if TYPE_CHECKING:
+    from windowpane.config.outputs import IngestConfig
+    from windowpane.metrics.internal import InternalMetrics
+
+SETTLE_SECONDS: Final = 1.0
+"""Longest wait of one attempt to flush; the pipeline repeats it within its own limit."""
+
+_log = logging.getLogger("windowpane")
+
+
+class RemoteSink:
+    """Sends events to `windowpane serve --ingest`. Writing only queues; `flush` waits for the acknowledgement.
+
+    *files* is the path beside which its files are: what waits, what was refused, and the key of the digests.
+    """
+
+    store: Final = None
+    """There is no store on this machine."""
+
+    def __init__(
+        self,
+        url: str,
+        settings: IngestConfig,
+        *,
+        files: Path,
+        keys: AuditKeys,
+        redact: Redactor | None,
+        internal: InternalMetrics,
+    ) -> None:
+        address = server_address(url, insecure=settings.insecure)
+        tls = None
+        if address.is_encrypted:
+            tls = client_context(ca=settings.ca, certificate=settings.certificate, key=settings.key)
+        server = IngestServer(
+            address,
+            token=None if settings.token is None else settings.token.get_secret_value(),
+            tls=tls,
+            timeout_seconds=settings.timeout_seconds,
+        )
+        self._count_drops = internal.record_drop
+        self._delivery = Delivery(
+            server,
+            record_seconds=internal.record_store_write,
+            refused_file=files.with_name("refused.jsonl"),
+        )
+        spool = Spool(files, keys=keys, redact=redact, maximum_bytes=settings.spool_bytes)
+        self._sender = Sender(self._delivery, spool, redact=redact)
+        self.digest: Digester = keyed_digester(_digest_key(files.with_name("digest-key")))
+        self.on_opened: list[Callable[[], object]] = []
+        self.on_replaced: list[Callable[[], object]] = []
+
+    @property
+    def available(self) -> bool:
+        """True while the server takes events."""
+        return not self.problem
+
+    @property
+    def problem(self) -> str:
+        """Reason for which the last request failed; empty while the server takes events."""
+        return self._sender.problem
+
+    @property
+    def unsent_events(self) -> int:
+        """Number of events in memory that the server has not acknowledged."""
+        return self._sender.unsent_events
+
+    def start(self) -> None:
+        """Start to send the files of earlier processes."""
+        self._sender.start()
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Queue a batch; raises `EventsSkippedError` for events without room or refused by the server."""
+        self._report_lost(self._sender.put(batch))
+
+    def flush(self) -> None:
+        """Return when the server has stored all events durably. Raises `StoreError` while it has not."""
+        is_settled = self._sender.settle(SETTLE_SECONDS)
+        self._report_lost(())
+        if not is_settled:
+            if self.problem:
+                raise StoreError(self.problem)
+            raise StoreBusyError("the ingest server has not acknowledged everything yet")
+
+    def spool(self, events: Sequence[Event]) -> int:
+        """Take the last events, which `close` moves to a spool file; return how many have room."""
+        return len(events) - len(self._sender.put(events))
+
+    def after_fork(self) -> None:
+        """Start over in a forked child."""
+        self._sender.after_fork()
+
+    def close(self) -> None:
+        """Stop sending; what is not acknowledged waits in a spool file for the next process."""
+        lost = self._sender.close()
+        if lost:
+            self._count_drops("store", "error", lost)
+            _log.error("%d events are lost: neither the ingest server nor the spool took them", lost)
+
+    def _report_lost(self, without_room: Sequence[Event]) -> None:
+        refused = self._delivery.take_refused()
+        if without_room:
+            error: Exception = OverflowError("the ingest server takes none, and memory and spool are full")
+            raise EventsSkippedError([*refused, *without_room], error)
+        if refused:
+            raise EventsSkippedError(refused, StoreError("the ingest server refused them"))
+
+
+def _digest_key(file: Path) -> bytes:
+    """Return the key of the digests of this machine's texts, which is made at its first use.
+
+    Where the file cannot be used, the key is this process's alone.
+    """
+    try:
+        create_folder(file.parent)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, MODE_FILE)
+        with os.fdopen(descriptor, "r+b") as stream:
+            key = stream.read(KEY_BYTES)
+            if len(key) < KEY_BYTES:
+                key = secrets.token_bytes(KEY_BYTES)
+                stream.seek(0)
+                stream.write(key)
+            return key
+    except OSError as error:
+        _log.warning("%s cannot be used: %s; equal texts get other digests in other processes", file, error)
+        return secrets.token_bytes(KEY_BYTES)

@@ -1,0 +1,210 @@
+"""Events that agents on other hosts send: each is stored once, however often it arrives.
+
+A sender repeats what was not acknowledged, and so may send what is stored already. The table `received_streams`
+holds the numbers that are stored of each stream of a session, so finding repetitions does not cost more as a
+session grows. Batches of many senders share one transaction; when the store cannot hold one of their events,
+they are stored one by one, then divided, until only the faulty events are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, NamedTuple
+
+from windowpane.core.codec import to_document
+from windowpane.core.events import Event, SessionDescribed
+from windowpane.exceptions import EventsRefusedError, SessionRefusedError
+from windowpane.store import projects
+from windowpane.store.captured_content import CapturedText
+from windowpane.store.number_ranges import NumberRanges
+from windowpane.store.writes import Writer
+
+Writing = Callable[[], AbstractContextManager[Writer]]
+"""Lends the writer inside a transaction."""
+
+BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError, EventsRefusedError)
+"""Errors about the events; after any other one the same events may be stored later."""
+STREAMS_PER_QUERY: Final = 64
+_LARGEST_INTEGER: Final = 2**63 - 1
+
+_NUMBERS: Final = (
+    "SELECT session_id, stream_id, numbers FROM received_streams "  # noqa: S608  # placeholders only
+    f"WHERE stream_id IN ({', '.join('?' * STREAMS_PER_QUERY)})"
+)
+_SAVE: Final = (
+    "INSERT INTO received_streams (session_id, stream_id, numbers) VALUES (?, ?, ?) "
+    "ON CONFLICT (stream_id, session_id) DO UPDATE SET numbers = excluded.numbers"
+)
+_FORGET: Final = "DELETE FROM received_streams WHERE session_id = ?"
+
+
+class ReceivedBatch(NamedTuple):
+    """The events and captured texts that one sender has sent at once."""
+
+    events: Sequence[Event]
+    texts: Sequence[CapturedText] = ()
+    project: str = ""
+    """The project of the sender's token; empty where it may send for all."""
+
+
+class RefusedEvent(NamedTuple):
+    """An event that the store cannot hold, by its position in the batch."""
+
+    position: int
+    problem: str
+
+
+class Receipt(NamedTuple):
+    """The result of one batch."""
+
+    stored: int
+    """Events that are new; the others that are not refused were stored before."""
+    refused: tuple[RefusedEvent, ...] = ()
+
+
+class _Part(NamedTuple):
+    """Events of one batch, by their index in it."""
+
+    batch: int
+    indexes: Sequence[int]
+
+
+def store(writing: Writing, batches: Sequence[ReceivedBatch]) -> list[Receipt]:
+    """Store the events that are not stored yet; refuse only those that the store cannot hold."""
+    whole = [_Part(number, range(len(batch.events))) for number, batch in enumerate(batches) if batch.events]
+    stored = [0] * len(batches)
+    refused: list[list[RefusedEvent]] = [[] for _ in batches]
+    waiting = [whole] if whole else []
+    while waiting:
+        parts = waiting.pop(0)
+        try:
+            with writing() as writer:
+                receipts = _append_new(writer, batches, parts)
+        except BAD_DATA as error:
+            smaller = _divided(batches, parts, error)
+            waiting[:0] = smaller
+            if not smaller:
+                number, indexes = parts[0]
+                events = batches[number].events
+                refused[number] += [RefusedEvent(index, _problem(events[index], error)) for index in indexes]
+            continue
+        for part, receipt in zip(parts, receipts, strict=True):
+            stored[part.batch] += receipt.stored
+            refused[part.batch] += receipt.refused
+    return [Receipt(count, tuple(sorted(events))) for count, events in zip(stored, refused, strict=True)]
+
+
+def forget(writer: Writer, session_id: str) -> None:
+    """Delete what is remembered of a session's streams, with the session."""
+    writer.connection.execute(_FORGET, (session_id,))
+
+
+def _append_new(writer: Writer, batches: Sequence[ReceivedBatch], parts: Sequence[_Part]) -> list[Receipt]:
+    """Append the new events of all parts; return a receipt for each part."""
+    streams = {
+        (event.context.session_id, event.context.stream_id): NumberRanges()
+        for part in parts
+        for event in _events(batches, part)
+    }
+    for stream, numbers in _stored_numbers(writer, {stream_id for _, stream_id in streams}):
+        if stream in streams:
+            streams[stream] = NumberRanges(numbers)
+    owners = _Owners(writer)
+    changed = set[tuple[str, str]]()
+    new: list[Event] = []
+    receipts = []
+    for part in parts:
+        before, refused = len(new), list[RefusedEvent]()
+        project = batches[part.batch].project
+        for position, event in zip(part.indexes, _events(batches, part), strict=True):
+            if project and (problem := owners.problem(event, project)):
+                refused.append(RefusedEvent(position, problem))
+                continue
+            stream = (event.context.session_id, event.context.stream_id)
+            if streams[stream].add(event.n):
+                changed.add(stream)
+                new.append(event)
+        receipts.append(Receipt(len(new) - before, tuple(refused)))
+    if new:
+        writer.append(new)
+        owners.assign()
+        writer.connection.executemany(_SAVE, [(*stream, str(streams[stream])) for stream in sorted(changed)])
+    return receipts
+
+
+class _Owners:
+    """The projects of the sessions of one transaction: a token writes to the sessions of its project only."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._projects: dict[str, str] = {}
+
+    def problem(self, event: Event, project: str) -> str:
+        """Return why a token of *project* may not write *event*; empty if it may. The first owns a session."""
+        session_id, data = event.context.session_id, event.data
+        owner = self._projects.get(session_id)
+        if owner is None:
+            session = self._writer.session(session_id)
+            owner = self._projects[session_id] = project if session is None else session.project or project
+        if owner != project:
+            return f"session_id: the session {session_id} belongs to another project than the token"
+        if isinstance(data, SessionDescribed) and data.project not in ("", project):
+            return f"data.project: expected {project!r}, the project of the token, got {data.project!r}"
+        return ""
+
+    def assign(self) -> None:
+        """Assign the sessions to their projects where their agents stated none."""
+        for session_id, project in self._projects.items():
+            session = self._writer.session(session_id)
+            if session is not None and not session.project:
+                projects.assign_to(self._writer, session, project)
+
+
+def _stored_numbers(writer: Writer, stream_ids: Iterable[str]) -> Iterator[tuple[tuple[str, str], str]]:
+    names = sorted(stream_ids)
+    for start in range(0, len(names), STREAMS_PER_QUERY):
+        some = names[start : start + STREAMS_PER_QUERY]
+        some += [some[0]] * (STREAMS_PER_QUERY - len(some))  # one statement, however many streams
+        for session_id, stream_id, numbers in writer.connection.execute(_NUMBERS, some).fetchall():
+            yield (session_id, stream_id), numbers
+
+
+def _events(batches: Sequence[ReceivedBatch], part: _Part) -> list[Event]:
+    events = batches[part.batch].events
+    return [events[index] for index in part.indexes]
+
+
+def _divided(batches: Sequence[ReceivedBatch], parts: Sequence[_Part], error: Exception) -> list[list[_Part]]:
+    """Return smaller transactions: one per batch, per session of a batch, or halves; none for what is refused."""
+    if len(parts) > 1:
+        return [[part] for part in parts]
+    number, indexes = parts[0]
+    sessions: dict[str, list[int]] = {}
+    for index, event in zip(indexes, _events(batches, parts[0]), strict=True):
+        sessions.setdefault(event.context.session_id, []).append(index)
+    if len(sessions) > 1:
+        return [[_Part(number, some)] for some in sessions.values()]
+    if len(indexes) == 1 or isinstance(error, SessionRefusedError):
+        return []
+    middle = len(indexes) // 2
+    return [[_Part(number, indexes[:middle])], [_Part(number, indexes[middle:])]]
+
+
+def _problem(event: Event, error: Exception) -> str:
+    """Return why an event was refused, naming the field where that is known."""
+    for path, value in _integers(to_document(event)):
+        if abs(value) > _LARGEST_INTEGER:
+            return f"{path}: expected a whole number of at most 64 bits, got one of {value.bit_length()}"
+    return f"the store cannot hold it: {error}"
+
+
+def _integers(value: Any, path: str = "") -> Iterator[tuple[str, int]]:
+    if isinstance(value, int):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _integers(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _integers(item, f"{path}[{index}]")

@@ -1,0 +1,173 @@
+"""Events from other hosts: stored once, whatever is repeated, and only the faulty ones refused."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.core.codec import encode
+from windowpane.core.events import (
+    Event,
+    EventContext,
+    SessionDescribed,
+    SessionStarted,
+    TelemetryDropped,
+    TurnStarted,
+)
+from windowpane.store import number_ranges
+from windowpane.store.captured_content import CapturedText
+from windowpane.store.interface import EventFilter
+from windowpane.store.number_ranges import NumberRanges
+from windowpane.store.received import ReceivedBatch
+from windowpane.store.sqlite import SqliteStore
+
+
+def stored(store, session_id: str | None = None) -> list[Event]:
+    return [item.event for item in store.events(EventFilter(session_id=session_id, limit=100_000))]
+
+
+def session(session_id: str, numbers: range, *, turn: int = 1) -> list[Event]:
+    context = EventContext(session_id, "agent", "gpt-4o", turn, 1, "live", f"{session_id}/stream")
+    return [Event(context, n, 1.0 + n, TurnStarted() if n else SessionStarted()) for n in numbers]
+
+
+@given(st.lists(st.integers(0, 60)))
+def test_ranges_hold_the_numbers_of_a_set(numbers: list[int]) -> None:
+    """Added in any order, and read again from their text."""
+    ranges, expected = NumberRanges(), set[int]()
+    for number in numbers:
+        assert ranges.add(number) == (number not in expected)
+        expected.add(number)
+        ranges = NumberRanges(str(ranges))
+
+    assert not any(ranges.add(number) for number in expected)
+    assert str(ranges).count(",") == max(0, len({n for n in expected if n + 1 not in expected}) - 1)
+
+
+def test_the_ranges_of_one_stream_are_bounded(monkeypatch) -> None:
+    """The lowest two become one; the newest gaps stay."""
+    monkeypatch.setattr(number_ranges, "MAXIMUM_RANGES", 3)
+    ranges = NumberRanges()
+    for number in range(0, 20, 2):
+        ranges.add(number)
+
+    assert str(ranges) == "0-14,16,18"
+    assert ranges.add(17)
+    assert not ranges.add(3)
+
+
+def test_repeated_batches_are_stored_once_and_in_order(store, make_session) -> None:
+    """Cut anywhere, repeated from anywhere, as a sender does that got no acknowledgement."""
+    events, chance = make_session(turns=8), random.Random(5)
+    end = 0
+    while end < len(events):
+        start = max(0, end - chance.randrange(12))
+        end = start + chance.randrange(1, 30)
+        store.receive([ReceivedBatch(events[start:end])])
+
+    assert list(map(encode, stored(store))) == list(map(encode, events))
+    assert store.verify().intact
+    assert store.session(events[0].context.session_id).turns == 8
+
+
+def test_the_report_of_a_gap_is_new_although_it_comes_late(store) -> None:
+    """The number of a refused event is free until its report takes it."""
+    events = session("s", range(8))
+    store.receive([ReceivedBatch(events[:3] + events[4:6])])
+
+    (receipt,) = store.receive([ReceivedBatch([events[3], *events[4:]])])
+
+    assert receipt.stored == 3
+    assert [event.n for event in stored(store)] == [0, 1, 2, 4, 5, 3, 6, 7]
+
+
+def test_batches_of_many_senders_share_a_transaction(store) -> None:
+    """Each has its own receipt."""
+    batches = [ReceivedBatch(session(f"s{number}", range(number + 1))) for number in range(100)]
+    before = store.receive(batches[:1])
+
+    receipts = store.receive(batches)
+
+    assert before[0].stored == 1
+    assert [receipt.stored for receipt in receipts] == [0, *range(2, 101)]
+    assert store.verify().intact
+
+
+def test_only_the_faulty_event_is_refused(store) -> None:
+    """A number that no database holds names its field; neither its batch nor the others suffer."""
+    faulty = session("bad", range(6))
+    faulty[3] = faulty[3]._replace(context=replace(faulty[3].context, turn=2**70))
+    others = [ReceivedBatch(session("a", range(3))), ReceivedBatch(session("b", range(3)))]
+
+    receipts = store.receive([others[0], ReceivedBatch([*faulty, *session("c", range(2))]), others[1]])
+
+    assert [receipt.stored for receipt in receipts] == [3, 7, 3]
+    ((refused,),) = [receipt.refused for receipt in receipts if receipt.refused]
+    assert refused.position == 3
+    assert refused.problem == "turn: expected a whole number of at most 64 bits, got one of 71"
+    assert "not reported as dropped" in store.verify().broken[0].problem
+    report = faulty[0]._replace(n=3, data=TelemetryDropped(3, 3, "sink_failed"))
+    assert store.receive([ReceivedBatch([report])])[0].stored == 1
+    assert store.verify().intact
+
+
+def test_a_token_writes_to_the_sessions_of_its_project_only(store) -> None:
+    """Sessions without a project get the token's; another project's session and name are refused."""
+    mine, theirs = session("mine", range(3)), session("theirs", range(2))
+    store.receive([ReceivedBatch(mine[:2], project="alpha"), ReceivedBatch(theirs, project="beta")])
+    described = Event(mine[0].context, 3, 4.0, SessionDescribed(project="beta"))
+
+    (receipt,) = store.receive(
+        [ReceivedBatch([mine[2], described, *session("theirs", range(2, 4))], project="alpha")]
+    )
+
+    assert receipt.stored == 1
+    assert [(event.position, event.problem) for event in receipt.refused] == [
+        (1, "data.project: expected 'alpha', the project of the token, got 'beta'"),
+        (2, "session_id: the session theirs belongs to another project than the token"),
+        (3, "session_id: the session theirs belongs to another project than the token"),
+    ]
+    assert [store.session(name).project for name in ("mine", "theirs")] == ["alpha", "beta"]
+    assert store.verify().intact
+
+
+def test_two_projects_cannot_share_a_new_session_of_one_transaction(store) -> None:
+    """The first batch owns it."""
+    first, second = (
+        ReceivedBatch(session("s", range(2)), project="a"),
+        ReceivedBatch(session("s", range(2, 4)), project="b"),
+    )
+
+    receipts = store.receive([first, second])
+
+    assert [receipt.stored for receipt in receipts] == [2, 0]
+    assert len(receipts[1].refused) == 2
+
+
+def test_received_texts_are_stored_where_the_store_captures(tmp_path) -> None:
+    """Redacted again: the sender may be of an older release."""
+    text = CapturedText("d" * 32, "the secret is hush")
+    with_texts = SqliteStore(
+        tmp_path / "a.db", capture=True, redact=lambda value: value.replace("hush", "[redacted]")
+    )
+    without = SqliteStore(tmp_path / "b.db")
+    for store in (with_texts, without):
+        store.receive([ReceivedBatch(session("s", range(1)), [text])])
+
+    assert with_texts.content(text.digest) == "the secret is [redacted]"
+    assert without.content(text.digest) is None
+    with_texts.close()
+    without.close()
+
+
+def test_retention_deletes_what_is_remembered_of_a_session(store) -> None:
+    """The table does not outgrow the sessions."""
+    store.receive([ReceivedBatch(session("old", range(3))), ReceivedBatch(session("older", range(3)))])
+
+    assert store.prune(before=1e9) == 2
+    (receipt,) = store.receive([ReceivedBatch(session("old", range(3)))])
+
+    assert receipt.stored == 3
