@@ -15,7 +15,7 @@ from truth.statistics import interval
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, ContentCompressed, FidelityEvaluated
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Tokens, blocks_of
+from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, TOKEN_KINDS, blocks_of
 from windowpane.fidelity.probe import evaluate
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.sources.playback import session_events
@@ -90,18 +90,17 @@ def texts_of(compaction: Compaction) -> Iterator[tuple[list[Block], Block]]:
 
 def used_again(compaction: Compaction) -> float | None:
     """Return the share of the removed names used again within 20 turns that the summary has; None below 10."""
-    tokens = Tokens()
-    removed = _names(compaction.removed, tokens)
+    removed = _names(compaction.removed)
     wrote = [block for block in compaction.later if block.content_type in ("tool_call", "assistant_response")]
-    used = removed & _names(wrote, tokens)
-    summary = _names([block for block in compaction.visible if block.content_type == "summary"], tokens)
+    used = removed & _names(wrote)
+    summary = _names([block for block in compaction.visible if block.content_type == "summary"])
     return len(used & summary) / len(used) if len(used) >= MINIMUM_USED else None
 
 
-def _names(blocks: Sequence[Block], tokens: Tokens) -> set[str]:
+def _names(blocks: Sequence[Block]) -> set[str]:
     texts = ((block.text or "").replace("\\n", "\n") for block in blocks)
     words = {token for text in texts for token in TOKEN.findall(text)}
-    return {word for word in words if tokens.kind(word) in ("path", "identifier")}
+    return {word for word in words if TOKEN_KINDS[word] in ("path", "identifier")}
 
 
 def _score(removed: Sequence[Block], copy: Block, text: str) -> float:

@@ -21,6 +21,7 @@ from windowpane.core.window.blocks import Block
 FactKind = Literal[
     "identifier", "number", "path", "error", "decision", "constraint", "open_work", "goal", "statement"
 ]  # fmt: skip
+TokenKind = FactKind | Literal["line_end"]
 
 MAXIMUM_NAMES: Final = 120
 """Identifiers, numbers, paths and errors considered at most; the most critical first."""
@@ -32,14 +33,20 @@ NEED_TURNS: Final = 4.0
 """Turns after which the need of a name has halved."""
 UNWRITTEN_NEED: Final = 0.02
 MAXIMUM_CLASSIFIED: Final = 50_000
-"""Distinct tokens whose class is remembered within one pass."""
+"""Distinct tokens whose kind is remembered."""
+MAXIMUM_REMEMBERED_CHARACTERS: Final = 200
 
-TOKEN: Final = re.compile(r"[.\-/@~$+]{0,32}[\w%](?:[\w.\-/@~$%+]*[\w%])?|[=:]")
+_PUNCTUATION: Final = r"[.\-/@~$+]"
+_RUNS: Final = rf"[\w%]++(?:{_PUNCTUATION}++[\w%]++)*"
+_TOKEN: Final = rf"{_RUNS}|{_PUNCTUATION}{{1,32}}{_RUNS}|[=:]"
+TOKEN: Final = re.compile(_TOKEN)
 """Words, names, paths and numbers whole, without the punctuation that ends them; `=` and `:` for keys.
 
 No more than so many signs before a word are read as its beginning: a line of a million dots costs no more than
 any other.
 """
+
+_TOKEN_OR_LINE_END: Final = re.compile(rf"{_TOKEN}|\n")
 
 _CLASS: Final = re.compile(
     r"(?P<number>[-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3}))"
@@ -146,29 +153,22 @@ def _block(index: int, text: str) -> Block:
     )
 
 
-class Tokens:
-    """Splits text into classified tokens; remembers the class of each distinct token."""
+class _TokenKinds(dict[str, TokenKind | None]):
+    """The kinds of tokens: of a name, a number or a cue for its sentence; None for other words."""
 
-    def __init__(self) -> None:
-        self.kinds: dict[str, FactKind | None] = {}
-        """The kinds of the tokens classified so far."""
-
-    def kind(self, token: str) -> FactKind | None:
-        """Return the kind of *token*: of a name, a number or a cue for its sentence; None for other words."""
-        try:
-            return self.kinds[token]
-        except KeyError:
-            return self._learn(token)
-
-    def _learn(self, token: str) -> FactKind | None:
-        if len(self.kinds) >= MAXIMUM_CLASSIFIED:
-            self.kinds.clear()
-        kind = self.kinds[token] = _classify(token)
+    def __missing__(self, token: str) -> TokenKind | None:
+        kind = _classify(token)
+        if len(token) <= MAXIMUM_REMEMBERED_CHARACTERS:
+            if len(self) >= MAXIMUM_CLASSIFIED:
+                self.clear()
+            self[token] = kind
         return kind
 
 
-def _classify(token: str) -> FactKind | None:
-    if len(token) > 200:
+def _classify(token: str) -> TokenKind | None:
+    if token.isspace():
+        return "line_end"
+    if len(token) > MAXIMUM_REMEMBERED_CHARACTERS:
         return None
     cue = _CUES.get(token.lower())
     if cue is not None:
@@ -178,6 +178,10 @@ def _classify(token: str) -> FactKind | None:
         return None
     kind = _KINDS[match.lastgroup]
     return kind if kind != "identifier" or len(token) > 3 else None
+
+
+TOKEN_KINDS: Final = _TokenKinds()
+"""Shared by all passes: what a token is does not depend on the text around it."""
 
 
 def need_of(*, age_turns: int, blocks: int, written: bool) -> float:
@@ -193,48 +197,55 @@ def need_of(*, age_turns: int, blocks: int, written: bool) -> float:
 class FactFinder:
     """Collects facts block by block."""
 
-    def __init__(self, tokens: Tokens | None = None) -> None:
-        self._tokens = tokens or Tokens()
+    def __init__(self) -> None:
         self._names: dict[str, _Name] = {}
         self._numbers: dict[str, dict[str, int]] = {}
         self._sentences: dict[tuple[FactKind, str], Fact] = {}
         self._goal_seen = False
         self._turn = 0
         self._written = False
+        self._spoken = False
 
     def read(self, index: int, content_type: ContentType, text: str, *, turn: int = 0) -> None:
         """Read one block; *turn* is that of the block."""
         self._turn = max(self._turn, turn)
         self._written = content_type in PROSE_TYPES or content_type == "tool_call"
-        spoken = content_type in PROSE_TYPES
+        spoken = self._spoken = content_type in PROSE_TYPES
         weight = _WEIGHT.get(content_type, 1)
         if content_type == "tool_call":
             text = text.replace("\\n", "\n")
         if content_type == "user_message" and not self._goal_seen:
             self._goal_seen = True
             self._keep_sentence("goal", text.strip().split("\n", 1)[0], index)
-        kinds, classify = self._tokens.kinds, self._tokens.kind
-        for line in text.split("\n"):
-            if content_type == "summary" and line.startswith("## "):
+        lines = text.split("\n")
+        if content_type == "summary":
+            lines = [line for line in lines if not line.startswith("## ")]
+            text = "\n".join(lines)
+        tokens = _TOKEN_OR_LINE_END.findall(f"{text}\n")
+        recorded: set[str] = set()
+        cues: dict[FactKind, None] = {}
+        number = start = 0
+        for position, kind in enumerate(map(TOKEN_KINDS.__getitem__, tokens)):
+            if kind is None:
                 continue
-            tokens = TOKEN.findall(line)
-            cues: dict[FactKind, None] = {}
-            for position, token in enumerate(tokens):
-                kind = kinds[token] if token in kinds else classify(token)
-                if kind is None:
-                    continue
-                if kind == "number":
-                    self._number(tokens, position, index, weight)
-                elif kind == "path" and spoken and _ALTERNATIVES.fullmatch(token):
-                    continue
-                elif kind in ("path", "identifier"):
+            if kind == "line_end":
+                if cues:
+                    self._cued(lines[number], cues, index, spoken=spoken)
+                    cues = {}
+                number, start = number + 1, position + 1
+            elif kind == "number":
+                self._number(tokens, position, start, index, weight)
+            elif kind in ("path", "identifier"):
+                token = tokens[position]
+                if token not in recorded:
+                    recorded.add(token)
                     self._name(token, kind, index, weight)
-                elif spoken or kind == "error":
-                    cues[kind] = None
-            if cues:
-                self._cued(line, cues, index, spoken=spoken)
+            elif spoken or kind == "error":
+                cues[kind] = None
 
     def _name(self, name: str, kind: FactKind, index: int, weight: int) -> None:
+        if kind == "path" and self._spoken and _ALTERNATIVES.fullmatch(name):
+            return
         seen = self._names.get(name)
         if seen is None:
             seen = self._names[name] = _Name(kind)
@@ -245,9 +256,9 @@ class FactFinder:
             seen.turn = self._turn
             seen.written = seen.written or self._written
 
-    def _number(self, tokens: list[str], position: int, index: int, weight: int) -> None:
-        """Record a number under the key that names it: `port: 8080`, `timeout = 30s`."""
-        if position < 2 or tokens[position - 1] not in "=:":
+    def _number(self, tokens: list[str], position: int, start: int, index: int, weight: int) -> None:
+        """Record a number under the key that names it in its line, which starts at *start*: `timeout = 30s`."""
+        if position - start < 2 or tokens[position - 1] not in "=:":
             return
         key, value = tokens[position - 2], tokens[position]
         if len(key) < 3 or key[0].isdigit():

@@ -9,16 +9,17 @@ labeled `method="probe"`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactFinder, FactKind, Tokens
+from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactFinder, FactKind
 from windowpane.fidelity.statements import (
     EXACT_WEIGHT,
     MATCH,
@@ -92,12 +93,11 @@ def evaluate(
     if coverage < MINIMUM_COVERAGE:
         reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
-    tokens = Tokens()
     prose = [list(units(block.text or "")) if _is_prose(block) else [] for block in removed]
-    facts = _facts(removed, prose, tokens)
+    facts = _facts(removed, prose)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
-    text = _VisibleText(facts, visible, tokens)
+    text = _VisibleText(facts, visible)
     missing: Fate = "recoverable" if recoverable else "lost"
     fates = [text.fate(one) or missing for one in facts]
     evaluated = as_event(
@@ -108,16 +108,16 @@ def evaluate(
         digest=digest,
         of=of,
     )
-    soundness = _soundness(removed, prose, visible, task, tokens)
+    soundness = _soundness(removed, prose, visible, task)
     return replace(evaluated, score=None if evaluated.score is None else evaluated.score * soundness)
 
 
-def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]], tokens: Tokens) -> list[_Weighed]:
+def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]]) -> list[_Weighed]:
     """Return the facts of *removed*: names that may be needed again, sentences with a cue, other sentences.
 
     *prose* has the units of each removed block; none for a block that is not prose.
     """
-    finder = FactFinder(tokens)
+    finder = FactFinder()
     for index, (block, sentences) in enumerate(zip(removed, prose, strict=True)):
         if block.text:
             text = "\n".join(sentences) if _is_prose(block) else block.text
@@ -129,12 +129,12 @@ def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]], tokens: Tok
         counts[fact.kind] = counts.get(fact.kind, 0) + 1
         if counts[fact.kind] > MAXIMUM_SENTENCES:
             continue
-        statement = read_statement(fact.text, tokens)
+        statement = read_statement(fact.text)
         if statement is not None:
             cued.add(statement.text)
             facts.append(_Weighed(fact, statement, 1.0))
     newest = islice((sentence for sentences in reversed(prose) for sentence in reversed(sentences)), MAXIMUM_READ)
-    read = (read_statement(sentence, tokens) for sentence in dict.fromkeys(newest))
+    read = (read_statement(sentence) for sentence in dict.fromkeys(newest))
     plain = (statement for statement in read if statement is not None and statement.text not in cued)
     facts += [
         _Weighed(Fact("statement", one.text), one, STATEMENT_WEIGHT) for one in islice(plain, MAXIMUM_STATEMENTS)
@@ -209,8 +209,7 @@ def _share(facts: Sequence[_Weighed], fates: Iterable[Fate], dimension: Dimensio
 class StatementIndex:
     """The units of a text by the words of the statements that are looked up in it."""
 
-    def __init__(self, wanted: Iterable[Statement], tokens: Tokens) -> None:
-        self._tokens = tokens
+    def __init__(self, wanted: Iterable[Statement]) -> None:
         self._postings: dict[str, list[int]] = {}
         for statement in wanted:
             for word in statement.words | statement.exact:
@@ -241,18 +240,16 @@ class StatementIndex:
 
     def matches(self, statement: Statement) -> list[Statement]:
         """Return the units that are about the same as *statement*."""
-        votes: dict[int, int] = {}
-        for words, weight in ((statement.words, 1), (statement.exact, EXACT_WEIGHT)):
-            for word in words:
-                for number in self._postings[word]:
-                    votes[number] = votes.get(number, 0) + weight
+        postings = self._postings
+        counted = chain(statement.words, *repeat(statement.exact, EXACT_WEIGHT))
+        votes = Counter(chain.from_iterable(postings[word] for word in counted))
         needed = MATCH * statement.weight
         matches = (self._statement(number) for number, vote in votes.items() if vote >= needed)
         return [match for match in matches if match is not None]
 
     def _statement(self, number: int) -> Statement | None:
         if number not in self._read:
-            self._read[number] = read_statement(self._units[number], self._tokens)
+            self._read[number] = read_statement(self._units[number])
         return self._read[number]
 
 
@@ -264,9 +261,9 @@ def _conflicts(one: Statement, other: Statement) -> bool:
 class _VisibleText:
     """Index of the visible text: tokens, base names, values of keys, and statements."""
 
-    def __init__(self, facts: Sequence[_Weighed], visible: Sequence[Block], tokens: Tokens) -> None:
+    def __init__(self, facts: Sequence[_Weighed], visible: Sequence[Block]) -> None:
         self._tokens: set[str] = set()
-        self._statements = StatementIndex((one.statement for one in facts if one.statement is not None), tokens)
+        self._statements = StatementIndex(one.statement for one in facts if one.statement is not None)
         self._wanted_keys = {one.fact.text.split("=", 1)[0] for one in facts if one.fact.kind == "number"}
         self._values: dict[str, set[str]] = {}
         base_names = [one.fact.text.rsplit("/", 1)[-1] for one in facts if one.fact.kind == "path"]
@@ -328,7 +325,6 @@ def _soundness(
     prose: Sequence[Sequence[str]],
     visible: Sequence[Block],
     task: str,
-    tokens: Tokens,
 ) -> float:
     """Return the share of the replacement's statements that the removed text does not deny, 0 to 1.
 
@@ -336,23 +332,24 @@ def _soundness(
     sentence about the same differs from it. Without a replacement in sight everything visible is checked.
     """
     is_checked = _is_replacement if any(map(_is_replacement, visible)) else _is_prose
-    read = (read_statement(unit, tokens) for block in visible if is_checked(block) for unit in _units_of(block))
+    read = (read_statement(unit) for block in visible if is_checked(block) for unit in _units_of(block))
     claims = list(islice((statement for statement in read if statement is not None), MAXIMUM_CLAIMS))
     if not claims:
         return 1.0
     sources = [block.text for block in removed if block.text]
     sources += [block.text for block in visible if block.text and not is_checked(block)]
-    index = StatementIndex(claims, tokens)
+    index = StatementIndex(claims)
     for sentences in prose:
         for sentence in sentences:
             index.add(sentence, TOKEN.findall(sentence))
     text = "\n".join((*sources, task))
-    denied = sum(_is_denied(claim, index, text) for claim in claims)
+    invented = {name for name in frozenset().union(*(claim.exact for claim in claims)) if name not in text}
+    denied = sum(_is_denied(claim, index, invented) for claim in claims)
     return 1.0 - denied / len(claims)
 
 
-def _is_denied(claim: Statement, index: StatementIndex, text: str) -> bool:
-    if any(name not in text for name in claim.exact):
+def _is_denied(claim: Statement, index: StatementIndex, invented: Set[str]) -> bool:
+    if not claim.exact.isdisjoint(invented):
         return True
     matches = index.matches(claim)
     return bool(matches) and all(_conflicts(claim, match) for match in matches)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from windowpane.fidelity.facts import STOPWORDS, TOKEN, Tokens
+from windowpane.fidelity.facts import STOPWORDS, TOKEN, TOKEN_KINDS
 
 MINIMUM_TERMS: Final = 3
 """Shorter statements, such as headings and list labels, state nothing that could be compared."""
@@ -92,7 +92,7 @@ def _continues(line: str, following: str) -> bool:
     return not first.isupper() or end[-1:] == "," or end.rsplit(" ", 1)[-1].lower() in _OPEN_ENDS
 
 
-def read_statement(text: str, tokens: Tokens) -> Statement | None:
+def read_statement(text: str) -> Statement | None:
     """Return what *text* is compared by; None if it has too few significant words."""
     text = text[:MAXIMUM_CHARACTERS]
     words: set[str] = set()
@@ -100,7 +100,7 @@ def read_statement(text: str, tokens: Tokens) -> Statement | None:
     negated: set[str] = set()
     reach = 0
     for token in TOKEN.findall(_SHORT_NOT.sub(" not", text)):
-        kind = tokens.kind(token)
+        kind = TOKEN_KINDS[token]
         if kind in ("path", "identifier", "number"):
             exact.add(token)
             word = token

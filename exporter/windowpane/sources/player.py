@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import singledispatchmethod
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 from windowpane.core.agents import AgentProgram
 from windowpane.core.descriptions import Description, SessionDescriptions, without_wrappers
@@ -113,7 +112,7 @@ class SessionPlayer:
         at = record.at if not isinstance(record, Broken) else None
         if at is not None:
             self._at = at
-        self._play(record)
+        _METHODS[type(record)](self, record)
 
     def flush(self) -> None:
         """Emit the events that the tracker holds."""
@@ -121,19 +120,13 @@ class SessionPlayer:
 
     # -- records ----------------------------------------------------------------------------------------------
 
-    @singledispatchmethod
-    def _play(self, record: Record) -> None:
-        raise TypeError(f"not a record: {record!r}")
-
-    @_play.register
-    def _(self, record: SessionOpened) -> None:
+    def _opened(self, record: SessionOpened) -> None:
         self._use_model(record.model)
         if record.limit_tokens:
             self._state_limit(record.limit_tokens)
         self._use_version(record.agent_version)
 
-    @_play.register
-    def _(self, record: ContentAdded) -> None:
+    def _content_added(self, record: ContentAdded) -> None:
         tokens, source = self._count(record)
         block = self.tracker.add(
             record.content_type,
@@ -160,8 +153,7 @@ class SessionPlayer:
         elif record.content_type in INDEXED_TYPES:
             self._references.add(block.id, record.text)
 
-    @_play.register
-    def _(self, record: ModelCalled) -> None:
+    def _model_called(self, record: ModelCalled) -> None:
         self._use_model(record.model)
         cost = record.cost_dollars
         if cost is None and record.usage is not None:
@@ -175,31 +167,26 @@ class SessionPlayer:
             at=self._at,
         )
 
-    @_play.register
-    def _(self, record: CallSent) -> None:
+    def _call_sent(self, record: CallSent) -> None:
         if self._observer is None:
             self._observer = WindowObserver(self.tracker, self._profile, digest=self._playback.digest)
         self._observer.record_call(record.call, self._at)
 
-    @_play.register
-    def _(self, record: ReplyReceived) -> None:
+    def _reply_received(self, record: ReplyReceived) -> None:
         if self._observer is not None:
             self._observer.record_reply(record.reply, self._at)
 
-    @_play.register
-    def _(self, record: CallFailed) -> None:
+    def _call_failed(self, record: CallFailed) -> None:
         if self._observer is not None:
             self._observer.record_failure(record.error, self._at)
 
-    @_play.register
-    def _(self, record: ContentRemoved) -> None:
+    def _content_removed(self, record: ContentRemoved) -> None:
         eviction = evict(record, self.tracker, self._blocks, self._at)
         for removed in eviction.evicted:
             self._references.discard(removed.block_id)
         self._keep_blocks(self._blocks, eviction.renamed)
 
-    @_play.register
-    def _(self, record: Compacted) -> None:
+    def _compacted(self, record: Compacted) -> None:
         tracker = self.tracker
         self._removed.compact(tracker.window, self._blocks)
         compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
@@ -217,20 +204,17 @@ class SessionPlayer:
             self._name_block(record.key, block.id)
         self._evaluate(record, compaction, event)
 
-    @_play.register
-    def _(self, _record: Cleared) -> None:
+    def _cleared(self, _record: Cleared) -> None:
         self.tracker.roll("clear", self._at)
         self._references.clear()
         self._blocks.clear()
         self._keys.clear()
         self._removed.clear()
 
-    @_play.register
-    def _(self, record: LimitStated) -> None:
+    def _limit_stated(self, record: LimitStated) -> None:
         self._state_limit(record.limit_tokens)
 
-    @_play.register
-    def _(self, record: SessionDescribed) -> None:
+    def _described(self, record: SessionDescribed) -> None:
         self._describe(
             title=record.title,
             title_source=record.title_source,
@@ -242,8 +226,7 @@ class SessionPlayer:
             project=record.project,
         )
 
-    @_play.register
-    def _(self, record: Rewound) -> None:
+    def _rewound(self, record: Rewound) -> None:
         change = move(self.tracker.window, self._rewound_to(record))
         forgotten = self._forget(change.abandoned)
         self._removed.remember(change.abandoned, forgotten)
@@ -272,12 +255,10 @@ class SessionPlayer:
         window = self.tracker.window
         return [window.slot(block_id).block for block_id in self._blocks.get(key, ()) if block_id in window]
 
-    @_play.register
-    def _(self, record: SessionClosed) -> None:
+    def _closed(self, record: SessionClosed) -> None:
         self.tracker.end(record.reason[:MAXIMUM_REASON], self._at)
 
-    @_play.register
-    def _(self, record: Broken) -> None:
+    def _broken(self, record: Broken) -> None:
         self.tracker.record(SessionIncomplete(record.reason[:MAXIMUM_REASON], record.line), self._at)
 
     # -- inside -----------------------------------------------------------------------------------------------
@@ -390,3 +371,21 @@ class SessionPlayer:
         limits = self._playback.limits(self._model, self._stated)
         if limits != self.tracker.limits:
             self.tracker.set_limits(limits, self._at)
+
+
+_METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {
+    SessionOpened: SessionPlayer._opened,
+    ContentAdded: SessionPlayer._content_added,
+    ModelCalled: SessionPlayer._model_called,
+    CallSent: SessionPlayer._call_sent,
+    ReplyReceived: SessionPlayer._reply_received,
+    CallFailed: SessionPlayer._call_failed,
+    ContentRemoved: SessionPlayer._content_removed,
+    Compacted: SessionPlayer._compacted,
+    Cleared: SessionPlayer._cleared,
+    LimitStated: SessionPlayer._limit_stated,
+    SessionDescribed: SessionPlayer._described,
+    Rewound: SessionPlayer._rewound,
+    SessionClosed: SessionPlayer._closed,
+    Broken: SessionPlayer._broken,
+}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import chain, islice
 from typing import Final
 
 from windowpane.core.vocabulary import ContentType
@@ -20,6 +21,8 @@ MAXIMUM_CHARACTERS: Final = 200_000
 """Characters of one text that are read."""
 MAXIMUM_CANDIDATES: Final = 4_096
 """Distinct identifiers of one text that are considered."""
+MAXIMUM_REMEMBERED: Final = 50_000
+"""Words of which is remembered whether they identify anything."""
 MAXIMUM_USED: Final = 512
 """Identifiers remembered as used; the least recently used are discarded first."""
 INDEXED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "user_message"})
@@ -38,20 +41,9 @@ _HEXADECIMAL: Final = re.compile(r"(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{
 def identifiers(text: str) -> list[str]:
     """Return the distinct identifiers of *text* in order of first appearance."""
     text = text[:MAXIMUM_CHARACTERS]
-    names: dict[str, None] = {}
-    for raw in dict.fromkeys(_WORD.findall(text)):
-        if raw.isalpha() and raw[1:].islower():
-            continue
-        word = raw.rstrip("./-")
-        if word not in names and _identifies(word):
-            names[word] = None
-            if len(names) >= MAXIMUM_CANDIDATES:
-                return list(names)
-    for name in _QUOTED.findall(text):
-        names[name] = None
-        if len(names) >= MAXIMUM_CANDIDATES:
-            break
-    return list(names)
+    spelled_out = map(_IDENTIFIERS.__getitem__, dict.fromkeys(_WORD.findall(text)))
+    names = chain(filter(None, spelled_out), _QUOTED.findall(text))
+    return list(islice(dict.fromkeys(names), MAXIMUM_CANDIDATES))
 
 
 def argument_values(text: str) -> str:
@@ -74,6 +66,21 @@ def _identifies(word: str) -> bool:
         or _CAMEL.search(word) is not None
         or _HEXADECIMAL.fullmatch(word) is not None
     )
+
+
+class _Identifiers(dict[str, str]):
+    """The identifier in each word, without the punctuation that ends it; empty for any other word."""
+
+    def __missing__(self, raw: str) -> str:
+        word = raw.rstrip("./-")
+        identifier = "" if (raw.isalpha() and raw[1:].islower()) or not _identifies(word) else word
+        if len(self) >= MAXIMUM_REMEMBERED:
+            self.clear()
+        self[raw] = identifier
+        return identifier
+
+
+_IDENTIFIERS: Final = _Identifiers()
 
 
 class ReferenceIndex:

@@ -9,7 +9,7 @@ CODE_SYMBOL_SHARE = 0.06
 agent sessions text below it has 4.0 characters per o200k token, text above it 3.5."""
 
 _SAMPLE_CHARACTERS = 4_096
-_SYMBOLS = dict.fromkeys(map(ord, '{}[]()<>=;:/\\"_`|&*#$%@+~^'))
+_SYMBOLS = rb"{}[]()<>=;:/\"_`|&*#$%@+~^"
 
 ASCII_CHARACTERS_PER_TOKEN_PROSE = 4.1
 ASCII_CHARACTERS_PER_TOKEN_CODE = 3.5
@@ -26,8 +26,8 @@ TOKENS_PER_FOUR_BYTE_CHARACTER = 2.0
 
 def looks_like_code(text: str) -> bool:
     """Return whether the start of *text* has the symbol density of code, JSON or paths."""
-    sample = text[:_SAMPLE_CHARACTERS]
-    return len(sample) - len(sample.translate(_SYMBOLS)) >= CODE_SYMBOL_SHARE * max(1, len(sample))
+    sample = text[:_SAMPLE_CHARACTERS].encode("ascii", "replace")
+    return len(sample) - len(sample.translate(None, _SYMBOLS)) >= CODE_SYMBOL_SHARE * max(1, len(sample))
 
 
 def _ascii_characters_per_token(text: str) -> float:

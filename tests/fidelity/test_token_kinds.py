@@ -1,0 +1,37 @@
+"""The kinds of tokens that all passes share."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.fidelity import facts
+from windowpane.fidelity.facts import TOKEN, TOKEN_KINDS, FactFinder
+
+
+def test_remembered_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More distinct tokens than the limit start the memory again, and a very long one is never kept."""
+    monkeypatch.setattr(facts, "MAXIMUM_CLASSIFIED", 10)
+    TOKEN_KINDS.clear()
+    for number in range(100):
+        assert TOKEN_KINDS[f"module_{number}.py"] == "path"
+    assert TOKEN_KINDS["a" * 1_000] is None
+
+    assert len(TOKEN_KINDS) <= 10
+    assert "a" * 1_000 not in TOKEN_KINDS
+
+
+@pytest.mark.parametrize("content_type", ["tool_result", "assistant_response"])
+def test_a_key_and_its_number_are_in_one_line(content_type: ContentType) -> None:
+    """A key at the end of a line does not name the number that starts the next one."""
+    finder = FactFinder()
+    finder.read(0, content_type, "timeout =\n30 seconds\nretries = 4")
+
+    assert {fact.text for fact in finder.names(10)} == {"retries=4"}
+
+
+def test_tokens_are_read_whole() -> None:
+    """Punctuation belongs to a token inside and before it, and not at its end."""
+    assert TOKEN.findall("see ./src/app-1.py, $HOME and x=--y. 50%!") == [
+        "see", "./src/app-1.py", "$HOME", "and", "x", "=", "--y", "50%",
+    ]  # fmt: skip
