@@ -39,11 +39,11 @@ def fill_treemap(fill: pd.DataFrame, palette: Palette) -> go.Figure:
         add(component, COMPONENT_LABELS[component], "", int(of_component["tokens"].sum()), color)
         for tool in of_component["tool"].unique():
             of_tool = of_component[of_component["tool"] == tool]
-            key = f"{component}\n{tool}"
+            key = area_id(component, tool)
             add(key, tool, component, int(of_tool["tokens"].sum()), color)
             largest = of_tool[of_tool["target"] != ""].head(MAXIMUM_TARGETS)
             for target, size in zip(largest["target"], largest["tokens"], strict=True):
-                add(f"{key}\n{target}", target, key, int(size), color)
+                add(area_id(component, tool, target), target, key, int(size), color)
     figure = go.Figure(
         go.Treemap(
             ids=ids, labels=labels, parents=parents, values=values, branchvalues="total", hovertext=texts,
@@ -53,6 +53,22 @@ def fill_treemap(fill: pd.DataFrame, palette: Palette) -> go.Figure:
         )
     )  # fmt: skip
     return apply_layout(figure, palette, height=360, margin={"l": 0, "r": 0, "t": 0, "b": 0})
+
+
+def area_id(component: str, tool: str, target: str = "") -> str:
+    """Return the id of an area; without a target, that of the tool."""
+    return "\n".join((component, tool, target) if target else (component, tool))
+
+
+def area_blocks(fill: pd.DataFrame) -> dict[str, str]:
+    """Return the largest block of each area that holds no other area."""
+    rows = list(zip(fill["component"], fill["tool"], fill["target"], fill["block"], strict=True))
+    divided = {(component, tool) for component, tool, target, _ in rows if target}
+    return {
+        area_id(component, tool, target): block
+        for component, tool, target, block in rows
+        if target or (component, tool) not in divided
+    }
 
 
 def _short(label: str) -> str:

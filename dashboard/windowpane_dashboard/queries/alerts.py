@@ -14,6 +14,7 @@ from windowpane.alerts.summary import value_text
 from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
+from windowpane.report.headline import Phrase, Subject, joined
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count, seconds, utc
@@ -157,24 +158,29 @@ def alert_title(alert: str) -> str:
 
 
 _NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "warning", "info": "notice"}
+_SUBJECTS: Final[dict[Severity, Subject | None]] = {"critical": "critical", "warning": "warned", "info": None}
 
 
-def alerts_headline(listed: Firings) -> str:
+def alerts_headline(listed: Firings) -> tuple[Phrase, ...]:
     """Return a sentence about the alerts that fire now, else that fired, and about failed messages."""
     current = listed.firing
     failed = sum(bool(row.failed) for row in listed.rows)
-    lost = f"; {count(failed, 'message')} did not arrive" if failed else ""
     several = f"{count(len(listed.rows), 'alert')}{' or more' if listed.more else ''}"
-    where = count(len({row.session_id for row in listed.rows}), "session")
-    if not current:
-        return f"Nothing fires now; {several} fired in {where}{lost}."
-    parts = [
-        count(number, noun)
-        for severity, noun in _NOUNS.items()
-        if (number := sum(row.severity == severity for row in current))
-    ]
-    live = count(len({row.session_id for row in current}), "live session")
-    return f"{', '.join(parts)} firing now in {live}; {several} listed{lost}."
+    parts: tuple[Phrase, ...]
+    if current:
+        kinds = [
+            Phrase(count(number, noun), _SUBJECTS[severity])
+            for severity, noun in _NOUNS.items()
+            if (number := sum(row.severity == severity for row in current))
+        ]
+        live = count(len({row.session_id for row in current}), "live session")
+        parts = (*joined(kinds, ", "), Phrase(f" firing now in {live}; {several} listed"))
+    else:
+        where = count(len({row.session_id for row in listed.rows}), "session")
+        parts = (Phrase(f"Nothing fires now; {several} fired in {where}"),)
+    if failed:
+        parts = (*parts, Phrase("; "), Phrase(f"{count(failed, 'message')} did not arrive", "failed"))
+    return (*parts, Phrase("."))
 
 
 def alert_frame(listed: Firings, now: float) -> pd.DataFrame:

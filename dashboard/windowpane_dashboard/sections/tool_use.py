@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
 from windowpane.store.records import ToolUse
 from windowpane.text.formats import tokens
-from windowpane_dashboard.charts.fill import fill_treemap
+from windowpane_dashboard.charts.fill import area_blocks, fill_treemap
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
+from windowpane_dashboard.sections.treemap_clicks import treemap_clicks
 from windowpane_dashboard.sections.window import open_block
 
 ROWS = 50
+TREEMAP = "fill_treemap"
 
 
 def tool_use_section(view: SessionView) -> None:
@@ -28,16 +32,22 @@ def tool_use_section(view: SessionView) -> None:
             st.text(f"The window at turn {view.turn}: {tokens(int(fill['tokens'].sum()))} tokens")
             widgets.chart(
                 fill_treemap(fill, widgets.current_palette()),
-                key="fill_treemap",
+                key=TREEMAP,
                 alt="Tokens by component, tool, and file or command, as in the table",
             )
+            treemap_clicks(TREEMAP, partial(_open_area, area_blocks(fill)))
         with right:
-            st.text("Its ten largest parts; select a row to read its largest block")
+            st.text("Its ten largest parts; select a row or an area to read its largest block")
             _top(fill)
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:
         st.text("Over the whole session")
         uses_table(uses, key="session_uses", alt="Tools, files and commands of the session, most carried first")
+
+
+def _open_area(blocks: dict[str, str], area: str) -> None:
+    if area in blocks:
+        open_block(blocks[area])
 
 
 def _open_largest(fill: pd.DataFrame) -> None:

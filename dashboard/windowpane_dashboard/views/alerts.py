@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import pandas as pd
@@ -12,11 +13,13 @@ from pandas.io.formats.style import Styler
 
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.core.vocabulary import SEVERITIES
+from windowpane.report.headline import Subject
 from windowpane.store.interface import SessionFilter
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.page import address, messages, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
+from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
@@ -54,13 +57,23 @@ def main() -> None:
         listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
         with head:
-            widgets.headline(alerts_headline(listed))
+            linked_headline(alerts_headline(listed), targets(filters.listing))
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:
             st.text(_no_match(filters))
         send_test_section()
     store_access.rerun_on_change(snapshot, page=PAGE)
+
+
+def targets(listing: AlertFilters) -> dict[Subject, Target]:
+    """Return the lists that the phrases of the headline link to."""
+    firing = replace(listing, state="firing")
+    return {
+        "critical": Target(PAGE, replace(firing, severity="critical")),
+        "warned": Target(PAGE, replace(firing, severity="warning")),
+        "failed": Target(PAGE, replace(listing, delivery="failed")),
+    }
 
 
 def _no_match(filters: AlertFilters) -> str:

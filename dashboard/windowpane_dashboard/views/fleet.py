@@ -11,13 +11,14 @@ import streamlit as st
 from windowpane.core.store_names import StoreUrl
 from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.exceptions import ConfigurationError
-from windowpane.report.headline import fleet_headline
+from windowpane.report.headline import Subject, fleet_phrases
 from windowpane.store.interface import EventReader, FleetOrder, SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane.text.labels import MARKS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import address, messages, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
+from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
@@ -42,6 +43,12 @@ ORDERS: Final[dict[FleetOrder, str]] = {
     "cost": "highest cost first",
     "regret": "most regrets first",
 }
+TARGETS: Final[dict[Subject, Target]] = {  # lists that the phrases of the headline link to
+    "critical": Target(PAGE, FleetFilters(severity="critical")),
+    "warned": Target(PAGE, FleetFilters(severity="warning")),
+    "red": Target(PAGE, FleetFilters(zone="red")),
+    "regretting": Target(PAGE, FleetFilters(order="regret")),
+}
 LETTERS = ", ".join(f"{mark.letter} {mark.label}" for mark in MARKS.values())
 
 
@@ -58,7 +65,7 @@ def main() -> None:
         query = filters.to_store(limit=FLEET_ROWS, live_first_since=since, zone=times.reader_zone())
         listed = store_access.fleet(snapshot, query, since)
     with head:
-        widgets.headline(fleet_headline(listed.totals))
+        linked_headline(fleet_phrases(listed.totals), TARGETS)
         summary(listed)
     session_table(listed, now, filters.order)
     with messages.report_read_errors("The size of the store cannot be read"):

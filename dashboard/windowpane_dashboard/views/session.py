@@ -10,11 +10,12 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.liveness import is_live
-from windowpane.report.headline import session_headline
+from windowpane.report.headline import Subject, session_phrases
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
+from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.queries.filters import Events, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.queries.window import read_turn_window
@@ -75,11 +76,10 @@ def main() -> None:
         with widgets.part():
             identity_line(row, timeline)
             parent_link(snapshot.store, row)
-        widgets.headline(
-            session_headline(
-                row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=is_live(row, time.time())
-            )
+        phrases = session_phrases(
+            row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=is_live(row, time.time())
         )
+        linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
         metrics_row(row, timeline)
         with widgets.part():
             if not timeline.turns.empty:
@@ -91,6 +91,23 @@ def main() -> None:
             timeline_section(snapshot, row, timeline, position, corner=corner)
             draw_after_paint(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
     store_access.rerun_on_change(snapshot, page=PAGE)
+
+
+def targets(position: SessionAddress, timeline: Timeline) -> dict[Subject, Target]:
+    """Return the turn and the tabs that the phrases of the headline link to."""
+
+    def tab(name: str, events: Events | None = None) -> Target:
+        return Target(PAGE, replace(position, tab=name, events=events))
+
+    latest = SessionAddress(position.session, scale=position.scale, tab="blocks")
+    return {
+        "worst turn": Target(PAGE, replace(position, turn=timeline.worst_turn, compression=None, alert=None)),
+        "overflows": tab("events", "noteworthy"),
+        "compressions": tab("compressions"),
+        "evictions": Target(PAGE, latest),
+        "regrets": tab("regrets"),
+        "alerts": tab("alerts"),
+    }
 
 
 def below(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:

@@ -1,15 +1,15 @@
 """Headlines: the state of one session, or of all of them, in one sentence.
 
-Shared by the dashboard, the report and the terminal.
+Shared by the dashboard, the report and the terminal. A page makes links of the phrases that have a subject.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from windowpane.core.events import FidelityEvaluated
-from windowpane.core.vocabulary import Zone
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.formats import count, percent, tokens
 
@@ -40,45 +40,80 @@ class FactTotals:
         return cls(*map(sum, zip(*counts, strict=True))) if counts else None
 
 
+Subject = Literal[
+    "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
+    "regretting", "failed",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A piece of a headline, and its subject if a page shows more about it."""
+
+    text: str
+    subject: Subject | None = None
+
+
 def session_headline(
     row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None, live: bool = True
 ) -> str:
+    """Return `session_phrases` as one sentence."""
+    return sentence(session_phrases(row, worst_turn=worst_turn, facts=facts, live=live))
+
+
+def session_phrases(
+    row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None, live: bool = True
+) -> tuple[Phrase, ...]:
     """Return one sentence about a session; *worst_turn* is the first turn in its worst zone.
 
     An alert fires only while its session is *live*.
     """
     parts = [_fullness(row, worst_turn)]
     if row.overflows:
-        parts.append(f"{count(row.overflows, 'overflow')}")
+        parts.append(Phrase(count(row.overflows, "overflow"), "overflows"))
     if row.compressions:
-        parts.append(_compressions(row.compressions, facts))
+        parts.append(Phrase(_compressions(row.compressions, facts), "compressions"))
     if row.evicted_blocks:
-        parts.append(f"{count(row.evicted_blocks, 'block')} evicted ({tokens(row.evicted_tokens)} tokens)")
+        evicted = f"{count(row.evicted_blocks, 'block')} evicted ({tokens(row.evicted_tokens)} tokens)"
+        parts.append(Phrase(evicted, "evictions"))
     if row.regrets:
         again = "was" if row.regrets == 1 else "were"
-        parts.append(f"{count(row.regrets, 'removed block')} {again} fetched again")
+        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {again} fetched again", "regrets"))
     if row.firing:
-        parts.append(f"{count(row.firing, 'alert')} {'firing' if live else 'never resolved'}")
+        state = "firing" if live else "never resolved"
+        parts.append(Phrase(f"{count(row.firing, 'alert')} {state}", "alerts"))
     if row.incomplete:
-        parts.append("the recording is incomplete")
-    return "; ".join(parts) + "."
+        parts.append(Phrase("the recording is incomplete"))
+    return joined(parts, "; ", end=".")
 
 
-def _fullness(row: SessionRow, worst_turn: int | None) -> str:
+def sentence(phrases: Iterable[Phrase]) -> str:
+    """Return the text of *phrases*."""
+    return "".join(phrase.text for phrase in phrases)
+
+
+def joined(phrases: Iterable[Phrase], separator: str, *, end: str = "") -> tuple[Phrase, ...]:
+    """Return *phrases* with the separator between them and *end* after the last."""
+    separated = [piece for phrase in phrases for piece in (phrase, Phrase(separator))][:-1]
+    return (*separated, Phrase(end)) if end else tuple(separated)
+
+
+def _fullness(row: SessionRow, worst_turn: int | None) -> Phrase:
     if not row.turns:
-        return f"No model call has finished yet; the window holds {tokens(row.used_tokens)} tokens"
+        return Phrase(f"No model call has finished yet; the window holds {tokens(row.used_tokens)} tokens")
     turns = count(row.turns, "turn")
     if row.limit_tokens is None or row.peak_utilization is None:
-        return (
+        return Phrase(
             f"The limit of the window is unknown; at most {tokens(row.peak_used_tokens)} tokens were sent "
             f"in {turns}"
         )
     peak = f"{percent(row.peak_utilization)} of {tokens(row.limit_tokens)} tokens"
     if row.worst_zone in (None, "green"):
-        return f"Stayed green: at most {peak} in {turns}"
-    zone: Zone | None = row.worst_zone
-    where = "" if worst_turn is None else f" at turn {worst_turn}"
-    return f"{str(zone).capitalize()}{where}, highest {peak}"
+        return Phrase(f"Stayed green: at most {peak} in {turns}")
+    zone = str(row.worst_zone).capitalize()
+    if worst_turn is None:
+        return Phrase(f"{zone}, highest {peak}")
+    return Phrase(f"{zone} at turn {worst_turn}, highest {peak}", "worst turn")
 
 
 def _compressions(compressions: int, facts: FactTotals | None) -> str:
@@ -93,24 +128,36 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
 
 
 def fleet_headline(totals: FleetTotals) -> str:
+    """Return `fleet_phrases` as one sentence."""
+    return sentence(fleet_phrases(totals))
+
+
+def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
     """Return one sentence about the sessions that need attention, or about the recorded ones if none is live."""
     if not totals.live:
-        reached = f"{totals.reached_red:,}" if totals.reached_red else "none"
-        again = f"; {totals.regretting:,} fetched removed content again" if totals.regretting else ""
-        recorded = count(totals.sessions, "session")
-        return f"No session is live. {recorded} recorded, {reached} of them reached red{again}."
+        return _recorded(totals)
     live = count(totals.live, "live session")
     if not totals.live_needing_attention:
-        return f"{live}, none needs you."
-    parts = [
-        text
-        for number, text in (
-            (totals.live_critical, f"{totals.live_critical:,} with a critical alert"),
-            (totals.live_warned, f"{totals.live_warned:,} with a warning"),
-            (totals.live_red, f"{totals.live_red:,} in red"),
-            (totals.live_red_soon, f"{totals.live_red_soon:,} red soon"),
-        )
-        if number
-    ]
+        return (Phrase(f"{live}, none needs you."),)
+    needs: tuple[tuple[int, str, Subject | None], ...] = (
+        (totals.live_critical, "with a critical alert", "critical"),
+        (totals.live_warned, "with a warning", "warned"),
+        (totals.live_red, "in red", "red"),
+        (totals.live_red_soon, "red soon", None),
+    )
+    parts = [Phrase(f"{number:,} {text}", subject) for number, text, subject in needs if number]
     verb = "needs" if totals.live_needing_attention == 1 else "need"
-    return f"{totals.live_needing_attention:,} of {live} {verb} you ({', '.join(parts)})."
+    return (
+        Phrase(f"{totals.live_needing_attention:,} of {live} {verb} you ("),
+        *joined(parts, ", "),
+        Phrase(")."),
+    )
+
+
+def _recorded(totals: FleetTotals) -> tuple[Phrase, ...]:
+    reached = f"{totals.reached_red:,}" if totals.reached_red else "none"
+    recorded = count(totals.sessions, "session")
+    phrases = [Phrase(f"No session is live. {recorded} recorded, {reached} of them reached red")]
+    if totals.regretting:
+        phrases.append(Phrase(f"{totals.regretting:,} fetched removed content again", "regretting"))
+    return joined(phrases, "; ", end=".")

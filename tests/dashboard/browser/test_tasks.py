@@ -383,6 +383,26 @@ def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
     assert len(operator.actions) <= 2
 
 
+def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) -> None:
+    """The list, the turn and the tab open in the same page, and the address follows."""
+    headline = operator.page.locator(".st-key-headline")
+    operator.opens()
+    operator.clicks(headline.get_by_role("link", name="1 with a critical alert"))
+    operator.page.wait_for_url("**/?severity=critical")
+    operator.site.settle()
+
+    operator.opens("session", session="refactor-api")
+    operator.clicks(headline.get_by_role("link", name=" at turn "))
+    operator.page.wait_for_url("**turn=*")
+    operator.site.settle()
+    operator.clicks(headline.get_by_role("link", name="1 alert firing"))
+    operator.page.wait_for_url("**tab=alerts*")
+    operator.site.settle()
+    expect(operator.page.get_by_role("tab", name="Alerts")).to_have_attribute("aria-selected", "true")
+    assert "turn=" in operator.page.url
+    assert len(operator.page.context.pages) == 1
+
+
 def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person) -> None:
     """One action: the address of the message."""
     operator.opens("session", session="refactor-api", turn="14", alert="utilization:12")
@@ -462,7 +482,12 @@ def test_what_filled_the_window_at_a_turn(reader: Person) -> None:
     reader.opens_row(name, lambda row: row[3] in ("Read", "Bash", "Grep", "Edit"))
     reader.page.wait_for_url("**block=*")
     reader.reads("Its life in this session")
-    assert len(reader.actions) == 3
+    opened = reader.page.url
+    area = reader.page.locator(".st-key-fill_treemap .slice", has_text="thinking")
+    reader.clicks(area.last)
+    reader.page.wait_for_url(lambda url: "block=" in url and url != opened)
+    reader.site.settle()
+    assert len(reader.actions) == 4
 
 
 def test_what_stale_content_cost_and_what_to_change(reader: Person) -> None:

@@ -22,6 +22,7 @@ from windowpane.core.events import (
     NotificationFailed,
 )
 from windowpane.core.liveness import live_since
+from windowpane.report.headline import sentence
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.store.sqlite import SqliteStore
@@ -95,8 +96,8 @@ def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> Non
     assert frame.loc["Window in red", "delivery"] == "failed: json; delivered: log"
     assert frame.loc["Red soon", "ended"] == "fires now"
     assert frame.loc["Red soon", "delivery"] == "none"
-    assert "1 warning" in alerts_headline(listed)
-    assert "1 message did not arrive" in alerts_headline(listed)
+    assert "1 warning" in sentence(alerts_headline(listed))
+    assert "1 message did not arrive" in sentence(alerts_headline(listed))
 
 
 def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) -> None:
@@ -110,7 +111,7 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
     assert not outcome.now
     assert outcome.text == "until the recording stops"
     then = read_firings(alert_store, AlertFilters(), live_since(later))
-    assert alerts_headline(then).startswith("Nothing fires now; ")
+    assert sentence(alerts_headline(then)).startswith("Nothing fires now; ")
 
 
 @pytest.mark.parametrize(
