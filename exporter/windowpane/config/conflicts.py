@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.config.section import is_set
 from windowpane.manager.levels import EVICT_RATIO
+from windowpane.manager.plans.policies import policy_named
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
@@ -24,8 +25,6 @@ class Conflict(NamedTuple):
 
 def preset_conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
     """Yield the settings of *config* that *preset* decides itself."""
-    from windowpane.manager.plans.policies import policy_named  # slow, and only needed beside a preset
-
     for key, reason in preset.fixed.items():
         disables_background = key == "compression.background" and not config.compression.background
         if key != "embedder" and is_set(config, key) and not disables_background:

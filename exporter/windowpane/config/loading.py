@@ -19,6 +19,7 @@ from windowpane.config.conflicts import contradictions, preset_conflicts
 from windowpane.config.nearest_key import nearest_key
 from windowpane.config.schema import Config
 from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains, parse_value
+from windowpane.contrib.presets import preset_named
 from windowpane.exceptions import ConfigurationError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -85,12 +86,7 @@ def load_config(
     for conflict in contradictions(config):
         location = layers.location(tuple(conflict.key.split(".")))
         raise ConfigurationError(location, conflict.reason, expected="a threshold at or above it")
-    if config.preset is None:
-        return config
-
-    from windowpane.contrib.presets import preset_named  # slow, and only needed where there is a preset
-
-    for conflict in preset_conflicts(config, preset_named(config.preset)):
+    for conflict in () if config.preset is None else preset_conflicts(config, preset_named(config.preset)):
         location = layers.location(tuple(conflict.key.split(".")))
         raise ConfigurationError(location, conflict.reason, expected="no such key beside this preset")
     return config

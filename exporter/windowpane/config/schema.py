@@ -7,7 +7,7 @@ the file, the environment and arguments.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -18,11 +18,11 @@ from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Tur
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.core.names import check_project
 from windowpane.core.vocabulary import Component, ContentType
-from windowpane.fidelity.judge.bounds import CAPACITY, MAXIMUM_QUESTIONS, MINIMUM_REPLICATES
+from windowpane.fidelity.judge.judge import MINIMUM_REPLICATES
+from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS
+from windowpane.fidelity.judge.sampling import CAPACITY, JudgeSampling
 from windowpane.manager.budget import PROFILES
-
-if TYPE_CHECKING:
-    from windowpane.fidelity.judge.sampling import JudgeSampling
+from windowpane.manager.plans.policies import policy_named
 
 OUTPUT_SHARE: Final = 0.05
 HYBRID: Final = "hybrid"
@@ -101,8 +101,6 @@ class Eviction(Section):
     @field_validator("policy")
     @classmethod
     def _known_policy(cls, name: str) -> str:
-        from windowpane.manager.plans.policies import policy_named
-
         return policy_named(name).name
 
     @model_validator(mode="after")
@@ -243,7 +241,6 @@ class JudgeConfig(Section):
     def sample(self) -> JudgeSampling:
         """Return the settings of the sampled judge."""
         from windowpane.fidelity.judge.judge import JudgeSettings
-        from windowpane.fidelity.judge.sampling import JudgeSampling
 
         return JudgeSampling(
             rate=self.sample_rate,

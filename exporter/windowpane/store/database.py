@@ -160,6 +160,10 @@ class Dialect(Protocol):
         """Return what follows a table to read it through this index; empty where statistics choose."""
         ...
 
+    def continue_numbers(self, table: str, column: str) -> Sequence[str]:
+        """Return the statements after which new rows are numbered behind the highest number of the table."""
+        ...
+
 
 class Engine(Protocol):
     """One store's database: its connections, transactions and errors, whatever the kind of database."""

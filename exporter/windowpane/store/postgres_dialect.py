@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from windowpane.store.database import ContentIndex, EventIndex
@@ -26,6 +27,12 @@ class PostgresDialect:
     def by_index(self, name: str) -> str:  # noqa: ARG002  # the planner chooses
         """Return nothing."""
         return ""
+
+    def continue_numbers(self, table: str, column: str) -> Sequence[str]:
+        """Return the statement that sets the sequence of the column, where it has one."""
+        sequence = f"pg_get_serial_sequence('{table}', '{column}')"
+        following = f"(SELECT coalesce(max({column}), 0) + 1 FROM {table})"  # noqa: S608  # our tables
+        return (f"SELECT setval({sequence}, {following}, FALSE) WHERE {sequence} IS NOT NULL",)
 
 
 POSTGRES: Final = PostgresDialect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from windowpane.store.database import ContentIndex, Dialect, EventIndex
@@ -27,6 +28,10 @@ class SqliteDialect:
     def by_index(self, name: str) -> str:
         """Return what follows a table to read it through this index."""
         return f" INDEXED BY {name}"
+
+    def continue_numbers(self, table: str, column: str) -> Sequence[str]:  # noqa: ARG002  # SQLite does by itself
+        """Return no statement."""
+        return ()
 
 
 SQLITE: Final = SqliteDialect()

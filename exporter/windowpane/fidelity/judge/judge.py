@@ -19,7 +19,6 @@ from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.bounds import MAXIMUM_QUESTIONS, MINIMUM_REPLICATES
 from windowpane.fidelity.judge.prompts import (
     CHUNK_CHARS,
     Verdict,
@@ -29,7 +28,7 @@ from windowpane.fidelity.judge.prompts import (
     read_answer,
     read_verdict,
 )
-from windowpane.fidelity.judge.questions import Question, questions_from, write_questions
+from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question, questions_from, write_questions
 from windowpane.fidelity.probe import (
     CREDIT,
     MINIMUM_COVERAGE,
@@ -43,6 +42,7 @@ from windowpane.fidelity.probe import (
     weighted_score,
 )
 
+MINIMUM_REPLICATES: Final = 3
 MINIMUM_READ: Final = 0.5
 """Share of the questions that must have a readable outcome for a score."""
 FAILURES_IN_A_ROW: Final = 3

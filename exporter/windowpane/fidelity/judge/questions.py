@@ -9,7 +9,6 @@ from typing import Final, Literal, get_args
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactKind, extract_facts, significant_words
-from windowpane.fidelity.judge.bounds import MAXIMUM_QUESTIONS
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
 from windowpane.fidelity.probe import Dimension
 
@@ -23,6 +22,7 @@ DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
     "continuation": "continuity",
     "decision": "decisions",
 }
+MAXIMUM_QUESTIONS: Final = 12
 LINE_CHARS: Final = 200
 """Characters of the line around a blank that a question shows."""
 CONTEXT_WORDS: Final = 3

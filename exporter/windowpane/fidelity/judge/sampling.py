@@ -20,7 +20,6 @@ from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.bounds import CAPACITY, MAXIMUM_QUESTIONS
 from windowpane.fidelity.judge.judge import (
     Evaluation,
     JudgedCompression,
@@ -28,8 +27,10 @@ from windowpane.fidelity.judge.judge import (
     judge_compression,
     text_of,
 )
-from windowpane.fidelity.judge.questions import Question
+from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question
 
+CAPACITY: Final = 4
+"""Compressions that wait at most; each holds the texts it is judged by."""
 EARLIER_CHARS: Final = 400_000
 """Characters of the text that earlier compressions of a session removed, the newest."""
 
