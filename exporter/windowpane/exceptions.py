@@ -10,6 +10,7 @@ WindowpaneError
 │   ├── SchemaVersionError      the database was written by a newer release
 │   ├── OlderStoreError         the database was written by an older release and is read only
 │   ├── StoreBusyError          another process holds the store's lock; a later attempt may succeed
+│   ├── UnconfirmedWriteError   the connection broke at a commit: stored or not, the next write finds out
 │   ├── StoreReplacedError      the file was deleted or replaced while it was open
 │   ├── EventsRefusedError      the store cannot hold these events; another attempt would not help
 │   │   └── SessionRefusedError nor any other event of their session
@@ -87,6 +88,10 @@ class OlderStoreError(StoreError):
 
 class StoreBusyError(StoreError):
     """Another process holds the store's lock; a later attempt may succeed."""
+
+
+class UnconfirmedWriteError(StoreError):
+    """The connection broke while the store committed; the next write of the same events stores none twice."""
 
 
 class StoreReplacedError(StoreError):

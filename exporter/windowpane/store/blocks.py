@@ -39,10 +39,8 @@ _INSERT: Final = (
     "tokens, calls_in, price_in) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _POSITION: Final = "SELECT position FROM blocks WHERE session = ? AND block_id = ? AND left_seq = ?"
-_FIRST_POSITION: Final = (
-    "SELECT min(position) FROM blocks WHERE session = ? AND left_seq = ? "
-    "AND block_id IN (SELECT value FROM json_each(?))"
-)
+_FIRST_POSITION: Final = "SELECT min(position) FROM blocks WHERE session = ? AND left_seq = ? AND block_id IN "
+IDS_PER_STATEMENT: Final = 200
 _REMOVE: Final = (
     "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = ?, reason = ?, score = ?, replaced_by = ?, "
     "calls_out = ?, price_out = ? WHERE session = ? AND block_id = ? AND left_seq = ?"
@@ -59,8 +57,6 @@ _REFER: Final = (
 _REGRET: Final = (
     "UPDATE blocks SET regretted_turn = coalesce(regretted_turn, ?) WHERE session = ? AND block_id = ?"
 )
-
-_encoder: Final = msgspec.json.Encoder()
 
 
 def starts_reply(session: SessionDraft, block: Block, turn: int) -> bool:
@@ -185,9 +181,9 @@ def compress(statements: StatementBatch, session: SessionDraft, event: Event, se
     turn, key, memory = event.context.turn, session.key, session.memory
     memory.pending = {}
     if data.results:
-        row = statements.first(_FIRST_POSITION, (key, IN_WINDOW, _encoder.encode(data.removed).decode()))
-        position = None if row is None or row[0] is None else int(row[0])
-        memory.pending = _make_room(statements, session, data.results, position)
+        memory.pending = _make_room(
+            statements, session, data.results, _first_position(statements, key, data.removed)
+        )
     replacement = data.results[0] if data.results else None
     for block_id in data.removed:
         statements.add(
@@ -206,6 +202,18 @@ def compress(statements: StatementBatch, session: SessionDraft, event: Event, se
                 IN_WINDOW,
             ),
         )
+
+
+def _first_position(statements: StatementBatch, session: int, block_ids: Sequence[str]) -> int | None:
+    """Return the first position of those blocks that are in the window; None without any."""
+    positions: list[int] = []
+    for start in range(0, len(block_ids), IDS_PER_STATEMENT):
+        ids = block_ids[start : start + IDS_PER_STATEMENT]
+        statement = f"{_FIRST_POSITION}({', '.join('?' * len(ids))})"
+        row = statements.first(statement, (session, IN_WINDOW, *ids))
+        if row is not None and row[0] is not None:
+            positions.append(int(row[0]))
+    return min(positions, default=None)
 
 
 def _make_room(

@@ -205,6 +205,10 @@ class Engine(Protocol):
         """Return the writing connection of a store that is created when missing, and migrated when old."""
         ...
 
+    def is_usable(self, database: Database) -> bool:
+        """Return False where the connection was lost, so that another one has to be opened."""
+        ...
+
     def check_writer(self, database: Database) -> None:
         """Raise `StoreError` where *database* is no longer a connection to the store of this name."""
         ...
@@ -215,4 +219,8 @@ class Engine(Protocol):
 
     def sync(self, database: Database) -> None:
         """Return only when everything committed so far survives a power cut."""
+        ...
+
+    def reclaim(self, database: Database) -> None:
+        """Return space to the system where retention has deleted sessions, if that needs no long wait."""
         ...

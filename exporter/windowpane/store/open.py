@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from windowpane.core.store_names import DATABASES, EXPECTED_URL, StoreName, StoreUrl, parse_store_name
+from windowpane.core.version import install_command
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.captured_content import Redactor
 from windowpane.store.connection import BUSY_SECONDS
@@ -37,7 +38,17 @@ def open_store(
             old_audit_keys=old_audit_keys,
             busy_seconds=busy_seconds,
         )
-    raise ConfigurationError("store", "PostgreSQL is not available", expected="a path")
+    _require_driver()
+    from windowpane.store.postgres.store import PostgresStore
+
+    return PostgresStore(
+        address,
+        capture=capture,
+        redact=redact,
+        audit_key=audit_key,
+        old_audit_keys=old_audit_keys,
+        busy_seconds=busy_seconds,
+    )
 
 
 def open_reader(name: str | StoreName, *, busy_seconds: float = BUSY_SECONDS) -> Reader:
@@ -45,12 +56,24 @@ def open_reader(name: str | StoreName, *, busy_seconds: float = BUSY_SECONDS) ->
     address = _database(name)
     if not isinstance(address, StoreUrl):
         return SqliteReader(address, busy_seconds=busy_seconds)
-    raise ConfigurationError("store", "PostgreSQL is not available", expected="a path")
+    _require_driver()
+    from windowpane.store.postgres.store import PostgresReader
+
+    return PostgresReader(address, busy_seconds=busy_seconds)
 
 
 def store_exists(name: StoreName) -> bool:
     """Return False where there is no file of that name; whether a database has a store is known once it opens."""
     return isinstance(name, StoreUrl) or name.exists()
+
+
+def _require_driver() -> None:
+    """Raise `ConfigurationError` where PostgreSQL's driver is not installed or lacks its library."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        problem = f"a PostgreSQL store needs psycopg ({error})"
+        raise ConfigurationError("store", problem, expected=f"`{install_command('postgres')}`") from error
 
 
 def _database(name: str | StoreName) -> str | Path | StoreUrl:

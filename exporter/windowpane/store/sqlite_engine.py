@@ -96,6 +96,10 @@ class SqliteEngine:
         self._file = identity_of(self.path)
         return connection
 
+    def is_usable(self, database: Database) -> bool:  # noqa: ARG002  # a file does not disconnect
+        """Return True."""
+        return True
+
     def check_writer(self, database: Database) -> None:  # noqa: ARG002  # the file is compared
         """Raise `StoreReplacedError` where the file was deleted or replaced."""
         if identity_of(self.path) != self._file:
@@ -113,6 +117,9 @@ class SqliteEngine:
                 database.execute("UPDATE store SET flushes = flushes + 1")
         finally:
             database.execute("PRAGMA synchronous = NORMAL")
+
+    def reclaim(self, database: Database) -> None:
+        """Do nothing: free pages are used again."""
 
 
 def _own(database: Database) -> SqliteDatabase:

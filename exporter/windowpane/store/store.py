@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
 from windowpane.core.protocols import Clock
-from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreError
+from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreError, UnconfirmedWriteError
 from windowpane.store import (
     audit,
     audit_heads,
@@ -80,6 +81,7 @@ class Store(Reader):
         self._process = os.getpid()
         self._closed = False
         self._refuses_events = False
+        self._unconfirmed: set[tuple[str, int]] = set()
         self._writer: Writer | None = self._open()
 
     # -- writing ----------------------------------------------------------------------------------------------
@@ -92,7 +94,11 @@ class Store(Reader):
             with self._writing() as writer:
                 if self._refuses_events:
                     raise StoreError(f"{self.name}: the events are spooled")
-                writer.append(batch)
+                writer.append(self._unstored(writer, batch))
+            self._unconfirmed.clear()
+        except UnconfirmedWriteError:
+            self._unconfirmed.update((event.context.stream_id, event.n) for event in batch)
+            raise
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
             self.append([decode(encode(event)) for event in batch])
 
@@ -262,8 +268,12 @@ class Store(Reader):
                     writer, self._engine, before=before, max_bytes=max_bytes, fold=fold
                 )
             if not deleted:
-                return pruned
+                break
             pruned += deleted
+        if pruned:
+            with self._lock, self._engine.reporting():
+                self._engine.reclaim(self._current().connection)
+        return pruned
 
     def delete_content(self, digest: str | None = None) -> int:
         """Delete one captured text, or all; return how many. The audit chain does not change."""
@@ -369,6 +379,8 @@ class Store(Reader):
         if self._process != os.getpid():  # after a fork: the parent's connection must not even be closed here
             self._inherited += [] if self._writer is None else [self._writer]
             self._writer, self._process = None, os.getpid()
+        if self._writer is not None and not self._engine.is_usable(self._writer.connection):
+            self._close_writer()
         if self._writer is not None:
             try:
                 self._engine.check_writer(self._writer.connection)
@@ -380,6 +392,15 @@ class Store(Reader):
         if self._writer is None:
             self._writer = self._open()
         return self._writer
+
+    def _unstored(self, writer: Writer, batch: Sequence[Event]) -> Sequence[Event]:
+        """Return the events without those of an earlier batch that was committed when the connection broke."""
+        if not any((event.context.stream_id, event.n) in self._unconfirmed for event in batch):
+            return batch
+        missing: list[Event] = []
+        for session_id, events in groupby(batch, key=lambda event: event.context.session_id):
+            missing += writer.missing(session_id, list(events))
+        return missing
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None

@@ -11,7 +11,7 @@ import sqlite3
 from importlib import import_module
 from pathlib import Path
 from time import time
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from windowpane.exceptions import SchemaVersionError, StoreError
 
@@ -22,7 +22,7 @@ _PRESENT: Final = ("already exists", "duplicate column")
 class Migration(Protocol):
     """A migration module."""
 
-    def apply(self, connection: sqlite3.Connection) -> None:
+    def apply(self, connection: Any) -> None:
         """Change the schema, inside the caller's transaction."""
         ...
 
@@ -72,7 +72,7 @@ def _incomplete(path: Path, missing: str) -> StoreError:
     )
 
 
-def check(done: set[str], path: Path, migrations: list[NamedMigration] | None = None) -> None:
+def check(done: set[str], path: Path | str, migrations: list[NamedMigration] | None = None) -> None:
     """Raise `SchemaVersionError` for a database with migrations that this release does not know."""
     unknown = sorted(done - {migration.name for migration in (available() if migrations is None else migrations)})
     if unknown:

@@ -1,0 +1,124 @@
+"""Connections to a PostgreSQL server: opening one, lending those of readers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg import conninfo
+
+from windowpane.core.store_names import StoreUrl
+from windowpane.exceptions import StoreError
+from windowpane.store.postgres.database import PostgresDatabase, adapt
+from windowpane.store.postgres.errors import reporting
+
+MINIMUM_VERSION: Final = 140_000
+CONNECT_SECONDS: Final = 10
+IDLE_CONNECTIONS: Final = 4
+"""Reading connections kept open between reads."""
+LOST_SECONDS: Final = 60
+"""A writer that stops in the middle of a transaction, or its host, keeps others waiting at most so long."""
+_DEFAULTS: Final[dict[str, Any]] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "application_name": "windowpane",
+    "client_encoding": "UTF8",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": LOST_SECONDS * 1_000,
+}
+"""Settings of a connection that the URL does not state."""
+_START_READ: Final = "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+def connect(address: StoreUrl, *, busy_seconds: float) -> PostgresDatabase:
+    """Open a connection. Raises `StoreError` for a server that is too old, and psycopg's errors."""
+    given = conninfo.conninfo_to_dict(address.url)
+    settings = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    connection = psycopg.connect(address.url, autocommit=True, **settings)
+    try:
+        _check_server(address, connection)
+        adapt(connection)
+        connection.prepare_threshold = 1
+        milliseconds = max(1, round(busy_seconds * 1_000))
+        connection.execute(
+            f"SET lock_timeout = {milliseconds}; "
+            f"SET idle_in_transaction_session_timeout = {LOST_SECONDS * 1_000}; SET client_min_messages = warning"
+        )
+    except BaseException:
+        connection.close()
+        raise
+    return PostgresDatabase(connection)
+
+
+def _check_server(address: StoreUrl, connection: psycopg.Connection[Any]) -> None:
+    version = connection.info.server_version
+    if version < MINIMUM_VERSION:
+        minimum = MINIMUM_VERSION // 10_000
+        raise StoreError(f"{address}: the server is PostgreSQL {version // 10_000}; expected {minimum} or newer")
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{address}: the encoding of the database is {encoding}; expected UTF8 (`createdb -E UTF8`)"
+        )
+
+
+class ReaderPool:
+    """Reading connections, each lent to one thread at a time."""
+
+    def __init__(self, address: StoreUrl, *, busy_seconds: float) -> None:
+        self._address = address
+        self._busy_seconds = busy_seconds
+        self._lock = threading.Lock()  # guards the list of idle connections and the process they belong to
+        self._idle: list[PostgresDatabase] = []
+        self._process = os.getpid()
+        self._inherited: list[PostgresDatabase] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[PostgresDatabase]:
+        """Lend a connection inside a read transaction for the time of one read."""
+        with reporting(self._address):
+            database = self._reading()
+            try:
+                yield database
+                database.execute("ROLLBACK")
+            except BaseException:
+                database.close()
+                raise
+            self._release(database)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for database in idle:
+            database.close()
+
+    def _reading(self) -> PostgresDatabase:
+        """Return a connection with a read transaction; idle ones that the server has closed are discarded."""
+        while (idle := self._take_idle()) is not None:
+            with suppress(psycopg.OperationalError):
+                idle.execute(_START_READ)
+                return idle
+            idle.close()
+        database = connect(self._address, busy_seconds=self._busy_seconds)
+        database.execute(_START_READ)
+        return database
+
+    def _take_idle(self) -> PostgresDatabase | None:
+        with self._lock:
+            if self._process != os.getpid():  # a fork: closing the parent's connections here would end them there
+                self._inherited += self._idle
+                self._idle, self._process = [], os.getpid()
+            return self._idle.pop() if self._idle else None
+
+    def _release(self, database: PostgresDatabase) -> None:
+        with self._lock:
+            if len(self._idle) < IDLE_CONNECTIONS:
+                self._idle.append(database)
+                return
+        database.close()

@@ -1,0 +1,195 @@
+"""A connection to PostgreSQL as the store's functions use one, with question marks and inserts by COPY."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Final, NamedTuple
+
+import psycopg
+from psycopg.abc import AdaptContext
+from psycopg.adapt import Buffer, Loader
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.string import StrBinaryDumper, StrDumper, StrDumperUnknown
+
+from windowpane.store.database import Cursor, Dialect
+from windowpane.store.postgres_dialect import POSTGRES
+
+COPY_ROWS: Final = 8
+"""Rows from which a COPY costs less than that many statements."""
+
+_PARTS: Final = re.compile(r"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(\?)|(%)")
+_INSERT: Final = re.compile(
+    r"\s*INSERT INTO (?P<table>\w+) \((?P<columns>[^)]*)\)\s+VALUES \((?:\?, )*\?\)"
+    r"(?P<ignore>\s+ON CONFLICT DO NOTHING)?\s*\Z"
+)
+
+
+class _Number(Loader):
+    """Sums of integers are integers, as in SQLite."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data)
+        return int(text) if text.lstrip(b"-").isdigit() else float(text)
+
+
+class _Truth(Loader):
+    """Comparisons are 0 and 1, as in SQLite."""
+
+    def load(self, data: Buffer) -> int:
+        return int(bytes(data) == b"t")
+
+
+class _IntDumper(Int8BinaryDumper):
+    """Every integer has one type, so that a statement is prepared once."""
+
+
+class _BoolDumper(Int8BinaryDumper):
+    """Truth values are stored in integer columns."""
+
+    def dump(self, obj: Any) -> Buffer | None:
+        return super().dump(int(obj))
+
+
+def _storable(text: str) -> str:
+    """Return a text without NUL, which PostgreSQL cannot store."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}") if "\0" in text else text
+
+
+class _StrDumper(StrDumper):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(_storable(obj))
+
+
+class _StrBinaryDumper(StrBinaryDumper):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(_storable(obj))
+
+
+class _StrDumperUnknown(StrDumperUnknown):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(_storable(obj))
+
+
+def adapt(context: AdaptContext) -> None:
+    """Let values go in and come out as they do with SQLite."""
+    adapters = context.adapters
+    adapters.register_loader("numeric", _Number)
+    adapters.register_loader("bool", _Truth)
+    adapters.register_dumper(int, _IntDumper)
+    adapters.register_dumper(bool, _BoolDumper)
+    for dumper in (_StrBinaryDumper, _StrDumper, _StrDumperUnknown):
+        adapters.register_dumper(str, dumper)
+
+
+@lru_cache(maxsize=1_000)
+def translated(sql: str) -> bytes:
+    """Return a statement with the placeholders of psycopg."""
+    return _PARTS.sub(_translated_part, sql).encode()
+
+
+def _translated_part(match: re.Match[str]) -> str:
+    quoted, placeholder, _percent = match.groups()
+    if quoted:
+        return str(quoted).replace("%", "%%")
+    return "%s" if placeholder else "%%"
+
+
+class BulkInsert(NamedTuple):
+    """An INSERT that a COPY can carry out."""
+
+    table: str
+    columns: str
+    ignores_conflicts: bool
+
+
+@lru_cache(maxsize=200)
+def bulk_insert(sql: str) -> BulkInsert | None:
+    """Return the insert that *sql* is, None for any other statement."""
+    match = _INSERT.match(sql)
+    return None if match is None else BulkInsert(match["table"], match["columns"], match["ignore"] is not None)
+
+
+class PostgresDatabase:
+    """One connection to PostgreSQL. Not safe to share between threads."""
+
+    dialect: ClassVar[Dialect] = POSTGRES
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self.connection = connection
+        self._types: dict[BulkInsert, list[int]] = {}
+        self._staged: set[BulkInsert] = set()
+
+    @property
+    def in_transaction(self) -> bool:
+        """True inside a transaction."""
+        return self.connection.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the connection was closed or lost."""
+        return not self.connection.closed
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor:
+        """Run one statement."""
+        return self.connection.execute(translated(sql), parameters or None)
+
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Cursor:
+        """Run a statement once per row of values; inserts of many rows are copied."""
+        rows = parameters if isinstance(parameters, list) else list(parameters)
+        insert = bulk_insert(sql) if len(rows) >= COPY_ROWS and self.in_transaction else None
+        cursor = self.connection.cursor()
+        if insert is None:
+            cursor.executemany(translated(sql), rows)
+        elif insert.ignores_conflicts:
+            self._copy_new(cursor, insert, rows)
+        else:
+            self._copy(cursor, insert, insert.table, rows)
+        return cursor
+
+    def close(self) -> None:
+        """Close the connection; what it has not committed is undone."""
+        self.connection.close()
+
+    # -- internals --------------------------------------------------------------------------------------------
+
+    def _copy(
+        self,
+        cursor: psycopg.Cursor[tuple[Any, ...]],
+        insert: BulkInsert,
+        table: str,
+        rows: Iterable[Sequence[Any]],
+    ) -> None:
+        types = self._column_types(insert)
+        with cursor.copy(f"COPY {table} ({insert.columns}) FROM STDIN (FORMAT BINARY)".encode()) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
+    def _copy_new(
+        self, cursor: psycopg.Cursor[tuple[Any, ...]], insert: BulkInsert, rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """Copy rows into a temporary table and from there those whose key is new."""
+        staging = f"new_{insert.table}"
+        if insert not in self._staged:
+            cursor.execute(
+                f"CREATE TEMPORARY TABLE IF NOT EXISTS {staging} ON COMMIT DELETE ROWS AS "  # noqa: S608  # our tables
+                f"SELECT {insert.columns} FROM {insert.table} WITH NO DATA".encode()
+            )
+            self._staged.add(insert)
+        self._copy(cursor, insert, staging, rows)
+        cursor.execute(
+            f"WITH taken AS (DELETE FROM {staging} RETURNING {insert.columns}) "  # noqa: S608  # our tables
+            f"INSERT INTO {insert.table} ({insert.columns}) SELECT {insert.columns} FROM taken "
+            "ON CONFLICT DO NOTHING".encode()
+        )
+
+    def _column_types(self, insert: BulkInsert) -> list[int]:
+        types = self._types.get(insert)
+        if types is None:
+            probe = f"SELECT {insert.columns} FROM {insert.table} LIMIT 0"  # noqa: S608  # our tables
+            description = self.connection.execute(probe.encode()).description or ()
+            types = self._types[insert] = [column.type_code for column in description]
+        return types

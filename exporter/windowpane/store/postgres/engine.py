@@ -1,0 +1,209 @@
+"""The engine of a store in a PostgreSQL database.
+
+Every write takes one advisory lock until its transaction ends, so event numbers appear in order and readers may
+follow them. The lock belongs to the connection: it ends with the process that holds it.
+
+Durability: a commit is as durable as `synchronous_commit` of the server makes it, by default at once. `sync` commits
+once with `synchronous_commit = on`, after which everything committed earlier is on the server's disk as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final, cast
+
+import psycopg
+
+from windowpane.core.store_names import StoreUrl
+from windowpane.exceptions import OlderStoreError, StoreError, UnconfirmedWriteError
+from windowpane.store import migrations, projection
+from windowpane.store.connection import BUSY_SECONDS
+from windowpane.store.database import Database
+from windowpane.store.postgres import months, schema
+from windowpane.store.postgres.connections import ReaderPool, connect
+from windowpane.store.postgres.database import PostgresDatabase
+from windowpane.store.postgres.errors import explain, reporting
+
+MONTH_SECONDS: Final = 60.0
+"""The longest that a process continues the partition of a month after its end."""
+SIZE_SECONDS: Final = 60.0
+"""The time for which a measured size per event is used."""
+LOCK: Final = 8_747_014_117_163_520_353
+"""The advisory lock of writers, in each database."""
+RECLAIM_MILLISECONDS: Final = 2_000
+
+_START: Final = f"START TRANSACTION; SELECT pg_advisory_xact_lock({LOCK})"
+_TABLES: Final = "SELECT name FROM migrations"
+_EXISTS: Final = "SELECT to_regclass('migrations') IS NOT NULL AND to_regclass('events') IS NOT NULL"
+_SIZE: Final = """
+    SELECT coalesce(sum(pg_total_relation_size(relid)), 0), coalesce(sum(n_dead_tup), 0)
+    FROM pg_stat_user_tables WHERE relid IN (
+        SELECT 'events'::regclass UNION SELECT inhrelid FROM pg_inherits WHERE inhparent = 'events'::regclass
+    ) OR relname IN ('sessions', 'turns', 'blocks', 'alerts', 'contents', 'events_text', 'contents_text')"""
+_DEAD: Final = """
+    SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables
+    WHERE relid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'events'::regclass)"""
+_EVENTS: Final = "SELECT coalesce(sum(events), 0) FROM event_types"
+
+
+class PostgresEngine:
+    """Connections to one database."""
+
+    def __init__(self, address: StoreUrl, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._address = address
+        self._busy_seconds = busy_seconds
+        self._pool = ReaderPool(address, busy_seconds=busy_seconds)
+        self._month_checked_at = float("-inf")
+        self._bytes_per_event = 0.0
+        self._measured_at = float("-inf")
+
+    @property
+    def address(self) -> StoreUrl:
+        """The URL; as text without its password."""
+        return self._address
+
+    def reporting(self) -> AbstractContextManager[None]:
+        """Turn errors of psycopg into a `StoreError` that names the store and what to do."""
+        return reporting(self._address)
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    def identity(self) -> object:
+        """Return the key of the store's digests, which another database does not have."""
+        with self.lend() as database:
+            return database.execute("SELECT digest_key FROM store").fetchone()[0]
+
+    def check(self) -> None:
+        """Raise `StoreError` for a database without a store, or with one of another release."""
+        with self.lend() as database:
+            done = _applied(database)
+        migrations.check(done, str(self._address))
+        if not done:
+            raise StoreError(
+                f"{self._address}: no store here; import a session or start an agent with this store first"
+            )
+        missing = [migration.name for migration in migrations.available() if migration.name not in done]
+        if missing:
+            raise OlderStoreError(
+                f"{self._address}: was written by an older release (it lacks {missing[0]}); "
+                "open it once for writing, for example with `windowpane serve`"
+            )
+
+    def lend(self) -> AbstractContextManager[PostgresDatabase]:
+        """Lend a connection inside a read transaction."""
+        return self._pool.lend()
+
+    def stored_bytes(self, database: Database) -> int:
+        """Return the bytes of the tables, less the share of deleted events whose space is not reused yet.
+
+        The size of an event is measured now and then, so that each deleted session lowers the result at once.
+        """
+        events = int(database.execute(_EVENTS).fetchone()[0])
+        if time.monotonic() - self._measured_at > SIZE_SECONDS or not self._bytes_per_event:
+            size, _ = database.execute(_SIZE).fetchone()
+            (dead,) = database.execute(_DEAD).fetchone()
+            self._bytes_per_event = size / max(events + dead, 1)
+            self._measured_at = time.monotonic()
+        return round(events * self._bytes_per_event)
+
+    def close_readers(self) -> None:
+        """Close the idle connections."""
+        self._pool.close()
+
+    # -- writing ----------------------------------------------------------------------------------------------
+
+    def open_writer(self) -> PostgresDatabase:
+        """Return a connection to a store that is created, migrated and folded again where its rows are old.
+
+        Several processes may do so at once, and running agents go on writing: each step is checked again under
+        the writers' lock.
+        """
+        database = connect(self._address, busy_seconds=self._busy_seconds)
+        try:
+            if not database.execute(_EXISTS).fetchone()[0]:
+                with self.transaction(database):
+                    if not database.execute(_EXISTS).fetchone()[0]:
+                        schema.create(database)
+            self._migrate(database)
+            if projection.has_stale(database):
+                with self.transaction(database):
+                    projection.rebuild_stale(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def is_usable(self, database: Database) -> bool:
+        """Return False where the connection was lost."""
+        return _own(database).is_alive
+
+    def check_writer(self, database: Database) -> None:
+        """Do nothing: a connection is to one database as long as it lives."""
+
+    @contextmanager
+    def transaction(self, database: Database) -> Iterator[Database]:
+        """Run all of the block's statements or none, excluding every other writer from the start."""
+        _own(database).connection.execute(_START)
+        try:
+            self._keep_month(database)
+            yield database
+        except BaseException:
+            self._month_checked_at = float("-inf")
+            with suppress(psycopg.Error):
+                database.execute("ROLLBACK")
+            raise
+        self._commit(database)
+
+    def sync(self, database: Database) -> None:
+        """Commit once synchronously, after which all earlier commits are on the disk too."""
+        with self.transaction(database):
+            database.execute("SET LOCAL synchronous_commit = on")
+            database.execute("UPDATE store SET flushes = flushes + 1")
+
+    def reclaim(self, database: Database) -> None:
+        """Drop the partitions of months that retention has emptied; tried again at the next pruning if in use."""
+        with suppress(psycopg.errors.LockNotAvailable), self.transaction(database):
+            database.execute(f"SET LOCAL lock_timeout = {RECLAIM_MILLISECONDS}")
+            months.drop_empty(database)
+
+    # -- internals --------------------------------------------------------------------------------------------
+
+    def _commit(self, database: Database) -> None:
+        try:
+            database.execute("COMMIT")
+        except psycopg.OperationalError as error:
+            if _own(database).is_alive:
+                raise
+            raise UnconfirmedWriteError(explain(self._address, error)) from error
+
+    def _keep_month(self, database: Database) -> None:
+        if time.monotonic() - self._month_checked_at < MONTH_SECONDS:
+            return
+        if database.execute("SELECT to_regclass('event_months') IS NOT NULL").fetchone()[0]:
+            months.open_month(database, months.current_month(database))
+            self._month_checked_at = time.monotonic()
+
+    def _migrate(self, database: Database) -> None:
+        done = _applied(database)
+        migrations.check(done, str(self._address))
+        for migration in migrations.available():
+            if migration.name in done:
+                continue
+            with self.transaction(database):
+                if migration.name not in _applied(database):
+                    migration.module.apply(schema.MigratedDatabase(database))
+                    record = "INSERT INTO migrations (name, applied_at) VALUES (?, ?)"
+                    database.execute(record, (migration.name, time.time()))
+
+
+def _applied(database: Database) -> set[str]:
+    """Return the names of the migrations this database has; empty without a store."""
+    if not database.execute(_EXISTS).fetchone()[0]:
+        return set()
+    return {name for (name,) in database.execute(_TABLES)}
+
+
+def _own(database: Database) -> PostgresDatabase:
+    return cast("PostgresDatabase", database)

@@ -1,0 +1,58 @@
+"""Stores in a PostgreSQL database, which many hosts write to and read from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from windowpane.core.protocols import Clock
+from windowpane.core.store_names import StoreUrl, parse_store_name
+from windowpane.exceptions import ConfigurationError
+from windowpane.store.captured_content import Redactor
+from windowpane.store.connection import BUSY_SECONDS
+from windowpane.store.postgres.engine import PostgresEngine
+from windowpane.store.reads import Reader
+from windowpane.store.store import Store
+
+
+class PostgresStore(Store):
+    """A `Store` in a database, whose tables are created when missing and migrated when old.
+
+    A write waits at most *busy_seconds* for another process's, then raises `StoreBusyError`.
+    """
+
+    def __init__(
+        self,
+        url: str | StoreUrl,
+        *,
+        capture: bool = False,
+        redact: Redactor | None = None,
+        audit_key: bytes | None = None,
+        old_audit_keys: Sequence[bytes] | None = None,
+        clock: Clock = time.time,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        super().__init__(
+            PostgresEngine(_address(url), busy_seconds=busy_seconds),
+            capture=capture,
+            redact=redact,
+            audit_key=audit_key,
+            old_audit_keys=old_audit_keys,
+            clock=clock,
+        )
+
+
+class PostgresReader(Reader):
+    """A `Reader` of a database. Raises `StoreError` where there is no store."""
+
+    def __init__(self, url: str | StoreUrl, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        engine = PostgresEngine(_address(url), busy_seconds=busy_seconds)
+        engine.check()
+        super().__init__(engine)
+
+
+def _address(url: str | StoreUrl) -> StoreUrl:
+    name = parse_store_name(url) if isinstance(url, str) else url
+    if isinstance(name, StoreUrl):
+        return name
+    raise ConfigurationError("store", f"{name} is a file", expected="postgresql://user@host/database")
