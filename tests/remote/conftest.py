@@ -1,8 +1,13 @@
-"""Makes the senders and servers of this folder importable."""
+"""Makes the servers of this folder importable, and the certificates of the endpoint's tests."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in (Path(__file__).parent, Path(__file__).parents[1] / "serve"):
+    sys.path.insert(0, str(folder))
+
+from endpoint import certificates  # noqa: E402  # found by the path above
+
+__all__ = ["certificates"]

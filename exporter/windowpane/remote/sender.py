@@ -59,15 +59,11 @@ class Sender:
         spool: Spool,
         *,
         redact: Redactor | None,
-        linger_seconds: float = LINGER_SECONDS,
-        memory_events: int = MEMORY_EVENTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._delivery = delivery
         self._spool = spool
         self._redact = redact
-        self._linger = linger_seconds
-        self._memory_events = memory_events
         self._clock = clock
         self._boundary = ErrorBoundary(_log)
         self._start_over()
@@ -113,7 +109,7 @@ class Sender:
                 self._ensure_thread()
             if not self._waiting:
                 self._waits_since = self._clock()
-            room = max(0, self._memory_events - len(self._waiting))
+            room = max(0, MEMORY_EVENTS - len(self._waiting))
             self._waiting.extend(events[:room])
             self._changed.notify_all()
         return events[room:]
@@ -191,7 +187,7 @@ class Sender:
             due = now
         if self._waiting:
             is_full = len(self._waiting) >= BATCH_EVENTS
-            due = min(due, now if is_full else self._waits_since + self._linger)
+            due = min(due, now if is_full else self._waits_since + LINGER_SECONDS)
         return max(due, self._retry_at, self._requested_until) - now
 
     def _send_files(self) -> None:

@@ -1,0 +1,73 @@
+"""A `serve --ingest` process to kill and start again, and what its store holds afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+
+from windowpane.store.open import open_reader, open_store
+
+PATIENCE_SECONDS = 60.0
+
+
+class IngestServer:
+    """One server, which keeps its port when it is started again."""
+
+    def __init__(self, store: str, port: int, log: Path) -> None:
+        self.store = store
+        self.port = port
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start the process; with *wait*, return when it answers."""
+        command = [
+            sys.executable, "-m", "windowpane", "serve", "--ingest", "--port", str(self.port), "--store", self.store
+        ]  # fmt: skip
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while wait and not self._answers():
+            assert time.monotonic() < deadline and self._process.poll() is None, self._log.read_text()
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End the process at once, as kill -9 does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(30)
+            self._process = None
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=5) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+
+def stored_numbers(store: str) -> dict[str, list[int]]:
+    """Return the numbers of each session's own events, in the order of the store."""
+    numbers = defaultdict[str, list[int]](list)
+    with closing(open_reader(store)) as reader:
+        for batch in reader.scan():
+            for item in batch:
+                context = item.event.context
+                if context.stream_id == f"{context.session_id}/stream":
+                    numbers[context.session_id].append(item.event.n)
+    return numbers
+
+
+def is_intact(store: str) -> bool:
+    """Return whether every chain verifies."""
+    with closing(open_store(store)) as opened:
+        return opened.verify(projections=False).intact

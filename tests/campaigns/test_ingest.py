@@ -1,0 +1,211 @@
+"""Campaign: agents, their server and its database are killed; what was acknowledged is stored, once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.campaigns.conftest import Campaign
+from tests.campaigns.ingest_server import IngestServer, is_intact, stored_numbers
+
+AGENTS = """
+import os, sys, threading, time
+import windowpane
+from windowpane.core.events import Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+url, name, agents, turns = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+running = windowpane.start(port=0, store=url, notify=[])
+emitted = {}
+def emit(batch):
+    session = batch[0].context.session_id
+    running.emit(list(batch))
+    emitted[session] = batch[-1].n + 1
+def report():
+    counts = dict(emitted)
+    if running.flush(2.0):
+        print(" ".join(f"{session}={count}" for session, count in counts.items()), flush=True)
+        return True
+    return False
+trackers = []
+for number in range(agents):
+    session = f"{name}-{number}"
+    info = SessionInfo(session, "simulated", "gpt-4o", "live", f"{session}/stream")
+    trackers.append(SessionTracker(info, emit=emit, digest=running.digest, limits=WindowLimits.of(128_000, "given")))
+for tracker in trackers:
+    tracker.start(time.time())
+for turn in range(turns):
+    for tracker in trackers:
+        at = time.time()
+        tracker.add("user_message", f"message {turn}", 20, at=at)
+        tracker.add("assistant_response", f"reply {turn}", 30, at=at)
+        tracker.end_turn(Usage(input_tokens=tracker.window.tokens + 100, output_tokens=30), at=at)
+        while running.pipeline.queued_events > 20_000:
+            time.sleep(0.01)
+    report()
+for tracker in trackers:
+    tracker.end("completed", time.time())
+deadline = time.monotonic() + 300
+while not report() and time.monotonic() < deadline:
+    pass
+print("done", flush=True)
+windowpane.stop()
+"""
+
+
+class Agents:
+    """A process with simulated agents."""
+
+    def __init__(self, server: IngestServer, name: str, *, agents: int, turns: int, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", AGENTS, server.url, name, str(agents), str(turns)],
+            env=os.environ | {"XDG_DATA_HOME": str(folder)}, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.acknowledged: dict[str, int] = {}
+        """The number of events of each session for which a flush returned True."""
+        self.is_done = False
+        self.started = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if not line.endswith("\n"):
+                return
+            self.is_done = self.is_done or line == "done\n"
+            for session, _, count in (part.partition("=") for part in line.split() if "=" in part):
+                self.acknowledged[session] = int(count)
+            self.started.set()
+
+    def wait(self, seconds: float = 400) -> None:
+        self.process.wait(seconds)
+        self._reader.join(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.wait()
+
+
+class Result(NamedTuple):
+    """The acknowledged events, compared with the stored ones."""
+
+    acknowledged: int
+    lost: int
+    repeated: int
+    out_of_order: int
+    is_intact: bool
+
+    @property
+    def holds(self) -> bool:
+        return not self.lost and not self.repeated and not self.out_of_order and self.is_intact
+
+
+def compare(store: str, processes: list[Agents]) -> Result:
+    """Compare what was acknowledged with what is stored."""
+    numbers = stored_numbers(store)
+    acknowledged = {session: count for one in processes for session, count in one.acknowledged.items()}
+    lost = sum(len(set(range(count)) - set(numbers[session])) for session, count in acknowledged.items())
+    repeated = sum(len(found) - len(set(found)) for found in numbers.values())
+    out_of_order = sum(found != sorted(found) for found in numbers.values())
+    return Result(sum(acknowledged.values()), lost, repeated, out_of_order, is_intact(store))
+
+
+StartServer = Callable[[str], IngestServer]
+
+
+@pytest.fixture
+def start_server(tmp_path: Path, free_port) -> Iterator[StartServer]:
+    """Starts a server over a store, and ends it with the test."""
+    started: list[IngestServer] = []
+
+    def start(store: str) -> IngestServer:
+        server = IngestServer(store, free_port(), tmp_path / "server.log")
+        started.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+def test_killed_agents(campaign: Campaign, tmp_path: Path, start_server: StartServer) -> None:
+    """An agent's process dies at any moment; the next one sends what it had spooled."""
+    server, chance = start_server(str(tmp_path / "w.db")), random.Random(3)
+    tried, held, lost = campaign.attempts(sample=1, whole=60), 0, 0
+    for number in range(tried):
+        agents = Agents(server, f"killed{number}", agents=10, turns=10_000, folder=tmp_path / "data")
+        assert agents.started.wait(60)
+        time.sleep(chance.random() * 0.3)
+        agents.kill()
+        result = compare(server.store, [agents])
+        held, lost = held + result.holds, lost + result.lost
+
+    campaign.record("kill -9 of an agent that sends to a server", tried=tried, held=held, lost=lost,
+                    note="acknowledged: flush() is True")  # fmt: skip
+    assert (held, lost) == (tried, 0)
+
+
+def test_killed_servers(campaign: Campaign, tmp_path: Path, start_server: StartServer) -> None:
+    """The server dies while agents send; they go on as soon as it is back."""
+    server, chance = start_server(str(tmp_path / "w.db")), random.Random(4)
+    tried = campaign.attempts(sample=1, whole=40)
+    agents = Agents(server, "outlives", agents=10, turns=20 * tried, folder=tmp_path / "data")
+    assert agents.started.wait(60)
+    for _ in range(tried):
+        time.sleep(chance.random() * 0.5)
+        server.kill()
+        server.start()
+    agents.wait()
+    result = compare(server.store, [agents])
+
+    campaign.record("kill -9 of the server that agents send to", tried=tried, held=tried if result.holds else 0,
+                    lost=result.lost, note=f"{result.acknowledged:,} events acknowledged")  # fmt: skip
+    assert agents.is_done
+    assert result.holds, result
+
+
+def test_restarted_databases(
+    campaign: Campaign, tmp_path: Path, start_server: StartServer, new_postgres_server
+) -> None:
+    """Agents of several processes store in PostgreSQL, which is stopped and started again meanwhile."""
+    database = new_postgres_server()
+    server = start_server(database.create_database())
+    processes, agents = campaign.attempts(sample=2, whole=4), campaign.attempts(sample=10, whole=500)
+    restarts, turns = campaign.attempts(sample=1, whole=2), campaign.attempts(sample=10, whole=6)
+    started = time.monotonic()
+    running = [
+        Agents(server, f"p{number}", agents=agents, turns=turns, folder=tmp_path / f"data{number}")
+        for number in range(processes)
+    ]
+    assert all(one.started.wait(120) for one in running)
+    for _ in range(restarts):
+        database.stop()
+        time.sleep(campaign.attempts(sample=0, whole=5))
+        database.start()
+        time.sleep(campaign.attempts(sample=0, whole=10))
+    for one in running:
+        one.wait()
+    took = time.monotonic() - started
+    result = compare(server.store, running)
+
+    campaign.record(
+        "restart of the database behind the server", tried=restarts, held=restarts if result.holds else 0,
+        lost=result.lost,
+        note=f"{processes * agents:,} agents of {processes} processes, {result.acknowledged:,} events "
+        f"acknowledged in {took:.0f} s",
+    )  # fmt: skip
+    assert all(one.is_done for one in running)
+    assert result.holds, result
