@@ -262,7 +262,7 @@ class StatementIndex:
                 end += 1
                 if sum(votes[number] for number in range(start, end)) < needed:
                     continue
-                joined = read_statement(" ".join(self._units[start:end]), self._tokens)
+                joined = read_statement(" ".join(self._units[start:end]))
                 if joined is None or not statement.matches(joined):
                     continue
                 if not denies(statement, joined) and not _differs(statement, joined):
