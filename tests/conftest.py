@@ -15,7 +15,7 @@ from typing import Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.servers.postgres"]
+pytest_plugins = ["tests.servers.clickhouse", "tests.servers.postgres"]
 
 # Deterministic and quick by default, so that CI never fails on luck; wide when asked for.
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

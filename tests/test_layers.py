@@ -37,7 +37,8 @@ LAYERS = {
     "fidelity.suite": {"core", "effects", "fidelity", "manager", "config", "sources"},
     "otlp": {"core", "effects", "metrics", "models", "config", "manager"},
     "ingest": {"core", "effects", "models", "sources", "store", "fidelity", "alerts", "config"},
-    "serve": {"core", "effects", "metrics", "models", "store", "alerts", "config", "otlp"},
+    "clickhouse": {"core", "text", "store", "config"},
+    "serve": {"clickhouse", "core", "effects", "metrics", "models", "store", "alerts", "config", "otlp"},
     "remote": {"core", "effects", "metrics", "config", "store", "serve"},
     "replay": {
         "core", "text", "models", "sources", "store", "fidelity", "manager", "contrib", "config",
@@ -49,7 +50,7 @@ LAYERS = {
     "adapters": {"core", "effects", "models", "manager", "runtime"},
     "hooks": {"core", "text", "store", "config"},
     "observer": {"core", "effects", "models", "fidelity"},
-    "observer.clients": {"core", "effects", "models", "fidelity", "observer", "runtime", "hooks"},
+    "observer.clients": {"core", "effects", "models", "fidelity", "observer", "runtime"},
     "telemetry": {"core", "models"},
     "receiver": {
         "core", "effects", "models", "metrics", "config", "sources", "serve", "observer", "observer.clients",
@@ -71,7 +72,8 @@ DASHBOARD_LAYERS = {
     "server": {"style", "queries", "charts", "page"},
 }
 DASHBOARD_READS = (
-    "alerts", "config", "core", "metrics", "replay", "report", "serve", "store", "text", "exceptions",
+    "alerts", "clickhouse", "config", "core", "metrics", "replay", "report", "serve", "store", "text",
+    "exceptions",
 )  # fmt: skip
 """The folders of `windowpane` that the dashboard may use: none that manages, observes or imports a session."""
 

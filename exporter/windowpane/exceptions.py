@@ -15,6 +15,7 @@ WindowpaneError
 │   ├── EventsRefusedError      the store cannot hold these events; another attempt would not help
 │   │   └── SessionRefusedError nor any other event of their session
 │   └── ChainBrokenError        the audit chain does not verify
+├── ClickHouseError             ClickHouse cannot be reached or refused a statement
 ├── EventsSkippedError          a sink accepted a batch except some of its events
 ├── EventFormatError            stored or received bytes are not an event this release can read
 ├── WindowError                 an edit would break an invariant of the window
@@ -110,6 +111,15 @@ class EventsRefusedError(StoreError):
 
 class SessionRefusedError(EventsRefusedError):
     """The store cannot hold any event of this session in this process."""
+
+
+class ClickHouseError(WindowpaneError):
+    """ClickHouse cannot be reached or refused a statement; *url* names it."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        self.url = url
+        self.problem = problem
+        super().__init__(f"{url}: {problem}")
 
 
 class EventsSkippedError(WindowpaneError):

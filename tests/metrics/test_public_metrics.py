@@ -82,6 +82,7 @@ OWN = """
     windowpane_dropped_events_total counter sink,reason
     windowpane_queue_events gauge
     windowpane_store_available gauge
+    windowpane_clickhouse_lag_events gauge
     windowpane_notifications_total counter channel,outcome
     windowpane_last_event_age_seconds gauge
     windowpane_build_info gauge version,python

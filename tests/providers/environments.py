@@ -28,7 +28,9 @@ CLIENTS = (
 )  # fmt: skip
 """Frameworks whose newest releases agree on the clients."""
 LITELLM = ("litellm", "mcp", "openai", "smolagents")  # LiteLLM needs mcp where a call has tools
-LIGHT = (CLIENTS, LITELLM)
+CHDB = ("chdb", "lz4")
+"""ClickHouse's engine inside a process, half a gigabyte."""
+LIGHT = (CLIENTS, LITELLM, CHDB)
 """The virtualenvs of every run of the tests."""
 AGNO = ("agno", "anthropic", "openai")
 AUTOGEN = ("autogen-agentchat", "autogen-ext[openai]", "openai")
@@ -38,11 +40,7 @@ LLAMA_INDEX = (
     "llama-index-llms-openai",
 )  # fails with 2.12 by itself
 STRANDS = ("boto3", "openai", "strands-agents[anthropic,openai]")
-CLAUDE_AGENT_SDK = ("claude-agent-sdk", "mcp")
-CREWAI = ("crewai", "openai")
-GOOGLE_ADK = ("google-adk", "litellm")
-CLOUDS = ("anthropic[bedrock,vertex]", "openai")
-HEAVY = (AGNO, AUTOGEN, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, LLAMA_INDEX, STRANDS)
+HEAVY = (AGNO, AUTOGEN, LLAMA_INDEX, STRANDS)
 """The virtualenvs of the long run."""
 
 

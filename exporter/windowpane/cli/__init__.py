@@ -21,6 +21,7 @@ COMMANDS: Final[dict[str, str]] = {
     "alerts": "List the alerts, and test that their messages arrive.",
     "audit": "Prove that the stored events are complete and unaltered.",
     "check": "Exit with 4 when an alert fired in a session.",
+    "clickhouse": "Print the tables of the copy in ClickHouse.",
     "dashboard": "Serve the dashboard for the store.",
     "demo": "Import recorded agent sessions into a new store and show them.",
     "doctor": "Check what is installed, reachable and configured.",

@@ -15,6 +15,7 @@ import click
 from windowpane.cli.ingest_endpoint import INGEST_CONNECTIONS, ingesting
 from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.cli.otlp_receiver import receiving
+from windowpane.clickhouse.configured import configured_copier
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.core.store_names import StoreName
@@ -54,6 +55,9 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--ingest", "ingests", is_flag=True, help="Also store what agents on other hosts send here.")
 @click.option("--capture", is_flag=True, help="With --otlp or --ingest, store texts too, with secrets redacted.")
 @click.option("--otlp-endpoint", help="Also push metrics and new events to this OTLP receiver.")
+@click.option(
+    "--clickhouse", "clickhouse_url", help="Also keep a copy for analysis in this ClickHouse.", metavar="URL"
+)
 @click.option("--bearer-token-file", type=_file, help="Require the token in this file from every client.")
 @click.option("--tls-certificate", type=_file, help="Serve HTTPS with this certificate chain.")
 @click.option("--tls-key", type=_file, help="Private key of the certificate.")
@@ -72,6 +76,7 @@ def command(
     ingests: bool,
     capture: bool,
     otlp_endpoint: str | None,
+    clickhouse_url: str | None,
     bearer_token_file: Path | None,
     tls_certificate: Path | None,
     tls_key: Path | None,
@@ -92,12 +97,13 @@ def command(
       windowpane serve --port 9464
       windowpane serve --otlp
       windowpane serve --ingest --address 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
+      windowpane serve --clickhouse http://127.0.0.1:8123
     """
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key require each other")
     if tls_client_ca is not None and tls_certificate is None:
         raise click.UsageError("--tls-client-ca requires --tls-certificate and --tls-key")
-    config = load_config()
+    config = load_config(arguments={"clickhouse": {"url": clickhouse_url}} if clickhouse_url else None)
     tls = configured_tls(config.server)
     if tls_certificate is not None and tls_key is not None:
         tls = TlsOptions(tls_certificate, tls_key, tls_client_ca)
@@ -119,6 +125,8 @@ def command(
         )
         folded = serving.catch_up()
         verified = serving.verify_chain()
+        if config.clickhouse.url is not None:
+            serving.copier = configured_copier(config.clickhouse, store)
         if otlp_endpoint is not None:
             serving.push(config.otlp.model_copy(update={"endpoint": otlp_endpoint}))
         routes = serving.routes(bearer_token=token)
@@ -141,6 +149,9 @@ def command(
             click.echo(f"metrics on {server.url}")
             if ingests:
                 click.echo(f"receiving events of other hosts on {server.scheme}://{server.address}")
+            if serving.copier is not None:
+                serving.copier.start()
+                click.echo(f"copying to ClickHouse on {config.clickhouse.url}")
             if receives:
                 port = config.otlp.receive_port if otlp_port is None else otlp_port
                 with receiving(
@@ -156,6 +167,8 @@ def command(
                     wait_for_stop()
             else:
                 wait_for_stop()
+            if serving.copier is not None:
+                serving.copier.close()
             serving.close()
             serving.notifier.close()
 

@@ -39,6 +39,9 @@ SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "WINDOWPANE_ADDRESS": ("server", "address"),
     "WINDOWPANE_BEARER_TOKEN": ("server", "bearer_token"),
     "WINDOWPANE_OTLP_ENDPOINT": ("otlp", "endpoint"),
+    "WINDOWPANE_CLICKHOUSE_URL": ("clickhouse", "url"),
+    "WINDOWPANE_CLICKHOUSE_USER": ("clickhouse", "user"),
+    "WINDOWPANE_CLICKHOUSE_PASSWORD": ("clickhouse", "password"),
     "WINDOWPANE_PUBLIC_URL": ("public_url",),
     "WINDOWPANE_SESSION_LABEL": ("session_label",),
     "WINDOWPANE_PROJECT": ("project",),
@@ -48,7 +51,8 @@ NOTIFY: Final = "WINDOWPANE_NOTIFY"
 """Addresses alerts are sent to, separated by spaces."""
 TEXT_KEYS: Final = frozenset(
     {
-        "path", "address", "bearer_token", "token", "endpoint", "public_url", "audit_key_file",
+        "path", "address", "bearer_token", "token", "endpoint", "url", "user", "password", "public_url",
+        "audit_key_file",
         "audit_old_key_files", "project",
     }
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
@@ -145,4 +146,35 @@ class OtlpConfig(Section):
     def _collector(cls, url: str | None) -> str | None:
         if url is not None and not url.lower().startswith(("http://", "https://")):
             raise ValueError("otlp.forward must start with http:// or https://")
+        return url
+
+
+class ClickHouseConfig(Section):
+    """The analytical copy of the store in ClickHouse, where one is set."""
+
+    url: str | None = None
+    """Address of the HTTP interface, such as `http://127.0.0.1:8123`."""
+    user: str | None = None
+    password: SecretStr = SecretStr("")
+    database: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "windowpane"
+    """Database of this store's copy; it is created."""
+    cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.{}-]+$")] | None = None
+    """Cluster on which the tables are created; None for one server."""
+    retention_days: Annotated[int, NUMBER, Field(ge=1)] | None = None
+    """Days after which the copy deletes events, turns, sessions, alerts and tools; None keeps them."""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https", "chdb") or (parts.scheme != "chdb" and not parts.hostname):
+            raise ValueError(
+                "clickhouse.url must be the address of ClickHouse's HTTP interface, http://host:8123"
+            )
+        if parts.username or parts.password:
+            raise ValueError(
+                "clickhouse.url must not hold a password; set clickhouse.user and clickhouse.password"
+            )
         return url

@@ -12,7 +12,14 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from windowpane.alerts.rules import Rule, configured
-from windowpane.config.outputs import IngestConfig, NotifyConfig, OtlpConfig, ServerConfig, StoreConfig
+from windowpane.config.outputs import (
+    ClickHouseConfig,
+    IngestConfig,
+    NotifyConfig,
+    OtlpConfig,
+    ServerConfig,
+    StoreConfig,
+)
 from windowpane.config.projects import ProjectConfig, check_projects
 from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
@@ -280,6 +287,7 @@ class Config(Section):
     server: ServerConfig = ServerConfig()
     notify: NotifyConfig = NotifyConfig()
     otlp: OtlpConfig = OtlpConfig()
+    clickhouse: ClickHouseConfig = ClickHouseConfig()
     public_url: str | None = None
     """Address of the dashboard, for links in messages."""
     project: str = ""

@@ -346,6 +346,10 @@ QUEUE_EVENTS: Final = _own(
 STORE_AVAILABLE: Final = _own(
     "store_available", "gauge", "{store}", "1 while the event store takes events, 0 while events wait for it."
 )
+CLICKHOUSE_LAG: Final = _own(
+    "clickhouse_lag_events", "gauge", "{event}", "Events of the store that its copy in ClickHouse lacks; absent "
+    "without `serve --clickhouse`.",
+)  # fmt: skip
 NOTIFICATIONS: Final = _own(
     "notifications_total", "counter", "{notification}", "Notifications about alerts, by channel and outcome.",
     ("channel", "outcome"),
@@ -371,8 +375,8 @@ SESSION_METRICS: Final = (
 """Metrics of sessions, all folded from events."""
 
 OWN_METRICS: Final = (
-    HOOK_SECONDS, STORE_WRITE_SECONDS, DROPPED_EVENTS, QUEUE_EVENTS, STORE_AVAILABLE, NOTIFICATIONS,
-    LAST_EVENT_AGE, BUILD_INFO,
+    HOOK_SECONDS, STORE_WRITE_SECONDS, DROPPED_EVENTS, QUEUE_EVENTS, STORE_AVAILABLE, CLICKHOUSE_LAG,
+    NOTIFICATIONS, LAST_EVENT_AGE, BUILD_INFO,
 )  # fmt: skip
 """Metrics about the exporter."""
 

@@ -44,7 +44,7 @@ KNOWN_DROPS: Final = (
 class InternalMetrics:
     """Records the `windowpane_*` metrics. Thread-safe; a `FamilySource`.
 
-    *last_event_at*, *queue_events* and *store_available* are called at each collection; None means: absent.
+    *last_event_at* and the values below it are called at each collection; None means: absent.
     """
 
     def __init__(
@@ -55,12 +55,14 @@ class InternalMetrics:
         last_event_at: Callable[[], float | None] | None = None,
         queue_events: Callable[[], int | None] | None = None,
         store_available: Callable[[], bool | None] | None = None,
+        clickhouse_lag_events: Callable[[], int | None] | None = None,
         drops: Iterable[Drop] = KNOWN_DROPS,
     ) -> None:
         self._clock = clock
         self._last_event_at = last_event_at
         self._queue_events = queue_events
         self._store_available = store_available
+        self._clickhouse_lag_events = clickhouse_lag_events
         self._identity = (version, platform.python_version())
         self._initial_drops = tuple(drops)
         self.reset()
@@ -116,6 +118,9 @@ class InternalMetrics:
         available = self._store_available() if self._store_available is not None else None
         if available is not None:
             families.append(Family(catalog.STORE_AVAILABLE, [Point((), int(available))], []))
+        lag = self._clickhouse_lag_events() if self._clickhouse_lag_events is not None else None
+        if lag is not None:
+            families.append(Family(catalog.CLICKHOUSE_LAG, [Point((), lag)], []))
         newest = self._last_event_at() if self._last_event_at is not None else None
         if newest is not None:
             age = max(0.0, self._clock() - newest)

@@ -22,6 +22,7 @@ from windowpane.serve.service_discovery import running_targets
 
 if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
+    from windowpane.clickhouse.copier import Copier
     from windowpane.config.outputs import OtlpConfig
     from windowpane.core.events import Event
     from windowpane.metrics.fold import AsOf
@@ -64,8 +65,13 @@ class StoreExporter:
         base = store.load_metric_base()
         if base is not None:
             self.state.load(base)
+        self.copier: Copier | None = None
+        """Optional copier to ClickHouse, for health and metrics; the caller that sets it closes it."""
         self.internal = InternalMetrics(
-            version=package_version(), clock=time.time, last_event_at=lambda: self.state.last_event_at
+            version=package_version(),
+            clock=time.time,
+            last_event_at=lambda: self.state.last_event_at,
+            clickhouse_lag_events=lambda: None if self.copier is None else self.copier.lag_events,
         )
         self._sources = (
             StateSource(self.state, clock=time.time, as_of=as_of, top_sessions=top_sessions),
@@ -155,6 +161,8 @@ class StoreExporter:
         }
         if self._failure:
             details["failure"] = self._failure
+        if self.copier is not None:
+            details["clickhouse"] = self.copier.health()
         return Health(ok=not self._failure and (verified is None or verified.intact), details=details)
 
     def targets(self) -> Sequence[Target]:

@@ -19,6 +19,7 @@ from windowpane.store import (
     blocks,
     captured_content,
     content_search,
+    event_records,
     events,
     export,
     fleet,
@@ -232,6 +233,28 @@ class Reader:
                 return
             after_seq = rows[-1][0]
             yield list(events.stored_events(rows, on_unreadable))
+
+    # -- copies -----------------------------------------------------------------------------------------------
+
+    def event_records(self, *, after_seq: int, limit: int) -> list[event_records.EventRecord]:
+        """Return the next events of all sessions as they are stored, at most *limit*; for copies."""
+        with self._engine.lend() as connection:
+            return event_records.records_after(connection, after_seq, limit)
+
+    def newest_seq(self) -> int:
+        """Return the number of the newest event; 0 without any."""
+        with self._engine.lend() as connection:
+            return event_records.newest_seq(connection)
+
+    def session_days(self, session_id: str) -> list[TrendRow]:
+        """Return what the current revision of a session adds to the trends of each day."""
+        with self._engine.lend() as connection:
+            return trends.of_session(connection, fleet.current_key(connection, session_id))
+
+    def pruned_days(self) -> list[TrendRow]:
+        """Return the trends of the sessions that retention has deleted."""
+        with self._engine.lend() as connection:
+            return trends.of_pruned(connection)
 
     # -- everything else --------------------------------------------------------------------------------------
 

@@ -77,6 +77,14 @@ _KEEP_FOR_PROJECT: Final = (
     "ON CONFLICT (project, day, agent, model, release) DO UPDATE SET "
     f"{', '.join(f'{name} = project_days.{name} + excluded.{name}' for name in DAILY_SUMS)}"
 )
+_OF_SESSION: Final = (
+    f"SELECT day, agent, model, release, {_DAY_SUMS} FROM session_days AS d "  # noqa: S608  # our columns
+    "WHERE session = ? ORDER BY day, agent, model, release"
+)
+_PRUNED: Final = (
+    f"SELECT day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily WHERE pruned = 1 "  # noqa: S608
+    "ORDER BY day, agent, model, release"
+)
 _STORED: Final = (
     f"SELECT day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily WHERE pruned = 0 AND sessions > 0"  # noqa: S608
 )
@@ -179,10 +187,23 @@ def read(
         until = connection.execute(_NEWEST_DAY.format(days=table), values).fetchone()[0]
         if until is None:
             return []
-    return [_row(row) for row in connection.execute(_READ.format(days=table), (*values, until - days + 1, until))]
+    return [
+        trend_row(row) for row in connection.execute(_READ.format(days=table), (*values, until - days + 1, until))
+    ]
 
 
-def _row(row: Sequence[Any]) -> TrendRow:
+def of_session(connection: Database, session: int) -> list[TrendRow]:
+    """Return what the session with this row number adds to each day."""
+    return [trend_row(row) for row in connection.execute(_OF_SESSION, (session,))]
+
+
+def of_pruned(connection: Database) -> list[TrendRow]:
+    """Return the sums of the sessions that retention has deleted."""
+    return [trend_row(row) for row in connection.execute(_PRUNED)]
+
+
+def trend_row(row: Sequence[Any]) -> TrendRow:
+    """Return the row of a day, agent, model, release and the values of `DAILY_SUMS`."""
     day, agent, model, release = row[:4]
     sums = dict(zip(DAILY_SUMS, row[4:], strict=True))
     return TrendRow(
@@ -203,6 +224,27 @@ def _row(row: Sequence[Any]) -> TrendRow:
         peaks=sums["peaks"],
         red_sessions=sums["red_sessions"],
     )  # fmt: skip
+
+
+def sums_of(row: TrendRow) -> dict[str, int]:
+    """Return the sums of a row by `DAILY_SUMS`, as the integers that are stored."""
+    return {
+        "calls": row.calls,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "cache_read_tokens": row.cache_read_tokens,
+        "cost_micros": round(row.cost_dollars * MICRO),
+        "compactions": row.compactions,
+        "fidelity_millis": round(row.fidelity_sum * MILLI),
+        "fidelities": row.fidelities,
+        "regrets": row.regrets,
+        "cache_breaks": row.cache_breaks,
+        "cache_break_micros": round(row.cache_break_dollars * MICRO),
+        "sessions": row.sessions,
+        "peaks": row.peaks,
+        "peak_sum_millis": round(row.peak_sum * MILLI),
+        "red_sessions": row.red_sessions,
+    }
 
 
 def keep(connection: Database, session: int) -> None:

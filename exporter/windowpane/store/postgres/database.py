@@ -149,11 +149,6 @@ class PostgresDatabase:
             self._copy(cursor, insert, insert.table, rows)
         return cursor
 
-    def roll_back(self) -> None:
-        """Undo the transaction, also the temporary tables that it created."""
-        self._staged.clear()
-        self.connection.execute("ROLLBACK")
-
     def close(self) -> None:
         """Close the connection; what it has not committed is undone."""
         self.connection.close()

@@ -47,11 +47,7 @@ class PostgresReader(Reader):
 
     def __init__(self, url: str | StoreUrl, *, busy_seconds: float = BUSY_SECONDS) -> None:
         engine = PostgresEngine(_address(url), busy_seconds=busy_seconds)
-        try:
-            engine.check()
-        except BaseException:
-            engine.close_readers()
-            raise
+        engine.check()
         super().__init__(engine)
 
 

@@ -1,0 +1,104 @@
+"""Statements that derive rows inside ClickHouse: sums by day, and the removal of rows of earlier revisions.
+
+Both state absolute values, so that repeating them changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from windowpane.clickhouse.connection import ClickHouse
+from windowpane.clickhouse.rows import day_of, version_of
+from windowpane.clickhouse.tables import ALERTS, SESSION_DAYS, TOOL_USE, TURNS, Table
+from windowpane.store.records import SessionRow
+from windowpane.store.trends import DAILY_SUMS
+
+NAMED_SESSIONS: Final = 500
+"""Sessions that one statement names: their ids are part of the address of its request."""
+
+_DAYS: Final = "arrayMap(day -> toDate32(day), {days:Array(Int32)})"
+_SUM_DAYS: Final = (
+    f"INSERT INTO daily (day, agent, model, release, {', '.join(DAILY_SUMS)}, version) "  # noqa: S608  # our columns
+    f"SELECT day, agent, model, release, {', '.join(f'sumIf({name}, NOT removed)' for name in DAILY_SUMS)}, "
+    f"{{version:UInt64}} FROM session_days FINAL WHERE day IN {_DAYS} GROUP BY day, agent, model, release"
+)
+_TOOL_SUMS: Final = (
+    "sumIf(blocks, NOT removed), sumIf(tokens, NOT removed), sumIf(carried_tokens, NOT removed), "
+    "sumIf(dollars, NOT removed), uniqExactIf(session_id, NOT removed), {version:UInt64} "
+    f"FROM tool_use FINAL WHERE day IN {_DAYS}"
+)
+_INSERT_TOOLS: Final = (
+    "INSERT INTO tool_days "
+    "(by_target, day, tool, target, blocks, tokens, carried_tokens, dollars, sessions, version)"
+)
+_SUM_TARGETS: Final = f"{_INSERT_TOOLS} SELECT true, day, tool, target, {_TOOL_SUMS} GROUP BY day, tool, target"
+_SUM_TOOLS: Final = f"{_INSERT_TOOLS} SELECT false, day, tool, '', {_TOOL_SUMS} GROUP BY day, tool"
+_EARLIER_REVISION: Final = "revision < transform(session_id, {ids:Array(String)}, {revisions:Array(Int64)}, 0)"
+_UNTIMED: Final = "day = toDate32(0)"
+
+
+@dataclass(slots=True)
+class UpdatedDays:
+    """Days since the epoch whose sums are to be computed again."""
+
+    trends: set[int] = field(default_factory=set)
+    tools: set[int] = field(default_factory=set)
+
+    def add(self, table: Table, days: Iterable[int]) -> None:
+        """Add the days of rows of *table*, if it is one that is summed."""
+        if table is SESSION_DAYS:
+            self.trends.update(days)
+        elif table is TOOL_USE:
+            self.tools.update(days)
+
+
+def sum_days(clickhouse: ClickHouse, days: UpdatedDays, *, version: int) -> None:
+    """Compute the sums of the days again; *version* is greater than that of any earlier sum."""
+    for summed, statements in ((days.trends, (_SUM_DAYS,)), (days.tools, (_SUM_TARGETS, _SUM_TOOLS))):
+        for statement in statements if summed else ():
+            clickhouse.execute(statement, {"days": sorted(summed), "version": version})
+
+
+def remove_superseded(clickhouse: ClickHouse, sessions: Sequence[SessionRow], days: UpdatedDays) -> None:
+    """Remove the rows of earlier revisions of the sessions, and add the days they were on to *days*.
+
+    Events of earlier revisions stay, as they do in the store.
+    """
+    revised = [session for session in sessions if session.revision > 1]
+    for table in (TURNS, ALERTS, SESSION_DAYS, TOOL_USE):
+        _remove(clickhouse, table, revised, _EARLIER_REVISION, days)
+    # A session without times had its tools on no day until its first event with one.
+    timed = [session for session in sessions if day_of(session.started_at)]
+    _remove(clickhouse, TOOL_USE, timed, _UNTIMED, days)
+
+
+def _remove(
+    clickhouse: ClickHouse, table: Table, sessions: Sequence[SessionRow], condition: str, days: UpdatedDays
+) -> None:
+    where = f"{table.name} FINAL WHERE session_id IN {{ids:Array(String)}} AND {condition}"
+    for chunk in _chunks(sessions):
+        values = {
+            "ids": [session.session_id for session in chunk],
+            "revisions": [session.revision for session in chunk],
+            "versions": [version_of(session) for session in chunk],
+        }
+        # Those that an interrupted batch has removed already, too: their days may not be summed yet.
+        rows = clickhouse.query(f"SELECT DISTINCT toInt32(day) FROM {where}", values)  # noqa: S608  # bound
+        if not rows:
+            continue
+        days.add(table, (day for (day,) in rows))
+        clickhouse.execute(
+            f"INSERT INTO {table.name} SELECT * REPLACE (true AS removed, "  # noqa: S608  # values are bound
+            "transform(session_id, {ids:Array(String)}, {versions:Array(UInt64)}, toUInt64(0)) AS version) "
+            f"FROM (SELECT * FROM {where} AND NOT removed)",
+            values,
+        )
+
+
+def _chunks(sessions: Sequence[SessionRow]) -> Iterator[list[SessionRow]]:
+    remaining = iter(sessions)
+    while chunk := list(islice(remaining, NAMED_SESSIONS)):
+        yield chunk

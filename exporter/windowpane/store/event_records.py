@@ -1,0 +1,66 @@
+"""Reads for a copy of the whole store: its events as they are stored, and the sums of a session by day."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+from windowpane.core.protocols import Digester
+from windowpane.store.database import Database
+from windowpane.store.events import AUDIT_COLUMNS
+
+BATCH_BYTES: Final = 32_000_000
+"""Bytes of events after which a batch ends, however few they are."""
+
+_AFTER: Final = (
+    f"SELECT {AUDIT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # our columns
+    "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
+)
+_NEWEST: Final = "SELECT max(seq) FROM events"
+
+
+class EventRecord(NamedTuple):
+    """An event as it is stored, intact or damaged; its fields are `AUDIT_COLUMNS`."""
+
+    seq: int
+    revision: int
+    counted: bool
+    hash: bytes
+    body: bytes
+    session_id: str
+    turn: int
+    type: str
+    at: float | None
+
+
+def records_after(connection: Database, seq: int, limit: int) -> list[EventRecord]:
+    """Return the events of all sessions after *seq*, at most *limit*, and fewer where they are large."""
+    records: list[EventRecord] = []
+    size = 0
+    for row in connection.execute(_AFTER, (seq, limit)):
+        records.append(EventRecord(*row))
+        size += len(records[-1].body)
+        if size > BATCH_BYTES:
+            break
+    return records
+
+
+def newest_seq(connection: Database) -> int:
+    """Return the number of the newest event; 0 without any."""
+    return int(connection.execute(_NEWEST).fetchone()[0] or 0)
+
+
+class IdentifiedStore(Protocol):
+    """A store that has an identity."""
+
+    def newest_seq(self) -> int:
+        """Return the number of the newest event; 0 without any."""
+        ...
+
+    def digester(self) -> Digester:
+        """Return the function that makes this store's digests."""
+        ...
+
+
+def identity_of(store: IdentifiedStore) -> str:
+    """Return a name that no other store has: a digest with this store's key."""
+    return store.digester()("windowpane.store")

@@ -1,0 +1,296 @@
+"""The copy holds what the store holds: nothing lost and nothing twice, wherever it was interrupted."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+import pytest
+from tests.clickhouse.copies import assert_equal, counts
+
+from windowpane.clickhouse.connection import ClickHouse
+from windowpane.clickhouse.reads import ClickHouseReader
+from windowpane.clickhouse.schema import Schema
+from windowpane.clickhouse.store_copy import StoreCopy
+from windowpane.clickhouse.tables import Table
+from windowpane.core.events import AlertFired, AlertResolved
+from windowpane.exceptions import ClickHouseError, StoreError
+from windowpane.ingest.importer import import_paths
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback_settings import PlaybackSettings
+from windowpane.store.interface import EventFilter
+from windowpane.store.records import DamagedEvent
+from windowpane.store.sqlite import SqliteStore
+
+DAY = 86_400.0
+LONG = pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="long: make test-all")
+
+
+class QuarterCounter:
+    """A quarter of a token per character."""
+
+    source = "estimate"
+
+    def count(self, text: str) -> int:
+        return len(text) // 4
+
+
+def fill(store: SqliteStore, make_session, *, sessions: int = 3) -> None:
+    """Store sessions of several days, without times, and with an alert that is resolved."""
+    for number in range(sessions):
+        store.append(make_session(f"s{number}", turns=5, start=1.7e9 + number * DAY))
+    store.append([event._replace(at=None) for event in make_session("timeless", turns=2)])
+    events = make_session("alerted", turns=3, end=False)
+    fired = AlertFired("utilization", "critical", 2, 0.95, 0.9, "The window is full.")
+    resolved = AlertResolved("utilization", "critical", 2, 0.4, 0.9)
+    last = events[-1]
+    more = [last._replace(n=last.n + n, data=data) for n, data in enumerate((fired, resolved), 1)]
+    store.append([*events, *more])
+
+
+def test_a_copy_returns_what_the_store_returns(store, make_session, clickhouse, copy_store):
+    """Trends, tools, events, searches and exports are equal row for row, whatever the batches were."""
+    fill(store, make_session)
+
+    copy_store(store, batch_events=90)
+
+    assert_equal(store, clickhouse)
+
+
+def test_a_copy_of_recorded_sessions_returns_what_the_store_returns(store, sessions_dir, clickhouse, copy_store):
+    """The same for what people's agents recorded."""
+    playback = PlaybackSettings(digest=store.digester(), counter_for=lambda model: QuarterCounter())
+    folders = [sessions_dir / name for name in ("codex", "pi", "tau_bench")]
+    import_paths(folders, store, playback=playback, readers=all_readers(complete=True))
+
+    copy_store(store)
+
+    assert_equal(store, clickhouse)
+    assert counts(clickhouse)["events"] == store.size().events > 1_000
+
+
+def test_sessions_that_grow_are_followed(store, make_session, clickhouse, copy_store):
+    """Rows of open turns, blocks in the window and firing alerts are replaced when they change."""
+    events = make_session("s1", turns=9)
+    position = 0
+    for end in range(10, len(events), 43):
+        store.append(events[position:end])
+        position = end
+
+        copy_store(store)
+
+    assert_equal(store, clickhouse)
+    rows = clickhouse.query("SELECT turn, used_final FROM turns FINAL WHERE session_id = 's1' ORDER BY turn")
+    assert rows == [(row.turn, row.used_final) for row in store.turns("s1")]
+
+
+def test_copying_everything_again_changes_nothing(store, make_session, clickhouse, copy_store):
+    """Also in other batches: every row replaces itself."""
+    fill(store, make_session)
+    copy = copy_store(store)
+    before = counts(clickhouse)
+
+    copy.position = 50
+    while copy.copy_batch():
+        pass
+
+    assert counts(clickhouse) == before
+    assert_equal(store, clickhouse)
+
+
+class Interrupted(ClickHouse):
+    """A connection that breaks at one statement: before the server ran it, or before its answer arrived."""
+
+    def __init__(self, behind: ClickHouse, *, at: int, after: bool) -> None:
+        self.database = behind.database
+        self._behind = behind
+        self._remaining = at
+        self._after = after
+
+    def query(self, statement: str, values: Mapping[str, Any] | None = None) -> Sequence[tuple[Any, ...]]:
+        return self._run(lambda: self._behind.query(statement, values))
+
+    def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> None:
+        self._run(lambda: self._behind.execute(statement, values))
+
+    def define(self, statement: str) -> None:
+        self._run(lambda: self._behind.define(statement))
+
+    def describe(self, statement: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+        return self._run(lambda: self._behind.describe(statement, values))
+
+    def insert(self, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+        self._run(lambda: self._behind.insert(table, rows))
+
+    def _run(self, statement) -> Any:
+        self._remaining -= 1
+        broken = self._remaining == 0
+        if broken and not self._after:
+            raise ClickHouseError("test", "connection reset")
+        result = statement()
+        if broken:
+            raise ClickHouseError("test", "connection reset")
+        return result
+
+
+@pytest.mark.parametrize("after", [pytest.param(False, id="before", marks=LONG), pytest.param(True, id="after")])
+def test_a_copy_that_breaks_at_any_statement_is_complete(store, make_session, clickhouse, copy_store, after):
+    """Each start of a copier breaks one statement later than the one before it, until everything is copied."""
+    fill(store, make_session, sessions=2)
+    recorded = make_session("revised", turns=3)
+    store.import_session(lambda: recorded)
+    changed = [event._replace(at=event.at + DAY) for event in make_session("revised", turns=4)]
+    store.import_session(lambda: changed)
+
+    for at in range(1, 90):
+        copy = StoreCopy(
+            store, Interrupted(clickhouse, at=at, after=after), Schema(clickhouse.database), batch_events=400
+        )
+        with suppress(ClickHouseError):
+            copy.open()
+            while copy.copy_batch():
+                pass
+            break
+
+    assert at > 15
+    assert_equal(store, clickhouse)
+
+
+def test_a_superseded_revision_counts_once(store, make_session, clickhouse, copy_store):
+    """Rows that the new revision lacks are removed; the events of both stay, as in the store."""
+    events = make_session("s1", turns=5)
+    store.import_session(lambda: events)
+    copy_store(store)
+    moved = [event._replace(at=event.at + DAY) for event in make_session("s1", turns=6)]
+    store.import_session(lambda: moved)
+
+    copy_store(store)
+
+    assert_equal(store, clickhouse)
+    assert len(ClickHouseReader(clickhouse).trends(days=30)) == 1
+    assert clickhouse.query("SELECT DISTINCT revision FROM turns FINAL WHERE NOT removed") == [(2,)]
+    assert counts(clickhouse)["events"] == len(events) + len(moved)
+    leaders = ClickHouseReader(clickhouse).tool_leaderboard(by_target=False, days=30)
+    assert [(use.tool, use.sessions) for use in leaders] == [("read", 1)]
+
+
+@LONG
+def test_the_removal_of_a_revision_that_was_interrupted_is_summed(store, make_session, clickhouse, copy_store):
+    """The days of rows that were removed are summed again when the batch is repeated."""
+    store.import_session(lambda: make_session("s1", turns=5))
+    copy_store(store)
+    moved = [event._replace(at=event.at + DAY) for event in make_session("s1", turns=6)]
+    store.import_session(lambda: moved)
+
+    for at in range(7, 60):
+        copy = StoreCopy(store, Interrupted(clickhouse, at=at, after=True), Schema(clickhouse.database))
+        with suppress(ClickHouseError):
+            copy.open()
+            while copy.copy_batch():
+                pass
+            break
+
+    assert_equal(store, clickhouse)
+
+
+def test_tools_of_a_session_that_gets_a_time_move_to_its_day(store, make_session, clickhouse, copy_store):
+    """They are on no day before, and count once afterwards."""
+    events = make_session("s1", turns=6)
+    store.append([event._replace(at=None) for event in events[:60]])
+    copy_store(store)
+    store.append(events[60:])
+
+    copy_store(store)
+
+    assert_equal(store, clickhouse)
+    (use,) = ClickHouseReader(clickhouse).tool_leaderboard(by_target=False, days=20_000)
+    assert use.sessions == 1
+
+
+def test_what_retention_deletes_stays_in_the_copy(store, make_session, clickhouse, copy_store):
+    """The copy is the long record: its trends and events keep what the store has deleted since."""
+    fill(store, make_session)
+    copy_store(store)
+    trends = store.trends(days=30)
+    events = len(store.events(EventFilter(limit=100_000)))
+
+    assert store.prune(before=1.7e9 + 2.5 * DAY) > 1
+    store.append(make_session("later", turns=1, start=1.7e9 + 3 * DAY))
+    copy_store(store)
+
+    reader = ClickHouseReader(clickhouse)
+    assert reader.trends(days=30) == store.trends(days=30) != trends
+    assert reader.count_events(EventFilter()) > events > store.count_events(EventFilter())
+
+
+def test_trends_from_before_the_copy_are_in_it(store, make_session, clickhouse, copy_store):
+    """The sums of sessions that retention had deleted are taken over once, when the copy starts."""
+    fill(store, make_session)
+    assert store.prune(before=1.7e9 + 1.5 * DAY) > 1
+    expected = store.trends(days=30)
+
+    copy_store(store)
+    assert store.prune(before=1.7e9 + 2.5 * DAY) == 1
+    copy_store(store)
+
+    assert ClickHouseReader(clickhouse).trends(days=30) == store.trends(days=30) == expected
+
+
+def test_another_store_is_refused(store, make_session, tmp_path, clickhouse, copy_store):
+    """Its events have the same numbers and would replace those of the first."""
+    store.append(make_session())
+    copy_store(store)
+    with closing(SqliteStore(tmp_path / "other.db")) as other:
+        other.append(make_session("other"))
+
+        with pytest.raises(StoreError, match=r"copy of another store.*set clickhouse.database"):
+            copy_store(other)
+
+    assert_equal(store, clickhouse)
+
+
+def test_damaged_events_are_copied_as_they_are(store, make_session, clickhouse, copy_store):
+    """Bytes that are not an event, or not even text, are in the copy and are reported like those of the store."""
+    store.append(make_session("s1", turns=3))
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE events SET body = ? WHERE seq = 7", (b"\xff\xfe\x00 no event",))
+        connection.execute("UPDATE events SET body = ? WHERE seq = 9", (b"{}",))
+
+    copy_store(store)
+
+    rows = ClickHouseReader(clickhouse).events_or_damage(EventFilter(limit=1_000))
+    assert rows == store.events_or_damage(EventFilter(limit=1_000))
+    assert [row.seq for row in rows if isinstance(row, DamagedEvent)] == [7, 9]
+
+
+def test_broken_clocks_and_names_do_not_stop_the_copy(store, make_session, clickhouse, copy_store):
+    """Times far outside the calendar belong to no day; a name that is not valid text is replaced."""
+    times = [-5.0, 1e300, 0.0, 6.3e9]
+    for number, at in enumerate(times):
+        events = make_session(f"s{number}", turns=2)
+        store.append([event._replace(at=at) for event in events])
+
+    copy_store(store)
+
+    assert_equal(store, clickhouse)
+
+
+def test_a_large_batch_is_inserted_in_parts(store, make_session, clickhouse, monkeypatch):
+    """A bounded number of rows waits in memory."""
+    monkeypatch.setattr("windowpane.clickhouse.store_copy.INSERTED_ROWS", 25)
+    inserted: list[int] = []
+    insert = ClickHouse.insert
+    monkeypatch.setattr(
+        ClickHouse, "insert", lambda self, table, rows: (inserted.append(len(rows)), insert(self, table, rows))[1]
+    )
+    fill(store, make_session)
+    copy = StoreCopy(store, clickhouse, Schema(clickhouse.database))
+    copy.open()
+
+    assert copy.copy_batch() == store.size().events
+
+    assert max(inserted) < 25 + 10
+    assert_equal(store, clickhouse)
