@@ -89,9 +89,13 @@ def _time() -> list[Any]:
 
 
 def _events() -> list[Any]:
-    small: dict[str, Any] = {"width": 6}
+    small: dict[str, Any] = {"width": 5}
     return [
         lines(about(c.QUEUE_EVENTS, "Queued events", **small), Query(gauge(c.QUEUE_EVENTS, "instance"), WHERE)),
+        lines(
+            about(c.CLICKHOUSE_LAG, "Missing in ClickHouse", width=4),
+            Query(gauge(c.CLICKHOUSE_LAG, "instance"), WHERE),
+        ),
         lines(
             about(c.DROPPED_EVENTS, "Dropped events a minute", "By sink and reason.", **small),
             Query(per_minute(c.DROPPED_EVENTS, "sink", "reason"), "{{sink}} {{reason}}"),

@@ -139,6 +139,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
         last_event_at=lambda: 9.0,
         queue_events=lambda: 3,
         store_available=lambda: True,
+        clickhouse_lag_events=lambda: 7,
     )
     own.record_hook("on_turn_end", 0.01)
     own.record_notification("json", "delivered")
