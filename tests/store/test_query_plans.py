@@ -74,6 +74,7 @@ READS = {
     "alerts that fire now": lambda store: store.alerts(firing=True),
     "sub-agents of a session": lambda store: store.sessions(SessionFilter(parent_session_id="s7")),
     "version": lambda store: store.version(),
+    "a trend": lambda store: store.trends(days=5),
 }
 
 
@@ -87,7 +88,7 @@ def test_a_read_scans_no_large_table(plans, name):
     scans = [detail for detail in found if detail.startswith("SCAN")]
     assert found
     assert not [
-        scan for scan in scans if scan.split()[1] in ("e", "b", "events", "blocks", "turns", "sessions")
+        scan for scan in scans if scan.split()[1] in ("e", "b", "events", "blocks", "turns", "sessions", "daily")
     ], scans
 
 

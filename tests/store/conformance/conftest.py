@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.servers.postgres import PostgresServer
 
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.reads import Reader
 from windowpane.store.store import Store
 
-KINDS = ["sqlite"]
+QUICK = (
+    "test_round_trip", "test_session_import", "test_retention", "test_search", "test_fleet", "test_notes",
+    "test_trends", "test_block_life", "test_agreement", "test_an_untouched_store_is_intact",
+    "test_a_cut_tail_is_detected_by_the_recorded_head", "test_a_keyed_chain_needs_its_key",
+    "test_a_new_key_takes_over_and_the_old_one_still_verifies", "test_a_text_is_found_by_any_part",
+    "test_damaged_events_are_returned_in_their_positions",
+)  # fmt: skip
+"""Modules and tests that `make test` runs on PostgreSQL, too; `make test-all` runs every one."""
+KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.server)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most tests on PostgreSQL to `make test-all`."""
+    for item in items:
+        if Path(__file__).parent not in item.path.parents or not item.get_closest_marker("server"):
+            continue
+        if item.path.stem not in QUICK and getattr(item, "originalname", "") not in QUICK:
+            item.add_marker(pytest.mark.matrix)
+            if not os.environ.get("WINDOWPANE_TEST_ALL"):
+                item.add_marker(pytest.mark.skip(reason="only with WINDOWPANE_TEST_ALL"))
 
 
 class Stores:
@@ -44,11 +66,42 @@ class Stores:
             reader.close()
 
 
+@pytest.fixture(scope="session")
+def postgres_store(postgres_server: PostgresServer) -> str:
+    """The address of a store, which tests empty instead of creating a database each."""
+    url = postgres_server.create_database()
+    open_store(url).close()
+    return url
+
+
+def empty(url: str) -> None:
+    """Delete every row of a store, and give it another key for digests."""
+    import psycopg
+
+    kept = ("store", "migrations", "event_months")
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
+            "AND relnamespace = 'public'::regnamespace"
+        )
+        tables = ", ".join(name for (name,) in rows if name not in kept)
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+        connection.execute(
+            "UPDATE store SET next_seq = 1, writes = 0, flushes = 0, indexed_seq = 0, metric_base = NULL, "
+            "digest_key = %s",
+            (secrets.token_bytes(32),),
+        )
+
+
 @pytest.fixture(params=KINDS)
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
     """An empty database of each kind."""
-    is_sqlite = request.param == "sqlite"
-    opened = Stores(str(tmp_path / "windowpane.db") if is_sqlite else request.getfixturevalue("postgres_url"))
+    if request.param == "sqlite":
+        name = str(tmp_path / "windowpane.db")
+    else:
+        name = request.getfixturevalue("postgres_store")
+        empty(name)
+    opened = Stores(name)
     yield opened
     opened.close()
 

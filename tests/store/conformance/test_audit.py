@@ -69,7 +69,7 @@ def test_any_changed_byte_is_detected_at_its_event(filled):
         ("UPDATE events SET at = at + 1 WHERE seq = 5", 5),
         ("DELETE FROM events WHERE seq = 5", 6),
         ("DELETE FROM events WHERE seq = 1", 2),
-        ("UPDATE events SET seq = -seq WHERE seq = 5", -5),
+        ("UPDATE events SET seq = seq + 1000000 WHERE seq = 5", 6),
     ],
 )
 def test_changed_moved_and_deleted_rows_are_detected(filled, statement, seq):
@@ -90,9 +90,9 @@ def test_a_changed_head_of_a_session_is_detected(filled):
 
 def test_swapped_events_are_detected(filled):
     """Order is part of the chain."""
-    edit(filled, "UPDATE events SET seq = -5 WHERE seq = 5")
+    edit(filled, "UPDATE events SET seq = 1000000 WHERE seq = 5")
     edit(filled, "UPDATE events SET seq = 5 WHERE seq = 6")
-    edit(filled, "UPDATE events SET seq = 6 WHERE seq = -5")
+    edit(filled, "UPDATE events SET seq = 6 WHERE seq = 1000000")
 
     (link,) = filled.verify().broken
     assert link.seq == 5

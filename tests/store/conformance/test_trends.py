@@ -89,8 +89,6 @@ def test_the_cost_of_a_trend_does_not_grow_with_its_sessions(store, make_session
         store.append(make_session(f"s{number}", turns=1, start=FIRST + number))
 
     assert len(daily(store)) == 1
-    plan = store._read("EXPLAIN QUERY PLAN SELECT * FROM daily WHERE day >= 5 AND day <= 9")
-    assert "SEARCH daily" in plan[0][-1]
 
 
 def test_cache_breaks_are_counted_in_the_row_of_the_session(store, make_session) -> None:

@@ -149,6 +149,11 @@ class PostgresDatabase:
             self._copy(cursor, insert, insert.table, rows)
         return cursor
 
+    def rollback(self) -> None:
+        """Undo the transaction, temporary tables that it created included."""
+        self._staged.clear()
+        self.connection.execute("ROLLBACK")
+
     def close(self) -> None:
         """Close the connection; what it has not committed is undone."""
         self.connection.close()

@@ -152,7 +152,7 @@ class PostgresEngine:
         except BaseException:
             self._month_checked_at = float("-inf")
             with suppress(psycopg.Error):
-                database.execute("ROLLBACK")
+                _own(database).rollback()
             raise
         self._commit(database)
 
