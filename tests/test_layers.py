@@ -50,7 +50,7 @@ LAYERS = {
     "adapters": {"core", "effects", "models", "manager", "runtime"},
     "hooks": {"core", "text", "store", "config"},
     "observer": {"core", "effects", "models", "fidelity"},
-    "observer.clients": {"core", "effects", "models", "fidelity", "observer", "runtime"},
+    "observer.clients": {"core", "effects", "models", "fidelity", "observer", "runtime", "hooks"},
     "telemetry": {"core", "models"},
     "receiver": {
         "core", "effects", "models", "metrics", "config", "sources", "serve", "observer", "observer.clients",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from windowpane.adapters.langchain import langchain_middleware
     from windowpane.adapters.openai_agents import agents_input_filter
     from windowpane.adapters.pydantic_ai import pydantic_ai_processor
+    from windowpane.adapters.strands import strands_conversation_manager
     from windowpane.contrib.presets import Preset
     from windowpane.contrib.presets.ai_sdk_go import Custom, DropOldest, SlidingWindow, Summarize, ai_sdk_go
     from windowpane.contrib.presets.baseagent import baseagent
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from windowpane.manager.steps.step import Step
     from windowpane.models.language_models import AnyLanguageModel, anthropic_model, openai_model
     from windowpane.observer.clients.api import litellm_callback, observe, observe_everything, session
+    from windowpane.observer.clients.claude_agent_sdk import claude_agent_hooks
+    from windowpane.observer.clients.crewai import crewai_hooks
+    from windowpane.observer.clients.google_adk import adk_plugin
+    from windowpane.observer.clients.openai_agents import agents_trace_processor
     from windowpane.otlp.spans import WindowSpanProcessor
     from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager, default_dependencies
     from windowpane.runtime.start import Runtime, start, stop
@@ -74,10 +79,14 @@ __all__ = [
     "WindowSpanProcessor",
     "WindowpaneError",
     "__version__",
+    "adk_plugin",
     "agents_input_filter",
+    "agents_trace_processor",
     "ai_sdk_go",
     "anthropic_model",
     "baseagent",
+    "claude_agent_hooks",
+    "crewai_hooks",
     "default_dependencies",
     "langchain_middleware",
     "litellm_callback",
@@ -89,6 +98,7 @@ __all__ = [
     "session",
     "start",
     "stop",
+    "strands_conversation_manager",
     "string_match",
 ]
 
@@ -122,10 +132,14 @@ _HOMES: Final = {
     "Thresholds": "windowpane.core.limits",
     "WindowSpanProcessor": "windowpane.otlp.spans",
     "WindowpaneError": "windowpane.exceptions",
+    "adk_plugin": "windowpane.observer.clients.google_adk",
     "agents_input_filter": "windowpane.adapters.openai_agents",
+    "agents_trace_processor": "windowpane.observer.clients.openai_agents",
     "ai_sdk_go": "windowpane.contrib.presets.ai_sdk_go",
     "anthropic_model": "windowpane.models.language_models",
     "baseagent": "windowpane.contrib.presets.baseagent",
+    "claude_agent_hooks": "windowpane.observer.clients.claude_agent_sdk",
+    "crewai_hooks": "windowpane.observer.clients.crewai",
     "default_dependencies": "windowpane.runtime.managers",
     "langchain_middleware": "windowpane.adapters.langchain",
     "litellm_callback": "windowpane.observer.clients.api",
@@ -137,6 +151,7 @@ _HOMES: Final = {
     "session": "windowpane.observer.clients.api",
     "start": "windowpane.runtime.start",
     "stop": "windowpane.runtime.start",
+    "strands_conversation_manager": "windowpane.adapters.strands",
     "string_match": "windowpane.fidelity.suite.judges",
 }
 """Public name to the module that defines it."""

@@ -28,16 +28,16 @@ class IngestServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, *, wait: bool = True) -> None:
-        """Start the process; with *wait*, return when it answers."""
-        command = [
-            sys.executable, "-m", "windowpane", "serve", "--ingest", "--port", str(self.port), "--store", self.store
-        ]  # fmt: skip
+    def start(self) -> None:
+        """Start the process, and return when it answers."""
+        options = ["--ingest", "--port", str(self.port), "--store", self.store]
+        command = [sys.executable, "-m", "windowpane", "serve", *options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while wait and not self._answers():
-            assert time.monotonic() < deadline and self._process.poll() is None, self._log.read_text()
+        while not self._answers():
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
             time.sleep(0.05)
 
     def kill(self) -> None:

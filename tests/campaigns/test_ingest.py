@@ -37,10 +37,11 @@ def report():
         return True
     return False
 trackers = []
+limits = WindowLimits.of(128_000, "given")
 for number in range(agents):
     session = f"{name}-{number}"
     info = SessionInfo(session, "simulated", "gpt-4o", "live", f"{session}/stream")
-    trackers.append(SessionTracker(info, emit=emit, digest=running.digest, limits=WindowLimits.of(128_000, "given")))
+    trackers.append(SessionTracker(info, emit=emit, digest=running.digest, limits=limits))
 for tracker in trackers:
     tracker.start(time.time())
 for turn in range(turns):

@@ -292,6 +292,29 @@ def test_light_rewording_changes_little() -> None:
     assert score(reworded) == pytest.approx(1.0, abs=0.03)
 
 
+def test_a_sentence_wrapped_before_a_name_or_a_mark_is_found_again() -> None:
+    """Such a line looks like another sentence or list item."""
+    removed = (
+        "Decided: the conflict is considered resolved in A since\n"
+        "Session A keeps all of its checkpoints on the old head, not on the new one\n\n"
+        "Decided: both numbers are read as one value, first_attempt\n"
+        "+ second_attempt, and compared with the limit of the task\n"
+    )
+    whole = removed.replace("since\n", "since ").replace("first_attempt\n", "first_attempt ")
+
+    assert score(removed, whole) == 1.0
+
+
+def test_a_synonym_that_is_negated_does_not_contradict() -> None:
+    """`does not create` and `does not write` deny the same of what follows."""
+    removed = (
+        "The test is failing because the writer doesn't create `content_hash.txt` in the folder of the store\n"
+    )
+
+    assert score(removed.replace("create", "make"), removed) == 1.0
+    assert score(removed.replace("doesn't create", "does create"), removed) < 0.8
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -40,7 +40,11 @@ LLAMA_INDEX = (
     "llama-index-llms-openai",
 )  # fails with 2.12 by itself
 STRANDS = ("boto3", "openai", "strands-agents[anthropic,openai]")
-HEAVY = (AGNO, AUTOGEN, LLAMA_INDEX, STRANDS)
+CLAUDE_AGENT_SDK = ("claude-agent-sdk", "mcp")
+CREWAI = ("crewai", "openai")
+GOOGLE_ADK = ("google-adk", "litellm")
+CLOUDS = ("anthropic[bedrock,vertex]", "openai")
+HEAVY = (AGNO, AUTOGEN, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, LLAMA_INDEX, STRANDS)
 """The virtualenvs of the long run."""
 
 

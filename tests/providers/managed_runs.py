@@ -1,6 +1,6 @@
 """Runs agents of frameworks whose windows are managed, and the same conversations by hand-driven managers.
 
-Usage: python -m tests.providers.managed_runs STORE
+Usage: python -m tests.providers.managed_runs STORE [strands]
 
 It runs in the frameworks' virtualenv. The manager of a run is named after its framework, the hand-driven one
 `NAME by hand`. Beside STORE a JSON file has, for each, what was sent with each call.
@@ -21,7 +21,12 @@ from tests.providers.formats import Call, Refusal, Reply
 from tests.providers.loopback import LoopbackProvider, loopback_provider
 
 import windowpane
-from windowpane import agents_input_filter, langchain_middleware, pydantic_ai_processor
+from windowpane import (
+    agents_input_filter,
+    langchain_middleware,
+    pydantic_ai_processor,
+    strands_conversation_manager,
+)
 from windowpane.adapters.conversations import Conversations
 from windowpane.models.tokens import counter_for
 
@@ -125,6 +130,25 @@ def pydantic_ai(provider: LoopbackProvider, name: str, questions: Sequence[str] 
     managed.close()
 
 
+def strands(provider: LoopbackProvider, name: str, questions: Sequence[str] = QUESTIONS) -> None:
+    from strands import Agent, tool
+    from strands.models.openai import OpenAIModel
+
+    managed = strands_conversation_manager(agent=name, **OPTIONS)
+    arguments = {"api_key": "k", "base_url": f"{provider.url}/v1", "max_retries": 0}
+    model = OpenAIModel(client_args=arguments, model_id="gpt-4o")
+    agent = Agent(
+        model=model,
+        tools=[tool(weather)],
+        system_prompt=SYSTEM,
+        conversation_manager=managed,
+        callback_handler=None,
+    )
+    for question in questions:
+        agent(question)
+    managed.close()
+
+
 AGENTS = (langchain, langchain_async, openai_agents, pydantic_ai)
 
 
@@ -212,6 +236,22 @@ def overflow(provider: LoopbackProvider) -> None:
     managed.close()
 
 
+def strands_overflow(provider: LoopbackProvider) -> None:
+    """Run an agent whose second call the provider rejects as too large."""
+    from strands import Agent, tool
+    from strands.models.openai import OpenAIModel
+
+    replies = script()
+    provider.script = [*replies[:3], Refusal("overflow"), *replies[3:4]]
+    managed = strands_conversation_manager(agent="overflow", model="gpt-4o")
+    arguments = {"api_key": "k", "base_url": f"{provider.url}/v1", "max_retries": 0}
+    model = OpenAIModel(client_args=arguments, model_id="gpt-4o")
+    agent = Agent(model=model, tools=[tool(weather)], conversation_manager=managed, callback_handler=None)
+    for question in QUESTIONS[:2]:
+        agent(question)
+    managed.close()
+
+
 def run_broken(agent: Callable[..., object], provider: LoopbackProvider) -> int:
     """Run one agent while managing fails; return the number of messages of its last call."""
     prepare = Conversations.prepare
@@ -228,16 +268,20 @@ def main() -> None:
     store = Path(sys.argv[1])
     windowpane.start(port=0, store=store, notify=[])
     counter_for("gpt-4o", wait=True)
+    is_strands = "strands" in sys.argv
     with loopback_provider() as provider:
         outcome = {
             agent.__name__: {
                 **run(agent, provider),
                 "unmanaged": None if agent is langchain_async else run_broken(agent, provider),
             }  # LangChain keeps the connections of a loop that has ended
-            for agent in AGENTS
+            for agent in ((strands,) if is_strands else AGENTS)
         }
-        hand_over(provider)
-        overflow(provider)
+        if is_strands:
+            strands_overflow(provider)
+        else:
+            hand_over(provider)
+            overflow(provider)
     windowpane.stop()
     store.with_suffix(".json").write_text(json.dumps(outcome))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.providers.environments import CLIENTS, ROOT
+from tests.providers.environments import CLIENTS, ROOT, STRANDS
 from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
 from tests.providers.windows import windows
 
@@ -21,10 +23,14 @@ pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqliteStore, dict[str, Any]]:
     """Return the store of the runs and what was sent."""
-    folder = tmp_path_factory.mktemp("managed")
+    return run(CLIENTS, tmp_path_factory.mktemp("managed"))
+
+
+def run(requirements: tuple[str, ...], folder: Path, *frameworks: str) -> tuple[SqliteStore, dict[str, Any]]:
+    """Run the managed agents of an environment."""
     path = folder / "windowpane.db"
     done = subprocess.run(
-        [installed(CLIENTS), "-W", "ignore", "-m", "tests.providers.managed_runs", path],
+        [installed(requirements), "-W", "ignore", "-m", "tests.providers.managed_runs", path, *frameworks],
         cwd=ROOT, env=variables(folder), capture_output=True, text=True, timeout=RUN_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
@@ -38,11 +44,11 @@ def session_of(store: SqliteStore, agent: str) -> SessionRow:
 
 
 def seen(messages: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Return what a model sees of messages."""
+    """Return what a model sees of messages: one entry for each part."""
     return [
         (
             message["role"],
-            message.get("content"),
+            part,
             message.get("tool_call_id"),
             [
                 (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
@@ -50,7 +56,12 @@ def seen(messages: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
             ],
         )
         for message in messages
+        for part in _parts(message.get("content"))
     ]
+
+
+def _parts(content: Any) -> list[Any]:
+    return [part["text"] for part in content] if isinstance(content, list) else [content]
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -71,6 +82,20 @@ def test_a_managed_framework_equals_a_manager_driven_by_hand(
         assert [row[1] for row in by_hand[len(managed) :]].count("usage") == 1
     else:
         assert managed == by_hand
+
+
+@pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large framework: make test-all")
+def test_managed_strands_equals_a_manager_driven_by_hand(tmp_path: Path) -> None:
+    """The same for Strands, which keeps the managed messages; a call that is too large is repeated smaller."""
+    store, outcome = run(STRANDS, tmp_path, "strands")
+    sent = outcome["strands"]
+    managed = windows(store, session_of(store, "strands").session_id)
+
+    assert [seen(messages) for messages in sent["sent"]] == [seen(messages) for messages in sent["by_hand"]]
+    assert managed == windows(store, session_of(store, "strands by hand").session_id)
+    assert {"blocks.evicted", "content.compressed"} <= {row[1] for row in managed}
+    assert sent["unmanaged"] == 4
+    assert (session_of(store, "overflow").overflows, session_of(store, "overflow").turns) == (1, 4)
 
 
 @pytest.mark.parametrize("framework", ["langchain", "openai_agents", "pydantic_ai"])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter, SessionRow
 from windowpane.store.sqlite import SqliteStore
 
 
 def windows(store: SqliteStore, session_id: str) -> list[tuple[Any, ...]]:
     """Return what entered and left the window of a session and its sub-sessions, and its sizes, in order."""
-    rows = store.sessions(SessionFilter())
-    ids = sorted(row.session_id for row in rows if _is_within(row.session_id, session_id))
-    return [row for number, one in enumerate(ids) for row in _rows(store, one, number)]
+    rows = [row for row in store.sessions(SessionFilter()) if _is_within(row.session_id, session_id)]
+    return windows_of(store, sorted(rows, key=lambda row: row.session_id))
+
+
+def windows_of(store: SqliteStore, sessions: Sequence[SessionRow]) -> list[tuple[Any, ...]]:
+    """Return what entered and left the windows of *sessions*, and their sizes, in order."""
+    return [row for number, one in enumerate(sessions) for row in _rows(store, one.session_id, number)]
 
 
 def _is_within(one: str, session_id: str) -> bool:

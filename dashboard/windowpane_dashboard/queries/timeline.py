@@ -113,10 +113,10 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     part that was neither read from nor written to the prompt cache. `ahead_tokens`, `ahead`, `ahead_p10` and
     `ahead_p90` are the forecast of the next event: the agent's own compaction where its level is known, else red.
     """
-    rows = [row for row in rows if _used(row) is not None]
+    rows = [row for row in rows if row.used_tokens is not None]
     data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
     data["window_id"] = pd.array([row.window_id for row in rows], dtype="int64")
-    data["used"] = pd.array([_used(row) for row in rows], dtype="float64")
+    data["used"] = pd.array([row.used_tokens for row in rows], dtype="float64")
     for component in COMPONENTS:
         data[component] = pd.array([row.components.get(component, 0) for row in rows], dtype="float64")
     for name in _TURN_VALUES:
@@ -136,11 +136,6 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
         ahead_p10=frame["turns_until_compaction_p10"].where(compacts, frame["turns_until_red_p10"]),
         ahead_p90=frame["turns_until_compaction_p90"].where(compacts, frame["turns_until_red_p90"]),
     )
-
-
-def _used(row: TurnRow) -> int | None:
-    sizes = (value for value in (row.used_final, row.used_after, row.used_before) if value is not None)
-    return next(sizes, None)
 
 
 def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from windowpane.core.events import (
@@ -15,6 +14,7 @@ from windowpane.core.events import (
     SubagentReturned,
 )
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
+from windowpane.report.turn_report import scaled_to
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, SessionRow, intact_events
 from windowpane.text.formats import UNKNOWN, count
@@ -78,9 +78,7 @@ def at_measured_scale(blocks: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
 
 def _scaled(blocks: pd.DataFrame, measured: int) -> pd.DataFrame:
     """Return the blocks with tokens in the same proportions that sum to *measured*."""
-    counted = blocks["tokens"].to_numpy()
-    edges = np.rint(counted.cumsum() * (measured / counted.sum())).astype("int64")
-    return blocks.assign(tokens=np.diff(edges, prepend=0), count="estimate")
+    return blocks.assign(tokens=scaled_to(blocks["tokens"].tolist(), measured), count="estimate")
 
 
 def _without_blocks(component: Component, measured: int, values: pd.Series) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Hand a session over to others: its report as one file, its ids to copy."""
+"""Hand a session or a turn over to others: reports as one file, ids to copy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import streamlit as st
 
 from windowpane.report.html import to_html
 from windowpane.report.session_report import gather
+from windowpane.report.turn_html import turn_to_html
+from windowpane.report.turn_report import gather_turn
 from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.style.sanitize import sanitized
@@ -19,11 +21,10 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 def hand_over_buttons(store: EventReader, row: SessionRow) -> None:
     """Draw the button that saves the report, which is made when it is pressed, and the ids with copy buttons."""
-    name = _NOT_IN_A_NAME.sub("_", f"windowpane-{row.session_id}")[:80]
     st.download_button(
         "Report",
         data=lambda: to_html(gather(store, row, now=time.time())).encode(errors="replace"),
-        file_name=f"{name}.html",
+        file_name=f"{_file_name(row)}.html",
         mime="text/html",
         icon=":material/download:",
         on_click="ignore",
@@ -41,3 +42,26 @@ def hand_over_buttons(store: EventReader, row: SessionRow) -> None:
             if value:
                 st.caption(label)
                 st.code(sanitized(value), language=None)
+
+
+def turn_report_button(store: EventReader, row: SessionRow, turn: int) -> None:
+    """Draw the button that saves the report on the turn, which is made when it is pressed."""
+
+    def page() -> bytes:
+        report = gather_turn(store, row, turn)
+        return b"" if report is None else turn_to_html(report).encode(errors="replace")
+
+    st.download_button(
+        "Save turn",
+        data=page,
+        file_name=f"{_file_name(row)}-turn-{turn}.html",
+        mime="text/html",
+        icon=":material/download:",
+        on_click="ignore",
+        width="stretch",
+        help=f"Saves the report on turn {turn} as one HTML file: its window, its removed blocks, its events.",
+    )
+
+
+def _file_name(row: SessionRow) -> str:
+    return _NOT_IN_A_NAME.sub("_", f"windowpane-{row.session_id}")[:80]

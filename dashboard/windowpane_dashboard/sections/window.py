@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from windowpane.report.headline import turn_headline
 from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
-from windowpane.text.formats import count, percent, tokens
-from windowpane.text.zones import zone_label
+from windowpane.text.formats import count
 from windowpane_dashboard.page import address, widgets
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.window import REMOVED_ROWS, TurnWindow, removed_blocks
@@ -64,13 +64,15 @@ def blocks_section(store: EventReader, row: SessionRow, window: TurnWindow) -> N
 
 
 def turn_heading(values: pd.Series, turn: int) -> str:
-    """Return the heading of a turn: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`."""
-    size = tokens(values["used"], estimated=values["count_source"] == "estimate")
-    if pd.isna(values["utilization"]):
-        return f"Turn {turn}: {size} tokens"
-    return (
-        f"Turn {turn}: {size} of {tokens(values['limit_tokens'])} tokens, "
-        f"{percent(values['utilization'])} utilization, {zone_label(values['zone'])}"
+    """Return `turn_headline` of a row of `turns_frame`."""
+    limit, share = (None if pd.isna(values[name]) else values[name] for name in ("limit_tokens", "utilization"))
+    return turn_headline(
+        turn,
+        values["used"],
+        limit_tokens=limit,
+        utilization=share,
+        zone=values["zone"],
+        estimated=values["count_source"] == "estimate",
     )
 
 

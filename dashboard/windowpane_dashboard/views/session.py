@@ -25,7 +25,7 @@ from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.findings import findings_section
-from windowpane_dashboard.sections.hand_over import hand_over_buttons
+from windowpane_dashboard.sections.hand_over import hand_over_buttons, turn_report_button
 from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.notes import notes_section
 from windowpane_dashboard.sections.reading import beside_block, find_section
@@ -125,7 +125,11 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
         messages.report_read_errors("This turn cannot be read", "Other turns may still open."),
         st.container(gap="xsmall"),
     ):
-        turn = turn_control(timeline)
+        control, corner = st.columns([10, 1.3], vertical_alignment="center", gap="small")
+        with control:
+            turn = turn_control(timeline)
+        with corner:
+            turn_report_button(snapshot.store, row, turn)
         window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
         window_section(window)
         view = SessionView(snapshot, row, timeline, window)

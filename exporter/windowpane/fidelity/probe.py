@@ -23,8 +23,10 @@ from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactFinder, Fact
 from windowpane.fidelity.statements import (
     EXACT_WEIGHT,
     MATCH,
+    WRAPPED_CHARACTERS,
     Statement,
     contradicts,
+    denies,
     read_statement,
     stem,
     units,
@@ -46,6 +48,8 @@ MAXIMUM_CLAIMS: Final = 250
 MAXIMUM_READ: Final = 2 * MAXIMUM_STATEMENTS
 """Sentences that are read for them."""
 STATEMENT_WEIGHT: Final = 0.25
+MAXIMUM_LINES: Final = 6
+"""Neighboring lines that are read as one wrapped sentence."""
 MAXIMUM_OUTCOMES: Final = 200
 """Facts listed in one event."""
 
@@ -215,8 +219,13 @@ class StatementIndex:
             for word in statement.words | statement.exact:
                 self._postings.setdefault(word, [])
         self._units: list[str] = []
+        self._starts: set[int] = set()
         self._read: dict[int, Statement | None] = {}
         self._keys: dict[str, str | None] = {}
+
+    def start_block(self) -> None:
+        """Note that the next unit does not continue the one before it."""
+        self._starts.add(len(self._units))
 
     def add(self, unit: str, words: Iterable[str]) -> None:
         """Index a unit, given the words of its text."""
@@ -240,12 +249,33 @@ class StatementIndex:
 
     def matches(self, statement: Statement) -> list[Statement]:
         """Return the units that are about the same as *statement*."""
-        postings = self._postings
-        counted = chain(statement.words, *repeat(statement.exact, EXACT_WEIGHT))
-        votes = Counter(chain.from_iterable(postings[word] for word in counted))
         needed = MATCH * statement.weight
-        matches = (self._statement(number) for number, vote in votes.items() if vote >= needed)
+        matches = (self._statement(number) for number, vote in self._votes(statement).items() if vote >= needed)
         return [match for match in matches if match is not None]
+
+    def agrees_over_lines(self, statement: Statement) -> bool:
+        """Return whether neighboring lines together state *statement*: a formatter has wrapped it."""
+        votes, needed = self._votes(statement), MATCH * statement.weight
+        for start in votes:
+            end = start + 1
+            while end - start < MAXIMUM_LINES and votes[end] and self._may_continue(end):
+                end += 1
+                if sum(votes[number] for number in range(start, end)) < needed:
+                    continue
+                joined = read_statement(" ".join(self._units[start:end]))
+                if joined is None or not statement.matches(joined):
+                    continue
+                if not denies(statement, joined) and not _differs(statement, joined):
+                    return True
+        return False
+
+    def _may_continue(self, number: int) -> bool:
+        return number not in self._starts and len(self._units[number - 1]) >= WRAPPED_CHARACTERS
+
+    def _votes(self, statement: Statement) -> Counter[int]:
+        """Return the weight of the words that each unit shares with *statement*, by the number of the unit."""
+        counted = chain(statement.words, *repeat(statement.exact, EXACT_WEIGHT))
+        return Counter(chain.from_iterable(self._postings[word] for word in counted))
 
     def _statement(self, number: int) -> Statement | None:
         if number not in self._read:
@@ -255,7 +285,11 @@ class StatementIndex:
 
 def _conflicts(one: Statement, other: Statement) -> bool:
     """Return whether two statements about the same differ in a negation, or in a name or number."""
-    return contradicts(one, other) or bool(one.exact - other.exact and other.exact - one.exact)
+    return contradicts(one, other) or _differs(one, other)
+
+
+def _differs(one: Statement, other: Statement) -> bool:
+    return bool(one.exact - other.exact and other.exact - one.exact)
 
 
 class _VisibleText:
@@ -269,6 +303,7 @@ class _VisibleText:
         base_names = [one.fact.text.rsplit("/", 1)[-1] for one in facts if one.fact.kind == "path"]
         self._unique = {name for name in base_names if base_names.count(name) == 1}
         for block in visible:
+            self._statements.start_block()
             for unit in _units_of(block):
                 self._read(unit, TOKEN.findall(unit))
         self._bases = {token.rsplit("/", 1)[-1] for token in self._tokens if "/" in token} | self._tokens
@@ -286,9 +321,11 @@ class _VisibleText:
         fact = one.fact
         if one.statement is not None:
             matches = self._statements.matches(one.statement)
-            if not matches:
-                return None
-            return "kept" if any(not _conflicts(one.statement, match) for match in matches) else "contradicted"
+            if any(not _conflicts(one.statement, match) for match in matches):
+                return "kept"
+            if self._statements.agrees_over_lines(one.statement):
+                return "kept"
+            return "contradicted" if matches else None
         if fact.kind == "number":
             return self._fate_of_number(*fact.text.split("=", 1))
         if fact.text in self._tokens:

@@ -34,10 +34,15 @@ _OPEN_ENDS: Final = frozenset(
     )
 )
 """Words that end no sentence: the line after them continues it."""
-_WRAPPED_CHARACTERS: Final = 30
+WRAPPED_CHARACTERS: Final = 30
 """A shorter line was not wrapped."""
 _NEGATIONS: Final = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor", "none", "unable"})
 _SHORT_NOT: Final = re.compile(r"n['’]t\b")
+_STOPWORDS: Final = STOPWORDS | frozenset(
+    re.findall(
+        r"\w+", "all and any are but can did for had has her him his how its let may our she the was who why you"
+    )
+)
 _SUFFIXES: Final = (
     "ations", "ation", "ments", "ment", "ings", "ing", "ers", "ied", "ies", "ed", "es", "er", "s", "e",
 )  # fmt: skip
@@ -55,9 +60,19 @@ class Statement(NamedTuple):
     """Stems of the words that it negates."""
 
     @property
+    def terms(self) -> frozenset[str]:
+        """Its words, names and numbers."""
+        return self.words | self.exact
+
+    @property
     def weight(self) -> int:
         """The sum of its words, names and numbers counted double."""
         return len(self.words) + EXACT_WEIGHT * len(self.exact)
+
+    def matches(self, other: Statement) -> bool:
+        """Return whether *other* is about the same: it has the share `MATCH` of the words."""
+        common = len(self.words & other.words) + EXACT_WEIGHT * len(self.exact & other.exact)
+        return common >= MATCH * self.weight
 
 
 def units(text: str) -> Iterator[str]:
@@ -83,7 +98,7 @@ def unwrapped(text: str) -> Iterator[str]:
 
 def _continues(line: str, following: str) -> bool:
     """Return whether *following* continues *line*: it starts no item, and the line before it did not end."""
-    if len(line) < _WRAPPED_CHARACTERS or _ITEM.match(following) or line.lstrip().startswith(("#", "|")):
+    if len(line) < WRAPPED_CHARACTERS or _ITEM.match(following) or line.lstrip().startswith(("#", "|")):
         return False
     end = line.rstrip()
     if end[-1:] in ".!?:;{}":
@@ -109,7 +124,7 @@ def read_statement(text: str) -> Statement | None:
             if word in _NEGATIONS:
                 reach = 0 if reach else NEGATION_REACH
                 continue
-            if len(word) < 3 or word in STOPWORDS or not word[0].isalnum():
+            if len(word) < 3 or word in _STOPWORDS or not word[0].isalnum():
                 reach = max(0, reach - 1)
                 continue
             word = stem(word)
@@ -132,8 +147,17 @@ def stem(word: str) -> str:
 
 
 def contradicts(one: Statement, other: Statement) -> bool:
-    """Return whether one of two statements about the same negates a word that the other states."""
-    return bool(
-        one.negated & ((other.words | other.exact) - other.negated)
-        or other.negated & ((one.words | one.exact) - one.negated)
-    )
+    """Return whether one of two sentences about the same negates a word that the other states.
+
+    Not where the other negates a synonym in its place: a word that the first does not have.
+    """
+    return _denies(one, other, other.negated - one.terms) or _denies(other, one, one.negated - other.terms)
+
+
+def denies(one: Statement, other: Statement) -> bool:
+    """Return whether one of two texts about the same negates a word that the other states."""
+    return _denies(one, other) or _denies(other, one)
+
+
+def _denies(one: Statement, other: Statement, synonyms: frozenset[str] = frozenset()) -> bool:
+    return len(one.negated & (other.terms - other.negated)) > len(synonyms)

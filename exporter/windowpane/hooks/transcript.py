@@ -29,11 +29,10 @@ def start_import(transcript: str, store_file: str | None = None) -> subprocess.P
     """Start the import of one transcript without waiting for it."""
     import subprocess
 
-    arguments = [sys.executable, "-m", "windowpane", "import"]
-    if store_file is not None:
-        arguments += ["--store", store_file]
+    store = {} if store_file is None else {"WINDOWPANE_STORE": store_file}  # it may hold a password: no argument
     return subprocess.Popen(  # noqa: S603  # this program, and a file that exists
-        [*arguments, "--", transcript],
+        [sys.executable, "-P", "-m", "windowpane", "import", "--", transcript],  # -P: in any folder
+        env={**os.environ, **store},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

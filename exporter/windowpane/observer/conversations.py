@@ -68,6 +68,10 @@ class Scope:
     label: str = ""
     project: str = ""
     """The project that the session belongs to; empty for the configured one."""
+    run: str = field(default="", compare=False)
+    """One run of an agent of a framework that names its agents, which may open a session."""
+    parent_run: str = field(default="", compare=False)
+    """The run that started it or handed over: a session that it opens is below the session of this one."""
 
     def contains(self, other: Scope) -> bool:
         """Return whether calls of *other* can belong to conversations of this scope."""

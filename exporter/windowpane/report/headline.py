@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from windowpane.core.events import FidelityEvaluated
+from windowpane.core.vocabulary import Zone
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.formats import count, percent, tokens
+from windowpane.text.zones import zone_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,25 @@ def session_phrases(
     if row.incomplete:
         parts.append(Phrase("the recording is incomplete"))
     return joined(parts, "; ", end=".")
+
+
+def turn_headline(
+    turn: int,
+    used_tokens: float | None,
+    *,
+    limit_tokens: float | None,
+    utilization: float | None,
+    zone: Zone | None,
+    estimated: bool,
+) -> str:
+    """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`."""
+    size = tokens(used_tokens, estimated=estimated)
+    if utilization is None or limit_tokens is None:
+        return f"Turn {turn}: {size} tokens"
+    return (
+        f"Turn {turn}: {size} of {tokens(limit_tokens)} tokens, "
+        f"{percent(utilization)} utilization, {zone_label(zone)}"
+    )
 
 
 def sentence(phrases: Iterable[Phrase]) -> str:

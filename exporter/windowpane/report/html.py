@@ -1,56 +1,35 @@
-"""The report as one self-contained HTML file without scripts, fonts or external addresses.
-
-All text from an agent passes `markup.escape`; a strict content security policy is the second line of defense.
-"""
+"""The report on a session as one self-contained HTML file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.report.html_page import html_page, identity, legend, table, tiles
 from windowpane.report.markup import escape
 from windowpane.report.svg import window_svg
-from windowpane.text import formats, palette
+from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from windowpane.report.session_report import SessionReport
     from windowpane.store.records import AlertRow
-
-ROWS: Final = 200
-"""Rows of each table; further rows are counted."""
-UNFOLDED: Final = 12
-"""Rows that are visible without unfolding."""
-
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def to_html(report: SessionReport) -> str:
     """Return the whole page."""
     session = report.session
-    title = f"{session.agent}: context window of {session.session_id}"
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_style()}</style></head><body><main>",
-            f"<h1>{escape(report.headline)}</h1>",
-            _identity(report),
-            _tiles(report),
-            _findings(report),
-            "<h2>The window, turn by turn</h2>",
-            window_svg(report) or "<p>No turn was measured.</p>",
-            _legend(report),
-            _tables(report),
-            "<footer>Made by Windowpane. Counts marked ≈ are estimates; – is unknown.</footer>",
-            "</main></body></html>",
-        ]
+    return html_page(
+        f"{session.agent}: context window of {session.session_id}",
+        f"<h1>{escape(report.headline)}</h1>",
+        _identity(report),
+        _tiles(report),
+        _findings(report),
+        "<h2>The window, turn by turn</h2>",
+        window_svg(report) or "<p>No turn was measured.</p>",
+        _legend(report),
+        _tables(report),
     )
 
 
@@ -72,8 +51,7 @@ def _identity(report: SessionReport) -> str:
     facts += [(name, text) for name, text in (("compaction", level), ("forecasts", record)) if text]
     if session.incomplete:
         facts.append(("recording", "incomplete"))
-    spans = " ".join(f"<span>{name} <b>{escape(value)}</b></span>" for name, value in facts)
-    return f"<p class=identity>{spans}</p>"
+    return identity(facts)
 
 
 def _tiles(report: SessionReport) -> str:
@@ -95,12 +73,8 @@ def _tiles(report: SessionReport) -> str:
         ("regrets", f"{session.regrets:,}", "fetched again"),
         ("cost", formats.dollars(session.cost_dollars), f"cache {formats.percent(cached)}"),
     ]
-    tiles = "".join(
-        f"<div><span>{escape(name)}</span><b>{escape(value)}</b><span>{escape(unit)}</span></div>"
-        for name, value, unit in values
-    )
     missing = "".join(f"<p class=quiet>Cost: {escape(sentence)}</p>" for sentence in report.missing_costs)
-    return f"<section class=tiles>{tiles}</section>{missing}"
+    return tiles(values) + missing
 
 
 def _findings(report: SessionReport) -> str:
@@ -111,16 +85,12 @@ def _findings(report: SessionReport) -> str:
         ]
         for finding in report.findings
     ]  # fmt: skip
-    return _table("Findings", ("cost", "what and what to do", "evidence"), rows)
+    return table("Findings", ("cost", "what and what to do", "evidence"), rows)
 
 
 def _legend(report: SessionReport) -> str:
     visible = {component for turn in report.turns for component in turn.components if turn.components[component]}
-    items = "".join(
-        f'<span><i class="{component}"></i>{COMPONENT_LABELS[component]}</span>'
-        for component in COMPONENTS
-        if component in visible
-    )
+    items = legend(component for component in COMPONENTS if component in visible)
     letters = "".join(f"<span>{entry}</span>" for entry in ("E evicted", "C compressed", "R regret", "A alert"))
     return f"<p class=legend>{items}{letters}</p>"
 
@@ -154,10 +124,10 @@ def _tables(report: SessionReport) -> str:
     damaged = [[str(item.turn), str(item.seq), item.type, item.problem] for item in report.damaged]
     return "".join(
         [
-            _table("Turns by zone", ("zone", "turns"), zones),
-            _table("Alerts", ("severity", "alert", "fired at turn", "resolved at turn", "what"), alerts),
-            _table("Evictions", ("turn", "policy", "blocks", "tokens freed", "main reason"), evictions),
-            _table(
+            table("Turns by zone", ("zone", "turns"), zones),
+            table("Alerts", ("severity", "alert", "fired at turn", "resolved at turn", "what"), alerts),
+            table("Evictions", ("turn", "policy", "blocks", "tokens freed", "main reason"), evictions),
+            table(
                 "Compressions",
                 (
                     "turn",
@@ -174,7 +144,7 @@ def _tables(report: SessionReport) -> str:
                 ),
                 compressions,
             ),
-            _table(
+            table(
                 "Cache breaks",
                 ("turn", "cause", "tokens sent again", "cached", "cost", "first changed block"),
                 [
@@ -189,7 +159,7 @@ def _tables(report: SessionReport) -> str:
                     for item in report.cache_breaks
                 ],
             ),
-            _table(
+            table(
                 "Tools, files and commands",
                 ("tool", "file or command", "blocks", "tokens", "tokens in all calls", "share of the cost"),
                 [
@@ -204,9 +174,9 @@ def _tables(report: SessionReport) -> str:
                     for use in report.uses
                 ],
             ),
-            _table("Regrets", ("turn", "removed at turn", "removed by", "tokens"), regrets),
-            _table("Notes of readers", ("turn", "written", "note"), notes),
-            _table("Unreadable events", ("turn", "seq", "event", "problem"), damaged),
+            table("Regrets", ("turn", "removed at turn", "removed by", "tokens"), regrets),
+            table("Notes of readers", ("turn", "written", "note"), notes),
+            table("Unreadable events", ("turn", "seq", "event", "problem"), damaged),
         ]
     )
 
@@ -216,67 +186,3 @@ def _resolved(alert: AlertRow, *, live: bool) -> str:
     if alert.resolved_turn is not None:
         return str(alert.resolved_turn)
     return "firing" if live else "never"
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table under its title; the rows of a long one continue in a folded part."""
-    if not rows:
-        return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-
-    def part(rows: Sequence[Sequence[str]]) -> str:
-        body = "".join(_row(row) for row in rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-    folded = rows[UNFOLDED:ROWS]
-    more = f"<p>and {len(rows) - ROWS:,} more</p>" if len(rows) > ROWS else ""
-    rest = f"<details><summary>{len(folded)} more</summary>{part(folded)}{more}</details>" if folded else ""
-    return f"<h2>{escape(title)}</h2>{part(rows[:UNFOLDED])}{rest}"
-
-
-def _row(cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-
-
-def _style() -> str:
-    """Return the style sheet, with all colors from the palette."""
-
-    def colors(index: int) -> str:
-        areas = [
-            f".{name}{{fill:{tone[index]};background:{tone[index]}}}"
-            for name, tone in palette.COMPONENT_TONES.items()
-        ]
-        red = palette.ZONE_TONES["red"][index]
-        return "".join(areas) + f".line-red{{stroke:{red}}}.label-red{{fill:{red}}}.mark-A,.mark-R{{fill:{red}}}"
-
-    def backgrounds(index: int) -> str:
-        return (
-            f":root{{--ground:{palette.GROUND[index]};--ink:{palette.INK[index]};"
-            f"--quiet:{palette.QUIET[index]};--rule:{palette.RULE[index]}}}"
-        )
-
-    dark = backgrounds(1) + colors(1)
-    return backgrounds(0) + _LAYOUT + colors(0) + f"@media(prefers-color-scheme:dark){{{dark}}}"
-
-
-_LAYOUT: Final = (
-    "body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,sans-serif;"
-    "font-variant-numeric:tabular-nums}main{max-width:1080px;margin:0 auto;padding:24px}"
-    "h1{font-size:22px;line-height:1.3;margin:0 0 8px}h2{font-size:16px;margin:28px 0 8px}"
-    ".identity span{display:inline-block;margin-right:16px;color:var(--quiet)}.identity b{color:var(--ink);"
-    "font-weight:500;overflow-wrap:anywhere}"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:1px;background:var(--rule);"
-    "border:1px solid var(--rule)}.tiles div{background:var(--ground);padding:8px 12px}"
-    ".tiles span{display:block;color:var(--quiet);font-size:12px}.tiles b{font-size:20px;font-weight:600}"
-    ".quiet{color:var(--quiet);margin:6px 0}"
-    "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
-    ".line-limit,.line-red{fill:none;stroke-width:1.5}.line-limit{stroke:var(--ink)}"
-    ".line-red{stroke-dasharray:4 4}"
-    ".label-limit{fill:var(--ink);font-size:11px}.label-red{font-size:11px}.mark{font-size:12px;font-weight:700;"
-    "fill:var(--ink)}.legend span{display:inline-block;margin-right:16px;color:var(--quiet);font-size:13px}"
-    ".legend i{display:inline-block;width:10px;height:10px;margin-right:6px}"
-    "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--quiet);font-weight:500}"
-    "th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--rule);vertical-align:top;overflow-wrap:anywhere}"
-    "summary{margin:8px 0;color:var(--quiet);font-size:13px;cursor:pointer}"
-    "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
-)

@@ -300,14 +300,19 @@ def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
 
 def to_json(report: SessionReport) -> dict[str, Any]:
     """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
-    return {**_plain(asdict(report)), "answer": report.headline, "missing_costs": list(report.missing_costs)}
+    return {
+        **plain_values(asdict(report)),
+        "answer": report.headline,
+        "missing_costs": list(report.missing_costs),
+    }
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """Return *value* in JSON's types; infinity becomes the string `inf`."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain_values(item) for item in value]
     if isinstance(value, float) and math.isinf(value):
         return "inf"
     return value

@@ -41,6 +41,11 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _damaged(report),
         _cost(report),
     ]
+    return text_page(sections, unicode=unicode)
+
+
+def text_page(sections: Sequence[Sequence[str]], *, unicode: bool) -> str:
+    """Return the lines of *sections* without control characters and at most 80 columns wide."""
     blocks = (
         "\n".join(part for line in section for part in _fitted(plain(line))) for section in sections if section
     )

@@ -215,6 +215,12 @@ class TurnRow:
     turns_until_compaction_p10: float | None = None
     turns_until_compaction_p90: float | None = None
 
+    @property
+    def used_tokens(self) -> int | None:
+        """Used tokens of the last measurement; None where the turn was not measured."""
+        sizes = (self.used_final, self.used_after, self.used_before)
+        return next((size for size in sizes if size is not None), None)
+
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:

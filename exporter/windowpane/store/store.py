@@ -370,7 +370,11 @@ class Store(Reader):
     def _open(self) -> Writer:
         with self._engine.reporting():
             connection = self._engine.open_writer()
-            return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
+            try:
+                return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
+            except BaseException:
+                connection.close()
+                raise
 
     def _current(self) -> Writer:
         """Return this process's writer, opened again after a fork and when the store was replaced."""

@@ -453,7 +453,7 @@ def test_prove_to_an_auditor_that_nothing_was_changed(reader: Person, tmp_path: 
 
 
 def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> None:
-    """One button saves one file that needs nothing else."""
+    """One button saves one file that needs nothing else, of the session and of a turn."""
     reader.opens("session", session=COMPACTED)
     with reader.page.expect_download(timeout=60_000) as download:
         reader.clicks(reader.page.get_by_role("button", name="Report"))
@@ -465,6 +465,13 @@ def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> No
     assert html.startswith("<!doctype html>")
     assert COMPACTED in html
     assert 'src="http' not in html
+
+    reader.selects_turn(30)
+    with reader.page.expect_download(timeout=60_000) as download:
+        reader.clicks(reader.page.get_by_role("button", name="Save turn"))
+    assert download.value.suggested_filename == f"windowpane-{COMPACTED}-turn-30.html"
+    download.value.save_as(path)
+    assert "<h1>Turn 30: " in path.read_text(encoding="utf-8")
 
 
 def test_what_filled_the_window_at_a_turn(reader: Person) -> None:

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -73,7 +74,7 @@ class WatchedClient:
                 return None
             call = CapturedJson(shape, body, model) if isinstance(body, str | bytes) else _captured(shape, body)
             if call is not None:
-                record = CallRecord(call, scope or current_scope.get() or self.scope, outputs)
+                record = CallRecord(call, scope or self._current_scope(), outputs)
                 task = partial(record.start, time.time() if at is None else at)
                 if outputs.observations.put("observing a call", task, weight=1 + call.message_count):
                     watched = WatchedCall(call, record, outputs)
@@ -81,6 +82,15 @@ class WatchedClient:
         except Exception as error:  # noqa: BLE001  # written out: this is what the agent waits for
             boundary.log_failure("observing a call", error)
         return watched
+
+    def _current_scope(self) -> Scope:
+        """Return the scope of a call that is made now; the size of the window is stated with the client."""
+        scope = current_scope.get()
+        if scope is None:
+            return self.scope
+        if scope.run and scope.limit_tokens is None:
+            return replace(scope, limit_tokens=self.scope.limit_tokens)
+        return scope
 
 
 def _captured(shape: Shape, body: object) -> CapturedCall | None:

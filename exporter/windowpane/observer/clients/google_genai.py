@@ -60,13 +60,18 @@ def _end(call: WatchedCall, result: Any) -> Any:
     if inspect.isasyncgen(result):
         reply = StreamedReply(call, _read_chunks)
         return reply.aiterate(result, partial(_retain, reply))
-    call.record_reply(result.body, _read_body)
+    call.record_reply(_text(result), _read_body)
     return result
 
 
 def _retain(reply: StreamedReply[str], chunk: Any) -> None:
-    body = chunk.body or ""
+    body = _text(chunk)
     reply.add(body, len(body))
+
+
+def _text(response: Any) -> str:
+    """Return the body of a response; early releases parse it themselves."""
+    return json.dumps(response) if isinstance(response, dict) else response.body or ""
 
 
 def _read_body(body: str, shape: Shape) -> Reply:

@@ -32,9 +32,13 @@ def watch_all_openai(base: ModuleType, watched: WatchedClient) -> list[Restore]:
 
 
 def _watch(client: object, watched: WatchedClient) -> None:
-    for parent in (client, getattr(client, "beta", None)):
-        chat = getattr(parent, "chat", None)
-        watch_resource(getattr(chat, "completions", None), CHAT, watched)
-        watch_resource(getattr(parent, "responses", None), RESPONSES, watched)
+    beta = getattr(client, "beta", None)
+    for parent, is_required in ((client, True), (beta, False)):
+        for resource, paths in (
+            (getattr(getattr(parent, "chat", None), "completions", None), CHAT),
+            (getattr(parent, "responses", None), RESPONSES),
+        ):
+            if resource is not None or is_required:
+                watch_resource(resource, paths, watched)
     watch_copies(client, lambda made: _watch(made, watched))
     mark_watched(client)

@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from windowpane.runtime.current import RunningOutputs
 
 R = TypeVar("R")
+
+MAXIMUM_RUNS: Final = 10_000
+"""Runs of agents whose sessions are remembered."""
 
 _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 
@@ -81,6 +85,7 @@ class CallRecord:
         finally:
             self._call.release()
         self._conversation = conversation
+        live_conversations.set_session_of(self._scope.run, conversation.session_id)
 
     def add_reply(self, reply: R, read: Callable[[R, Shape], Reply], at: float, latency_seconds: float) -> None:
         """Record a reply that *read* converts; without content or usage where it cannot."""
@@ -139,6 +144,19 @@ class LiveConversations:
         """Discard all conversations without ending them."""
         self._outputs: RunningOutputs | None = None
         self._conversations = Conversations(_never)
+        self._sessions_of_runs: OrderedDict[str, str] = OrderedDict()
+
+    def set_session_of(self, run: str, session_id: str) -> None:
+        """Record which session the calls of an agent's run are in."""
+        if run:
+            self._sessions_of_runs[run] = session_id
+            self._sessions_of_runs.move_to_end(run)
+            if len(self._sessions_of_runs) > MAXIMUM_RUNS:
+                self._sessions_of_runs.popitem(last=False)
+
+    def session_of(self, run: str) -> str | None:
+        """Return the session of an agent's run."""
+        return self._sessions_of_runs.get(run)
 
     def of(self, outputs: RunningOutputs) -> Conversations:
         """Return the conversations that report to *outputs*."""
@@ -157,7 +175,8 @@ def open_conversation(
     outputs: RunningOutputs, call: ApiCall, scope: Scope, parent: Conversation | None
 ) -> Conversation:
     """Return the conversation that *call* opens, with a tracker that reports to *outputs*."""
-    session_id, parent_id = scope.session_id or secrets.token_hex(16), scope.parent_session_id
+    session_id = scope.session_id or secrets.token_hex(16)
+    parent_id = scope.parent_session_id or live_conversations.session_of(scope.parent_run)
     if parent is not None:
         session_id, parent_id = f"{parent.session_id}/{secrets.token_hex(4)}", parent.session_id
 

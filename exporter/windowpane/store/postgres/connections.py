@@ -17,7 +17,7 @@ from windowpane.store.postgres.database import PostgresDatabase, adapt
 from windowpane.store.postgres.errors import reporting
 
 MINIMUM_VERSION: Final = 140_000
-CONNECT_SECONDS: Final = 10
+CONNECT_SECONDS: Final = 5
 IDLE_CONNECTIONS: Final = 4
 """Reading connections kept open between reads."""
 LOST_SECONDS: Final = 60
@@ -37,7 +37,11 @@ _START_READ: Final = "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONL
 
 def connect(address: StoreUrl, *, busy_seconds: float) -> PostgresDatabase:
     """Open a connection. Raises `StoreError` for a server that is too old, and psycopg's errors."""
-    given = conninfo.conninfo_to_dict(address.url)
+    try:
+        given = conninfo.conninfo_to_dict(address.url)
+    except psycopg.ProgrammingError:  # its text may repeat a part of the password
+        problem = "cannot be read as a URL; expected postgresql://user@host/database, other characters quoted"
+        raise StoreError(f"{address}: {problem}") from None
     settings = {name: value for name, value in _DEFAULTS.items() if name not in given}
     connection = psycopg.connect(address.url, autocommit=True, **settings)
     try:

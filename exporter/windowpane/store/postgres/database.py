@@ -149,8 +149,8 @@ class PostgresDatabase:
             self._copy(cursor, insert, insert.table, rows)
         return cursor
 
-    def rollback(self) -> None:
-        """Undo the transaction, temporary tables that it created included."""
+    def roll_back(self) -> None:
+        """Undo the transaction, also the temporary tables that it created."""
         self._staged.clear()
         self.connection.execute("ROLLBACK")
 

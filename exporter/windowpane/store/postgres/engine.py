@@ -3,8 +3,8 @@
 Every write takes one advisory lock until its transaction ends, so event numbers appear in order and readers may
 follow them. The lock belongs to the connection: it ends with the process that holds it.
 
-Durability: a commit is as durable as `synchronous_commit` of the server makes it, by default at once. `sync` commits
-once with `synchronous_commit = on`, after which everything committed earlier is on the server's disk as well.
+Durability: a commit is as durable as `synchronous_commit` of the server makes it, by default at once. `sync`
+commits once with `synchronous_commit = on`, after which everything committed earlier is on the disk as well.
 """
 
 from __future__ import annotations
@@ -145,14 +145,14 @@ class PostgresEngine:
     @contextmanager
     def transaction(self, database: Database) -> Iterator[Database]:
         """Run all of the block's statements or none, excluding every other writer from the start."""
-        _own(database).connection.execute(_START)
         try:
+            _own(database).connection.execute(_START)
             self._keep_month(database)
             yield database
         except BaseException:
             self._month_checked_at = float("-inf")
             with suppress(psycopg.Error):
-                _own(database).rollback()
+                _own(database).roll_back()
             raise
         self._commit(database)
 

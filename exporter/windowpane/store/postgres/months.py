@@ -37,7 +37,8 @@ def open_month(database: Database, month: str) -> None:
     partition = _partition(month)
     # Attached, and not created in place: reads of the other months need not end before.
     database.execute(f"CREATE TABLE {partition} (LIKE events INCLUDING ALL)")
-    database.execute(f"ALTER TABLE events ATTACH PARTITION {partition} FOR VALUES FROM ({first}) TO ({end})")
+    start = "MINVALUE" if latest is None else first
+    database.execute(f"ALTER TABLE events ATTACH PARTITION {partition} FOR VALUES FROM ({start}) TO ({end})")
     database.execute("INSERT INTO event_months (month, first_seq, end_seq) VALUES (?, ?, ?)", (month, first, end))
     database.execute("UPDATE store SET next_seq = ?", (first,))
 

@@ -47,7 +47,11 @@ class PostgresReader(Reader):
 
     def __init__(self, url: str | StoreUrl, *, busy_seconds: float = BUSY_SECONDS) -> None:
         engine = PostgresEngine(_address(url), busy_seconds=busy_seconds)
-        engine.check()
+        try:
+            engine.check()
+        except BaseException:
+            engine.close_readers()
+            raise
         super().__init__(engine)
 
 

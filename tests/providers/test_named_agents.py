@@ -1,0 +1,74 @@
+"""Adapters that name the agents of a framework: sessions, child sessions, and the windows of a bare client."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.providers.environments import CLAUDE_AGENT_SDK, CLIENTS, CREWAI, GOOGLE_ADK, ROOT
+from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
+from tests.providers.windows import windows_of
+
+from windowpane.core.events import BlockAdded
+from windowpane.store.interface import EventFilter, SessionRow
+from windowpane.store.sqlite import SqliteStore
+
+pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks
+large = pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large framework: make test-all")
+
+
+def run(
+    module: str, requirements: tuple[str, ...], folder: Path, *arguments: str | Path
+) -> tuple[SqliteStore, str]:
+    """Run a module in an environment; return its store and its output."""
+    path = folder / "windowpane.db"
+    done = subprocess.run(
+        [installed(requirements), "-W", "ignore", "-m", f"tests.providers.{module}", path, *arguments],
+        cwd=ROOT, env={**variables(folder), "CREWAI_DISABLE_TELEMETRY": "true"}, capture_output=True, text=True,
+        timeout=RUN_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return SqliteStore(path), done.stdout
+
+
+def sessions(store: SqliteStore, agent: str) -> list[SessionRow]:
+    return sorted((row for row in store.sessions() if row.agent == agent), key=lambda row: row.started_at or 0)
+
+
+@pytest.mark.parametrize(
+    ("framework", "requirements", "is_handed_over"),
+    [
+        pytest.param("openai_agents", CLIENTS, True),
+        pytest.param("google_adk", GOOGLE_ADK, True, marks=large),
+        pytest.param("crewai", CREWAI, False, marks=large),
+    ],
+    ids=["openai_agents", "google_adk", "crewai"],
+)
+def test_agents_have_sessions_of_their_names(
+    framework: str, requirements: tuple[str, ...], is_handed_over: bool, tmp_path: Path
+) -> None:
+    """An agent that is handed the conversation has a child session; the windows are those of a bare client."""
+    store, _ = run("named_runs", requirements, tmp_path, framework)
+    (triage,), billing = sessions(store, "triage"), sessions(store, "billing")
+    bare = sessions(store, "bare")
+
+    assert (triage.turns, sum(row.turns for row in billing)) == (1, 3)
+    if is_handed_over:
+        assert [row.parent_session_id for row in billing] == [triage.session_id]
+    assert windows_of(store, [triage, *billing]) == windows_of(store, bare)
+    store.close()
+
+
+@large
+def test_sessions_of_the_claude_agent_sdk_are_imported(tmp_path: Path) -> None:
+    """Its hooks import the transcript while it runs: both calls, the tool and its result."""
+    store, output = run("claude_agent_run", CLAUDE_AGENT_SDK, tmp_path, tmp_path)
+    (row,) = store.sessions()
+    events = store.events(EventFilter(session_id=row.session_id))
+    kinds = {one.event.data.block.content_type for one in events if isinstance(one.event.data, BlockAdded)}
+
+    assert (row.session_id, row.agent, row.turns) == (output.strip(), "claude-code", 2)
+    assert {"user_message", "tool_call", "tool_result", "assistant_response"} <= kinds
+    store.close()

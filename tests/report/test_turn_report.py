@@ -1,0 +1,86 @@
+"""The report of one turn: its window at the measured scale, its events, and hostile content as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.report.test_report import HOSTILE, eventful
+
+from windowpane.cli import main
+from windowpane.report import TurnReport, gather_turn, turn_to_html, turn_to_json, turn_to_text
+from windowpane.report.turn_report import scaled_to
+from windowpane.store.sqlite import SqliteStore
+
+
+@pytest.fixture(params=["reviewer", HOSTILE])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / "store.db")) as opened:
+        opened.append(eventful(request.param))
+        yield opened
+
+
+@pytest.fixture
+def report(store: SqliteStore) -> TurnReport:
+    session = store.session("eventful")
+    assert session is not None
+    gathered = gather_turn(store, session, 3)
+    assert gathered is not None
+    return gathered
+
+
+def test_the_blocks_sum_to_what_the_turn_measured(report: TurnReport) -> None:
+    """Each component of the blocks has the size of the chart."""
+    assert report.blocks
+    assert sum(one.tokens for one in report.blocks) == sum(report.turn.components.values())
+
+
+def test_a_turn_that_is_not_recorded_has_no_report(store: SqliteStore) -> None:
+    """Neither before the first nor after the last turn."""
+    session = store.session("eventful")
+    assert session is not None
+    assert gather_turn(store, session, 4_000) is None
+
+
+def test_every_form_has_the_size_and_the_events(report: TurnReport) -> None:
+    """The headline, the blocks and one sentence per event, in text, HTML and JSON."""
+    text, page, document = (
+        turn_to_text(report),
+        turn_to_html(report),
+        json.dumps(turn_to_json(report), ensure_ascii=False),
+    )
+    assert report.headline.startswith("Turn 3: ")
+    for form in (text, page, document):
+        assert report.headline in form
+        assert "Turn started." in form
+    assert max(map(len, text.splitlines())) <= 80
+    assert turn_to_text(report, unicode=False).isascii()
+
+
+def test_the_page_has_no_characters_that_act(report: TurnReport) -> None:
+    """Names of an agent are text, and nothing is fetched."""
+    page = turn_to_html(report)
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_scaled_sizes_keep_their_sum() -> None:
+    """Rounding loses no token, and nothing stays nothing."""
+    assert scaled_to([1, 1, 1], 100) == [33, 34, 33]
+    assert scaled_to([0, 0], 7) == [0, 0]
+    assert scaled_to([], 7) == []
+
+
+def test_the_command_writes_a_turn_and_names_the_last_one(store: SqliteStore, tmp_path: Path) -> None:
+    """A turn that is not recorded is an error with the number of the last."""
+    page = tmp_path / "turn.html"
+    base = ["report", "eventful", "--store", str(store.path)]
+    assert CliRunner().invoke(main, [*base, "--turn", "3", "--html", str(page)]).exit_code == 0
+    assert "<h1>Turn 3: " in page.read_text(encoding="utf-8")
+    failed = CliRunner().invoke(main, [*base, "--turn", "4000"])
+    assert failed.exit_code == 1
+    assert "turn 4000 of session eventful is not recorded; its last turn is " in failed.output

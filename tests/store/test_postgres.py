@@ -1,0 +1,255 @@
+"""Stores in PostgreSQL: schema, months, writers beside each other, commits of unknown outcome."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from windowpane.core.codec import encode
+from windowpane.core.events import Event
+from windowpane.core.store_names import StoreUrl
+from windowpane.exceptions import ConfigurationError, SchemaVersionError, StoreBusyError, StoreError
+from windowpane.store import migrations
+from windowpane.store.interface import EventFilter
+from windowpane.store.open import open_reader, open_store
+from windowpane.store.postgres import connections, errors, months
+from windowpane.store.postgres.store import PostgresReader, PostgresStore
+from windowpane.store.store import Store
+
+LOST = r"shutting down|cannot be reached"
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[Store]:
+    """An empty store in a database."""
+    with closing(open_store(postgres_url)) as opened:
+        yield opened
+
+
+def rows(url: str, sql: str) -> list[tuple]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+
+def end_connection(url: str, database) -> None:
+    """Let the server end a connection, as when it restarts."""
+    rows(url, f"SELECT pg_terminate_backend({database.connection.info.backend_pid}, 5000)")
+
+
+def stored(store: Store, **query: str) -> list[Event]:
+    return [one.event for one in store.events(EventFilter(limit=100_000, **query))]
+
+
+# -- schema ---------------------------------------------------------------------------------------------------
+
+
+def test_the_tables_have_the_columns_of_sqlite(store: Store, postgres_url: str) -> None:
+    """Later migrations run on both, so neither may lack a table or column of the other."""
+    lite = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(lite, Path("memory"))
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    expected = {
+        table: {column for _, column, *_ in lite.execute(f"PRAGMA table_info({table})")}
+        for (table,) in lite.execute(tables)
+        if not table.startswith("events_text")
+    }
+    columns = rows(postgres_url, "SELECT table_name, column_name FROM information_schema.columns "
+                                 "WHERE table_schema = 'public'")  # fmt: skip
+    for table, names in expected.items():
+        assert {column for name, column in columns if name == table} == names, table
+    assert store.version() == 0
+
+
+def test_several_processes_may_open_a_new_store_at_once(postgres_url: str, make_session) -> None:
+    """Each finds the tables whole; one of them creates them."""
+    opened: list[Store] = []
+    threads = [threading.Thread(target=lambda: opened.append(open_store(postgres_url))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert len(opened) == 4
+    for number, one in enumerate(opened):
+        one.append(make_session(f"s{number}", turns=1))
+        one.close()
+    with closing(open_store(postgres_url)) as store:
+        assert store.size().sessions == 4
+        assert store.verify().intact
+
+
+def test_a_store_of_a_newer_release_is_refused(store: Store, postgres_url: str) -> None:
+    """By readers and writers, with what to do."""
+    rows(postgres_url, "INSERT INTO migrations VALUES ('m999_later', 0)")
+
+    for opening in (PostgresReader, PostgresStore):
+        with pytest.raises(SchemaVersionError, match="by a newer release"):
+            opening(postgres_url)
+
+
+def test_a_database_without_a_store_is_not_read(postgres_url: str) -> None:
+    """And nothing is created in it by trying."""
+    with pytest.raises(StoreError, match="no store here; import a session or start an agent"):
+        open_reader(postgres_url)
+    assert rows(postgres_url, "SELECT 1 FROM pg_tables WHERE schemaname = 'public'") == []
+
+
+def test_a_text_with_nul_is_stored_without_it(store: Store, make_session) -> None:
+    """PostgreSQL refuses it in texts; the events keep their bytes, and the audit knows."""
+    events = make_session("nul\0session", turns=2)
+    store.append([event._replace(context=replace(event.context, agent="a\0b")) for event in events])
+
+    row = store.session("nul\0session")
+    assert row is not None
+    assert row.agent == "a\N{REPLACEMENT CHARACTER}b"
+    assert stored(store)[0].context.agent == "a\0b"
+
+
+# -- months ---------------------------------------------------------------------------------------------------
+
+
+def test_a_month_has_a_partition_and_is_dropped_whole(store: Store, postgres_url: str, make_session) -> None:
+    """Reads go across months; the last session of one that is deleted takes the partition with it."""
+    store.append(make_session("first", turns=4, end=False))
+    store.append(make_session("both", turns=2, end=False))
+    with store._writing() as writer:
+        months.open_month(writer.connection, "2999-01")
+        months.open_month(writer.connection, "2999-01")
+    more = make_session("both", turns=4)
+    assert store.import_session(lambda: more).appended > 0
+    store.append(make_session("later", turns=3, start=2e9))
+
+    assert [event.n for event in stored(store, session_id="both")] == list(range(len(more)))
+    assert store.verify().intact
+    partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass"
+    assert rows(postgres_url, partitions) == [(2,)]
+    last = stored(store, session_id="both")[-1].at
+    assert last is not None
+    assert store.prune(before=last + 1) == 2
+
+    assert rows(postgres_url, partitions) == [(1,)]
+    assert [row.session_id for row in store.sessions()] == ["later"]
+    assert store.verify().intact
+
+
+def test_pruning_by_size_deletes_no_more_than_it_must(store: Store, make_session) -> None:
+    """The space of deleted rows is free later; they do not count as stored meanwhile."""
+    for number in range(10):
+        store.append(make_session(f"s{number}", turns=6, start=1e9 + number))
+    size = store.size().bytes
+
+    assert store.prune(max_bytes=round(size * 0.65)) == 4
+    assert store.size().sessions == 6
+
+
+# -- writers --------------------------------------------------------------------------------------------------
+
+
+def test_a_writer_waits_for_another_for_a_limited_time(postgres_url: str, make_session) -> None:
+    """Then it reports that the store is busy, and can write when the other has finished."""
+    with closing(open_store(postgres_url, busy_seconds=0.2)) as store, closing(open_store(postgres_url)) as other:
+        with other._writing(), pytest.raises(StoreBusyError, match="another process keeps the store locked"):
+            store.append(make_session("s1"))
+        store.append(make_session("s1"))
+        assert store.session("s1") is not None
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_commit_of_unknown_outcome_stores_no_event_twice(
+    store: Store, postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """The connection breaks at the commit; the same batch is written again, in a larger one."""
+    session = make_session(turns=5)
+    engine = store._engine
+    commit = engine._commit
+
+    def breaking(database) -> None:
+        if committed:
+            database.execute("COMMIT")
+        end_connection(postgres_url, database)
+        commit(database)
+
+    monkeypatch.setattr(engine, "_commit", breaking)
+    with pytest.raises(StoreError, match=LOST):
+        store.append(session[:20])
+    monkeypatch.setattr(engine, "_commit", commit)
+    store.append(session)
+
+    assert list(map(encode, stored(store))) == list(map(encode, session))
+    assert store.verify().intact
+
+
+def test_a_connection_lost_in_a_transaction_stores_nothing_of_it(
+    store: Store, postgres_url: str, make_session
+) -> None:
+    """The next write opens another connection."""
+
+    def write() -> None:
+        with store._writing() as writer:
+            writer.append(make_session("lost"))
+            end_connection(postgres_url, writer.connection)
+            writer.append(make_session("more"))
+
+    with pytest.raises(StoreError, match=LOST):
+        write()
+    store.append(make_session("s1"))
+    assert [row.session_id for row in store.sessions()] == ["s1"]
+    assert store.verify().intact
+
+
+# -- errors ---------------------------------------------------------------------------------------------------
+
+
+def test_an_error_shows_no_password() -> None:
+    """Neither psycopg's about the whole URL nor ours."""
+    address = StoreUrl("postgresql://agent:s3cret@127.0.0.1:1/w?sslmode=bad")
+    for url in (address, StoreUrl("postgresql://agent:s3 cret@[broken/w")):
+        with pytest.raises(StoreError) as raised:
+            open_store(url)
+        assert "cret" not in str(raised.value)
+        assert "agent:***@" in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            psycopg.errors.DiskFull("could not extend file"),
+            "the disk of the server is full; nothing of this batch",
+        ),
+        (psycopg.errors.ReadOnlySqlTransaction("no"), "the server takes no writes: it is a standby"),
+        (psycopg.errors.InsufficientPrivilege("no"), "the user lacks a permission"),
+        (psycopg.errors.TooManyConnections("sorry"), "the server has no free connection; try again"),
+        (psycopg.OperationalError("timeout expired"), "the server cannot be reached .timeout expired"),
+    ],
+)
+def test_an_error_of_the_server_has_a_remedy(error: psycopg.Error, text: str) -> None:
+    """In one line that names the store."""
+    with (
+        pytest.raises(StoreError, match=f"^postgresql://db/w: {text}"),
+        errors.reporting(StoreUrl("postgresql://db/w")),
+    ):
+        raise error
+
+
+def test_an_old_server_is_refused(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is created."""
+    monkeypatch.setattr(connections, "MINIMUM_VERSION", 990_000)
+    with pytest.raises(StoreError, match=r"the server is PostgreSQL \d+; expected 99 or newer"):
+        open_store(postgres_url)
+
+
+def test_a_missing_driver_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as a module that was not found."""
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(ConfigurationError, match=r"needs psycopg .*pip install '.*\[postgres\]'"):
+        open_store("postgresql://db/w")
