@@ -12,9 +12,8 @@ WindowpaneError
 │   ├── StoreBusyError          another process holds the store's lock; a later attempt may succeed
 │   ├── UnconfirmedWriteError   the connection broke at a commit: stored or not, the next write finds out
 │   ├── StoreReplacedError      the file was deleted or replaced while it was open
-│   ├── EventsRefusedError      the store cannot hold these events; another attempt would not help
-│   │   └── SessionRefusedError nor any other event of their session
-│   └── ChainBrokenError        the audit chain does not verify
+│   └── EventsRefusedError      the store cannot hold these events; another attempt would not help
+│       └── SessionRefusedError nor any other event of their session
 ├── ClickHouseError             ClickHouse cannot be reached or refused a statement
 ├── EventsSkippedError          a sink accepted a batch except some of its events
 ├── EventFormatError            stored or received bytes are not an event this release can read
@@ -130,10 +129,6 @@ class EventsSkippedError(WindowpaneError):
         super().__init__(f"{len(events)} events cannot be used ({type(cause).__name__}: {cause})")
 
 
-class ChainBrokenError(StoreError):
-    """The audit chain of a session does not verify."""
-
-
 class EventFormatError(WindowpaneError, ValueError):
     """Bytes are not an event this release can read."""
 
@@ -159,7 +154,7 @@ class IrreducibleContextError(WindowError):
 
 
 class UnfinishedWriteError(WindowpaneError):
-    """A file is not written yet; the write continues in the background."""
+    """A file is not written or read yet; it continues in the background."""
 
     def __init__(self) -> None:
         super().__init__("the file is not written yet; the write continues in the background")

@@ -168,6 +168,27 @@ def test_leaving_the_block_waits_for_the_last_checkpoint(tmp_path: Path, disk: D
     assert (tmp_path / "t.json").exists()
 
 
+def test_a_checkpoint_that_cannot_be_read_in_time_is_not_waited_for(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task starts cold; the checkpoint is put aside as soon as the disk responds, then the next is saved."""
+    disk.is_open.set()
+    with ContextWindowManager(**options(RecordingSink(), tmp_path)) as window:
+        window.add_user("Go.")
+    disk.is_open.clear()
+    monkeypatch.setattr(FileCheckpoints, "load", disk.hold(FileCheckpoints.load))
+    monkeypatch.setattr("windowpane.manager.session.END_SECONDS", 0.2)
+
+    sink = RecordingSink()
+    with lasts_at_most(BOUND_SECONDS):
+        window = ContextWindowManager(**options(sink, tmp_path))
+
+    assert window.task.resumed is None
+    disk.is_open.set()
+    window.close()
+    assert [event.reason for event in sink.of(CheckpointRejected)] == ["it could not be read in time"]
+
+
 def test_notes_are_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow disk delays no note, and the file has the last state."""
     disk = Disk()

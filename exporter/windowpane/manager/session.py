@@ -193,12 +193,12 @@ class ManagedSession:
             return CommandResult(error=error)
 
     def _execute_on_checkpoints(self, command: Command) -> CommandResult:
-        """Carry out a command about checkpoints; only loading one keeps the agent waiting until it is done."""
+        """Carry out a command about checkpoints, within a bounded wait."""
         store = self.dependencies.checkpoints
         if store is None:
             return CommandResult()
         if isinstance(command, LoadCheckpoint):
-            return CommandResult(store.load(command.task_id))
+            return self.files.run(lambda: store.load(command.task_id), wait_seconds=END_SECONDS)
         if isinstance(command, SaveCheckpoint):
             return self.files.run(
                 lambda: store.save(command.document, command.markdown),

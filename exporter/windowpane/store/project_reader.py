@@ -1,6 +1,6 @@
 """A reader of the sessions of some projects only, as if the store held nothing else.
 
-Every page, search, download and address of a visitor who may see only some projects goes through it. A method
+Every page, search, download and address of a visitor who may see only some projects is restricted by it. A method
 that is missing here does not exist for such a visitor: each new read has to be added, with its restriction.
 """
 
@@ -117,8 +117,8 @@ class ProjectReader:
 
     def content(self, digest: str) -> str | None:
         """Return the captured text of a digest that an event of these projects' sessions names, or None."""
-        named = EventFilter(text=digest, limit=1, newest_first=True, projects=self.projects)
-        return self._reader.content(digest) if self._reader.events_or_damage(named) else None
+        mentions = EventFilter(text=digest, limit=1, newest_first=True, projects=self.projects)
+        return self._reader.content(digest) if self._reader.events_or_damage(mentions) else None
 
     def alerts(
         self,

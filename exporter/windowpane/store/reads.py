@@ -165,8 +165,8 @@ class Reader:
         projects: tuple[str, ...] | None = None,
         limit: int = 20,
     ) -> list[Note]:
-        """Return the latest notes that contain all words of *text*, of which the last may be a prefix."""
-        words = text.replace('"', " ")
+        """Return the latest notes that contain every word of *text*, of which the last may be a prefix."""
+        phrase = text.replace('"', " ")
         query = EventFilter(
             session_id, (NOTE_EVENTS[0],), text=words, limit=limit, newest_first=True, projects=projects
         )

@@ -18,7 +18,11 @@ from windowpane.effects.commands import (
     ProbeEnvironment,
     SaveCheckpoint,
 )
-from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError, UnfinishedWriteError
+from windowpane.exceptions import (
+    CorruptCheckpointError,
+    StaleCheckpointError,
+    UnfinishedWriteError,
+)
 from windowpane.fidelity.facts import extract_facts
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
@@ -154,10 +158,12 @@ def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Check
 
 
 def resume(engine: Engine) -> Effect[Resumption | None]:
-    """Resume the task from its newest checkpoint; None on a cold start."""
+    """Resume the task from its newest checkpoint; None on a cold start, also where a slow disk forces one."""
     reply = yield LoadCheckpoint(engine.task.id)
     if reply.failed:
-        engine.tracker.record(CheckpointRejected(None, f"{type(reply.error).__name__}: {reply.error}"[:200]))
+        is_late = isinstance(reply.error, UnfinishedWriteError)
+        reason = "it could not be read in time" if is_late else f"{type(reply.error).__name__}: {reply.error}"
+        engine.tracker.record(CheckpointRejected(None, reason[:200]))
         yield ArchiveCheckpoint(engine.task.id)
         return None
     stored: StoredCheckpoint = reply.value or StoredCheckpoint(None)
