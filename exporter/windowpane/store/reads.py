@@ -168,7 +168,7 @@ class Reader:
         """Return the latest notes that contain every word of *text*, of which the last may be a prefix."""
         phrase = text.replace('"', " ")
         query = EventFilter(
-            session_id, (NOTE_EVENTS[0],), text=words, limit=limit, newest_first=True, projects=projects
+            session_id, (NOTE_EVENTS[0],), text=phrase, limit=limit, newest_first=True, projects=projects
         )
         added = [one.event for one in reversed(intact_events(self.events_or_damage(query)))]
         remaining = {
