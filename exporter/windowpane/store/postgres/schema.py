@@ -161,13 +161,13 @@ STATEMENTS: Final = (
         project TEXT NOT NULL DEFAULT '',
         UNIQUE (session_id, revision)
     ) WITH (fillfactor = 70)""",
-    "CREATE INDEX sessions_pressure ON sessions (current, pressure DESC, last_at DESC)",
-    "CREATE INDEX sessions_recent ON sessions (current, last_at DESC)",
-    "CREATE INDEX sessions_cost ON sessions (current, cost_dollars DESC)",
-    "CREATE INDEX sessions_regret ON sessions (current, regrets DESC, last_at DESC)",
+    "CREATE INDEX sessions_pressure ON sessions (current, pressure DESC, last_at DESC NULLS LAST, key DESC)",
+    "CREATE INDEX sessions_recent ON sessions (current, last_at DESC NULLS LAST, key DESC)",
+    "CREATE INDEX sessions_cost ON sessions (current, cost_dollars DESC NULLS LAST, key DESC)",
+    "CREATE INDEX sessions_regret ON sessions (current, regrets DESC, last_at DESC NULLS LAST, key DESC)",
     "CREATE INDEX sessions_parent ON sessions (parent_session_id, current) WHERE parent_session_id IS NOT NULL",
     (
-        "CREATE INDEX sessions_compacted ON sessions (agent, model, last_at) "
+        "CREATE INDEX sessions_compacted ON sessions (agent, model, last_at DESC NULLS LAST) "
         "WHERE compaction_evidence = 'recorded' AND current = 1"
     ),
     """CREATE TABLE turns (
@@ -251,8 +251,8 @@ STATEMENTS: Final = (
         failed TEXT NOT NULL DEFAULT '[]',
         PRIMARY KEY (session, alert, crossing_turn)
     )""",
-    "CREATE INDEX alerts_at ON alerts (fired_at, fired_seq)",
-    "CREATE INDEX alerts_unresolved_at ON alerts (fired_at, fired_seq) WHERE resolved_turn IS NULL",
+    "CREATE INDEX alerts_at ON alerts (fired_at DESC NULLS LAST, fired_seq DESC)",
+    "CREATE INDEX alerts_unresolved_at ON alerts (fired_at DESC NULLS LAST, fired_seq DESC) WHERE resolved_turn IS NULL",
     """CREATE TABLE late_events (
         session INTEGER NOT NULL, turn INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session, turn, seq)
     )""",
