@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from bench_store import session
 
 from windowpane.core.digests import keyed_digester
 from windowpane.remote.batches import CONTENT_TYPE, PATH, compressed, event_records
-from windowpane.store.reads import SqliteReader
+from windowpane.store.open import open_reader
 
 AGENTS = 100
 EVENTS_A_BATCH = 50
@@ -137,11 +137,9 @@ def send(port: int, sent: list[bytes]) -> list[float]:
 
 
 def stored(store: str) -> int:
-    with_reader: Callable[[str], SqliteReader] = SqliteReader
-    reader = with_reader(store)
-    count = reader.size().events
-    reader.close()
-    return count
+    """Return the number of events in a store."""
+    with closing(open_reader(store)) as reader:
+        return reader.size().events
 
 
 def main() -> None:

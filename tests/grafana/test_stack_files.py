@@ -50,7 +50,7 @@ def test_everything_is_published_on_loopback_only(root: Path, run) -> None:
     resolved = yaml.safe_load(run("docker-compose", "config", cwd=root).stdout)
     published = [published for service in resolved["services"].values() for published in service.get("ports", ())]
 
-    assert len(published) == 5
+    assert len(published) == 9
     assert all(str(one).startswith("127.0.0.1:") for one in published)
     assert not any("network_mode" in service for service in resolved["services"].values())
 
@@ -62,7 +62,8 @@ def test_images_are_pinned(compose: dict[str, Any], root: Path) -> None:
     assert base
 
     for image in (*images, base[1]):
-        assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*", image), image
+        numbers = 2 if image.startswith("postgres:") else 3  # PostgreSQL's releases have two
+        assert re.fullmatch(rf"[\w./-]+:v?\d+(\.\d+){{{numbers - 1}}}[\w.-]*", image), image
 
 
 def test_our_image_is_named_after_the_release(root: Path) -> None:
@@ -107,6 +108,11 @@ def test_every_health_check_runs_what_the_image_has(compose: dict[str, Any]) -> 
         "prometheus": "promtool",
         "alertmanager": "amtool",
         "grafana": "wget",
+        "team-postgres": "pg_isready",
+        "team-server": "python",
+        "team-dashboard": "python",
+        "team-prometheus": "promtool",
+        "team-grafana": "wget",
     }
 
 
@@ -167,7 +173,7 @@ def test_addresses_agree_across_files(compose: dict[str, Any], grafana: Path) ->
     assert f"{compose['services']['prometheus']['ports'][0]}".endswith(":9090:9090")
 
 
-@pytest.mark.parametrize("name", ["prometheus.yml", "http-sd.yml"])
+@pytest.mark.parametrize("name", ["prometheus.yml", "http-sd.yml", "team.yml"])
 def test_promtool_accepts_the_configuration(grafana: Path, run, tmp_path: Path, name: str) -> None:
     """Both scrape configurations are valid, with the rules they name."""
     folder = shutil.copytree(grafana / "prometheus", tmp_path / "prometheus")
