@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PYTEST ?= $(BIN)/python -m pytest -n auto
+PYTEST ?= $(BIN)/python -m pytest -n auto --dist worksteal
 
 # Real servers that the tests drive; installed only where apt-get works and we are root.
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium postgresql

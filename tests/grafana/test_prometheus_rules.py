@@ -149,7 +149,9 @@ def test_a_broken_rule_fails_its_cases(grafana: Path, tmp_path: Path, run) -> No
     (tmp_path / "tests").mkdir()
     (tmp_path / "rules").mkdir()
     rules = (grafana / "prometheus/rules/windowpane.yml").read_text()
-    (tmp_path / "tests/alerts.yml").write_text((grafana / "prometheus/tests/alerts.yml").read_text())
+    cases = yaml.safe_load((grafana / "prometheus/tests/alerts.yml").read_text())
+    regret = [case for case in cases["tests"] if case["alert_rule_test"][0]["alertname"] == "ContextWindowRegret"]
+    (tmp_path / "tests/alerts.yml").write_text(yaml.safe_dump({**cases, "tests": regret}))
     right = 'context_window_alerts_firing{alert="regret"} > 0'
     assert right in rules
     for wrong in ('context_window_alerts_firing{alert="regret"} > 100', "context_window_alerts_firing >= 0"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, Over
 from windowpane.replay.rerun import RerunOptions, managed_events
 from windowpane.sources.playback import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
+
+LIMITS = (8_192, 32_768) if os.environ.get("WINDOWPANE_TEST_ALL") else (8_192,)
 
 
 def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:
@@ -32,7 +35,7 @@ def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-@pytest.mark.parametrize("limit", [8_192, 32_768])
+@pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_recorded_sessions_fit_under_every_preset(
     sessions_dir: Path, name: str, limit: int, preset: str, caplog: pytest.LogCaptureFixture

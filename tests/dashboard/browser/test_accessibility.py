@@ -70,7 +70,7 @@ def replayed(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.matrix)])
 def test_no_page_has_a_serious_finding(site: Callable[..., Any], replayed: Path, scheme: str) -> None:
     """Names, roles, contrast, structure."""
     assert findings(site(replayed, scheme=scheme), PAGES, scheme) == {}
