@@ -16,6 +16,8 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, tzinfo
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -38,6 +40,7 @@ Batches = Iterator[list[ExportRow]]
 
 PATH: Final = "export-events"
 SIGNATURE: Final = "signature"
+_MOMENTS: Final = ("at_from", "at_to")
 _KEY: Final = secrets.token_bytes(32)
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 CSV_COLUMNS: Final = ("seq", "at", "session", "revision", "turn", "event", "what", "hash")
@@ -129,14 +132,15 @@ EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
 # -- addresses --------------------------------------------------------------------------------------------------
 
 
-def address(filters: AuditFilters, form: str) -> str:
-    """Return the signed address of the events of *filters*, relative to the application; paging is ignored."""
-    query = {**_without_paging(filters).to_query(), "form": form}
+def address(filters: AuditFilters, form: str, zone: tzinfo = UTC) -> str:
+    """Return the signed address of the events of *filters*, relative to the application; paging is ignored.
+
+    Days are those of *zone*; the address holds their first and last moment.
+    """
+    query = {**replace(filters, after=0, order=None, dates=None).to_query(), "form": form}
+    if filters.dates is not None:
+        query |= dict(zip(_MOMENTS, map(repr, filters.dates.bounds(zone)), strict=True))
     return f"{PATH}?{urlencode({**query, SIGNATURE: _signature(query)})}"
-
-
-def _without_paging(filters: AuditFilters) -> AuditFilters:
-    return AuditFilters(filters.session, filters.types, filters.turn_from, filters.turn_to, filters.text)
 
 
 def _signature(query: Query) -> str:
@@ -153,13 +157,14 @@ def send(request: Request) -> Response:
             "This address is from another run of the dashboard. Open the audit page and download from there.", 403
         )
     filters = AuditFilters.from_query(query)
+    at_from, at_to = (float(query[name]) if name in query else None for name in _MOMENTS)
     try:
         reader = open_reader(default_store())
     except WindowpaneError as error:
         return PlainTextResponse(str(error), 503)
     name = _NOT_IN_A_NAME.sub("_", f"windowpane-{filters.session or 'events'}")[:80]
     return StreamingResponse(
-        _file(reader, filters.to_store(limit=0), form),
+        _file(reader, replace(filters.to_store(limit=0), at_from=at_from, at_to=at_to), form),
         media_type=form.media_type,
         headers={
             "Content-Disposition": f'attachment; filename="{name}.{query["form"]}"',
