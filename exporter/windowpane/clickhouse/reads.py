@@ -167,6 +167,10 @@ def _conditions(query: EventFilter) -> _Conditions | None:
         conditions.add("seq > {after:Int64}", after=query.after_seq)
     if query.before_seq is not None:
         conditions.add("seq < {before:Int64}", before=query.before_seq)
+    if query.at_from is not None:
+        conditions.add("at >= {at_from:Float64}", at_from=query.at_from)
+    if query.at_to is not None:
+        conditions.add("at < {at_to:Float64}", at_to=query.at_to)
     if query.text:
         *whole, prefix = words_of(query.text) or [""]
         if not prefix:
