@@ -6,12 +6,15 @@ from pathlib import Path
 
 import streamlit as st
 
+from windowpane_dashboard.page import visitor
+
 HERE = Path(__file__).parent
 
 # A page icon by name would be fetched from a font server; this one is a file of the package.
 st.set_page_config(page_title="Windowpane", page_icon=str(HERE / "style" / "icon.svg"), layout="wide")
 st.html(HERE / "style" / "theme.css")
-st.navigation(
+signed_in = visitor.require()
+page = st.navigation(
     [
         st.Page("views/fleet.py", title="Fleet", default=True),
         st.Page("views/session.py", title="Session", url_path="session"),
@@ -23,4 +26,6 @@ st.navigation(
         st.Page("views/audit.py", title="Audit", url_path="audit"),
     ],
     position="top",
-).run()
+)
+visitor.show_menu(signed_in)
+page.run()

@@ -18,12 +18,13 @@ from windowpane.store.sqlite import SqliteStore
 
 Session = Callable[..., list[Event]]
 
-WITHOUT_RESTRICTION = {"path", "name", "close", "digester"}
+WITHOUT_RESTRICTION = {"path", "name", "address", "identity", "close", "digester"}
 NOT_FOR_PAGES = {
-    "stored_project", "last_compaction_tokens", "earlier_sessions", "scan", "load_metric_base", "endpoints",
+    "stored_project", "last_compaction_tokens", "earlier_sessions", "load_metric_base", "endpoints",
+    "event_records", "newest_seq", "session_days", "pruned_days",
     "export",
 }  # fmt: skip
-"""Reads of the agents' and the exporter's processes, which a restricted reader does not have."""
+"""Reads of agents, exporters and copies, which a restricted reader does not have."""
 
 
 @pytest.fixture
@@ -64,13 +65,14 @@ def test_every_read_is_restricted_or_missing() -> None:
     assert reads - restricted - WITHOUT_RESTRICTION == NOT_FOR_PAGES
 
 
-def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader) -> None:
+def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: SqliteStore) -> None:
     """Also their sums, facets, tools, trends and alerts, and lists that name another project."""
     assert [row.session_id for row in shop.sessions()] == ["s1"]
     assert shop.sessions(SessionFilter(project="bank")) == []
     assert [row.session_id for row in shop.find_sessions("s")] == ["s1"]
     assert shop.fleet_totals(SessionFilter(), live_since=0.0).sessions == 1
-    assert shop.facets()["projects"] == ("shop",)
+    assert (shop.project_names(), store.project_names()) == (["shop"], ["bank", "shop"])
+    assert shop.facets()["agents"] == ("reviewer",)
     assert {alert.session_id for alert in shop.alerts()} == {"s1"}
     assert shop.alerts(session_id="s2") == []
     assert {use.sessions for use in shop.tool_leaderboard()} == {1}
@@ -110,6 +112,10 @@ def test_events_and_searches_find_only_the_project(shop: ProjectReader, store: S
         assert shop.count_events(EventFilter(text=text)) == 0
         assert not shop.find_notes(text)
     assert {one.event.context.session_id for one in shop.events(EventFilter(text="secret"))} == {"s1"}
+    assert {one.event.context.session_id for batch in shop.scan() for one in batch} == {"s1"}
+    assert not shop.events(EventFilter(projects=("bank",)))
+    assert shop.trends(days=10, projects=("bank",)) == []
+    assert shop.alerts(projects=("bank", "")) == []
     assert {note.session_id for note in shop.find_notes("secret")} == {"s1"}
     assert shop.count_events(EventFilter(types=("alert.fired",))) == 1
     hits = shop.find_content(ContentFilter("certainly")).hits

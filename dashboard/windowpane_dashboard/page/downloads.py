@@ -17,7 +17,6 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, tzinfo
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -33,6 +32,8 @@ from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader
 from windowpane.store.reads import Reader
 from windowpane.text.events import describe_damage, describe_event
+from windowpane_dashboard.page import visitor
+from windowpane_dashboard.page.visitor import Visitor
 from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AuditFilters, Query
 
@@ -40,7 +41,6 @@ Batches = Iterator[list[ExportRow]]
 
 PATH: Final = "export-events"
 SIGNATURE: Final = "signature"
-_MOMENTS: Final = ("at_from", "at_to")
 _KEY: Final = secrets.token_bytes(32)
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 CSV_COLUMNS: Final = ("seq", "at", "session", "revision", "turn", "event", "what", "hash")
@@ -132,19 +132,18 @@ EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
 # -- addresses --------------------------------------------------------------------------------------------------
 
 
-def address(filters: AuditFilters, form: str, zone: tzinfo = UTC) -> str:
+def address(filters: AuditFilters, form: str) -> str:
     """Return the signed address of the events of *filters*, relative to the application; paging is ignored.
 
-    Days are those of *zone*; the address holds their first and last moment.
+    With a login, only the visitor of this page can open it, and only while they have access.
     """
-    query = {**replace(filters, after=0, order=None, dates=None).to_query(), "form": form}
-    if filters.dates is not None:
-        query |= dict(zip(_MOMENTS, map(repr, filters.dates.bounds(zone)), strict=True))
-    return f"{PATH}?{urlencode({**query, SIGNATURE: _signature(query)})}"
+    query = {**replace(filters, after=0, order=None).to_query(), "form": form}
+    return f"{PATH}?{urlencode({**query, SIGNATURE: _signature(query, visitor.current())})}"
 
 
-def _signature(query: Query) -> str:
-    return hmac.new(_KEY, urlencode(sorted(query.items())).encode(), "sha256").hexdigest()
+def _signature(query: Query, reader: Visitor) -> str:
+    signed = urlencode([*sorted(query.items()), ("", reader.key)])
+    return hmac.new(_KEY, signed.encode(), "sha256").hexdigest()
 
 
 def send(request: Request) -> Response:
@@ -152,19 +151,27 @@ def send(request: Request) -> Response:
     query = dict(request.query_params)
     given = query.pop(SIGNATURE, "")
     form = EXPORT_FORMATS.get(query.get("form", ""))
-    if form is None or not hmac.compare_digest(given.encode(), _signature(query).encode()):
+    try:
+        who = visitor.of_request(request.cookies)
+    except (visitor.LoginRequiredError, visitor.NoAccessError):
+        return PlainTextResponse("Sign in on the dashboard, then download from the audit page.", 401)
+    if form is None or not hmac.compare_digest(given.encode(), _signature(query, who).encode()):
         return PlainTextResponse(
-            "This address is from another run of the dashboard. Open the audit page and download from there.", 403
+            "This address is from another run of the dashboard, or of another user. Open the audit page and "
+            "download from there.",
+            403,
         )
     filters = AuditFilters.from_query(query)
-    at_from, at_to = (float(query[name]) if name in query else None for name in _MOMENTS)
     try:
         reader = open_reader(default_store())
     except WindowpaneError as error:
         return PlainTextResponse(str(error), 503)
+    projects = who.access.projects
+    if filters.project is not None:
+        projects = (filters.project,) if projects is None or filters.project in projects else ()
     name = _NOT_IN_A_NAME.sub("_", f"windowpane-{filters.session or 'events'}")[:80]
     return StreamingResponse(
-        _file(reader, replace(filters.to_store(limit=0), at_from=at_from, at_to=at_to), form),
+        _file(reader, replace(filters.to_store(limit=0), projects=projects), form),
         media_type=form.media_type,
         headers={
             "Content-Disposition": f'attachment; filename="{name}.{query["form"]}"',

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any, Final, TypeVar
 
@@ -15,12 +15,14 @@ import streamlit as st
 from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
 from windowpane.core.liveness import live_since
 from windowpane.core.store_names import StoreName, StoreUrl
+from windowpane.exceptions import StoreError
 from windowpane.store import open as store_opening
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import SessionFilter
+from windowpane.store.project_reader import ProjectReader
 from windowpane.store.records import SessionRow
 from windowpane.store.store import Store
-from windowpane_dashboard.page import address
+from windowpane_dashboard.page import address, visitor
 from windowpane_dashboard.page.messages import READ_ERRORS, report_read_errors, show_empty
 from windowpane_dashboard.queries.alerts import Firings, read_firings
 from windowpane_dashboard.queries.compressions import EvaluatedCompression, read_compressions
@@ -38,11 +40,23 @@ Drawing = TypeVar("Drawing")
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """A store at the version that the page shows; two are equal by path and version."""
+    """A store at the version that the page shows, as far as the visitor may see it."""
 
-    store: Store
+    store: Store | ProjectReader
     path: str
     version: int
+    projects: tuple[str, ...] | None = None
+    """Projects whose sessions are visible; None for all."""
+    is_admin: bool = True
+    """The visitor may verify the whole store and write to it."""
+
+    def of_project(self, project: str | None) -> StoreSnapshot:
+        """Return the snapshot with the sessions of one project only; None changes nothing."""
+        if project is None:
+            return self
+        visible = self.projects is None or project in self.projects
+        chosen = (project,) if visible else ()
+        return replace(self, store=ProjectReader(_opened(), chosen), projects=chosen)
 
 
 @st.cache_resource(show_spinner=False, max_entries=4, hash_funcs={StoreUrl: str})
@@ -58,13 +72,34 @@ def open_snapshot() -> StoreSnapshot:
         show_empty(f"The store {name} does not exist yet.")
     with report_read_errors("The store cannot be opened", f"The store is {name}."):
         store = open_store(name)
-        return StoreSnapshot(store, str(name), store.version())
+        access = visitor.require().access
+        reader = store if access.projects is None else ProjectReader(store, access.projects)
+        return StoreSnapshot(reader, str(name), store.version(), access.projects, access.is_admin)
     raise AssertionError("contained() stops the page")
 
 
+def _opened() -> Store:
+    return open_store(default_store())
+
+
 def may_write(snapshot: StoreSnapshot) -> bool:
-    """Return whether readers may add notes: not where the dashboard was started to read only."""
-    name = snapshot.store.address
+    """Return whether the visitor may add notes: not where the dashboard was started to read only."""
+    return snapshot.is_admin and can_write()
+
+
+def whole_store() -> Store:
+    """Return the whole store, to verify and to write to. Raises `StoreError` where the visitor is not an admin.
+
+    Asks again who the visitor is: a button of an earlier drawing may be pressed after a role was removed.
+    """
+    if not visitor.current().access.is_admin:
+        raise StoreError("only an admin of this dashboard may do this")
+    return _opened()
+
+
+def can_write() -> bool:
+    """Return whether this dashboard may write to the store."""
+    name = _opened().address
     return not os.environ.get(READ_ONLY_VARIABLE) and (isinstance(name, StoreUrl) or os.access(name, os.W_OK))
 
 
@@ -73,10 +108,11 @@ def find_content(snapshot: StoreSnapshot, query: ContentFilter) -> ContentHits:
 
     The rest follows when the page is drawn again, which it is because the store has changed.
     """
-    if may_write(snapshot):
+    if can_write():
+        store = _opened()
         deadline = time.monotonic() + INDEX_SECONDS
         try:
-            while time.monotonic() < deadline and snapshot.store.index_text():
+            while time.monotonic() < deadline and store.index_text():
                 pass
         except READ_ERRORS:
             logger.warning("the texts cannot be indexed now; they are read one by one", exc_info=True)
@@ -103,18 +139,24 @@ def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None
     watch()
 
 
-def _path_and_version(snapshot: StoreSnapshot) -> tuple[str, int]:
-    return snapshot.path, snapshot.version
+def _path_and_version(snapshot: StoreSnapshot) -> tuple[object, int]:
+    return _path(snapshot), snapshot.version
 
 
-def _path(snapshot: StoreSnapshot) -> str:
-    return snapshot.path
+def _path(snapshot: StoreSnapshot) -> tuple[str, tuple[str, ...] | None]:
+    return snapshot.path, snapshot.projects  # what one visitor may see is never drawn for another
 
 
 @st.cache_data(show_spinner=False, max_entries=32, hash_funcs={StoreSnapshot: _path_and_version})
 def fleet(snapshot: StoreSnapshot, query: SessionFilter, since: float) -> Fleet:
     """Return `read_fleet`, cached while neither the store nor the start of liveness changes."""
     return read_fleet(snapshot.store, query, since)
+
+
+@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path_and_version})
+def project_names(snapshot: StoreSnapshot) -> list[str]:
+    """Return the projects that the visitor may choose from, cached while the store does not change."""
+    return list(snapshot.store.project_names())
 
 
 def _row_key(row: SessionRow) -> str:
@@ -146,12 +188,12 @@ def cached_for_session(
 
     *name* identifies the drawing and all that it depends on beside the session, such as the palette.
     """
-    drawing: Drawing = _drawn((snapshot.path, _row_key(row), name), draw)
+    drawing: Drawing = _drawn((_path(snapshot), _row_key(row), name), draw)
     return drawing
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
-def _drawn(key: tuple[str, str, str], _draw: Callable[[], Any]) -> Any:  # noqa: ARG001  # the cache's key
+def _drawn(key: tuple[object, str, str], _draw: Callable[[], Any]) -> Any:  # noqa: ARG001  # the cache's key
     return _draw()
 
 

@@ -115,6 +115,7 @@ class FleetFilters(Parameters):
     dates: DateRange | None = None
     """Only sessions that were active on one of these days."""
     order: FleetOrder = "pressure"
+    project: str | None = None
 
     def to_store(self, *, limit: int, live_first_since: float | None = None, zone: tzinfo = UTC) -> SessionFilter:
         """Return the query to the store for at most *limit* sessions; days are those of *zone*."""
@@ -184,6 +185,7 @@ class AlertFilters(Parameters):
     """The firing that is explained, as `alert:crossing turn:session`."""
     along: Along | None = None
     """The axis of the chart; None where it suits the times."""
+    project: str | None = None
 
     @property
     def listing(self) -> AlertFilters:
@@ -224,6 +226,7 @@ class SearchAddress(Parameters):
     session: str | None = None
     pick: str | None = None
     """The block that is read, as `block:session`."""
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,7 @@ class TrendAddress(Parameters):
     agent: str | None = None
     model: str | None = None
     top: Literal["files", "tools"] | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,19 +255,17 @@ class AuditFilters(Parameters):
     """Rows after this `seq`, in the order of the page: where it starts; 0 for its start."""
     order: EventOrder | None = None
     """None for the order of the store."""
-    dates: DateRange | None = None
-    """Only events of these days."""
+    project: str | None = None
 
     @property
     def newest_first(self) -> bool:
         """True where the latest events come first."""
         return self.order == "newest"
 
-    def to_store(self, *, limit: int, zone: tzinfo = UTC) -> EventFilter:
-        """Return the query to the store for at most *limit* events; days are those of *zone*."""
-        at_from, at_to = self.dates.bounds(zone) if self.dates else (None, None)
+    def to_store(self, *, limit: int) -> EventFilter:
+        """Return the query to the store for at most *limit* events."""
         start = {"before_seq": self.after or None} if self.newest_first else {"after_seq": self.after}
         return EventFilter(
             session_id=self.session, types=self.types, turn_from=self.turn_from, turn_to=self.turn_to,
-            text=self.text, limit=limit, newest_first=self.newest_first, at_from=at_from, at_to=at_to, **start,
+            text=self.text, limit=limit, newest_first=self.newest_first, **start,
         )  # fmt: skip

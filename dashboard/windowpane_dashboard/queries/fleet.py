@@ -106,7 +106,7 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 
 _FLEET_COLUMNS: Final = (
-    "zone", "session", "project", "utilization over time", "now", "next", "compactions", "cost", "alerts",
+    "zone", "session", "repository", "utilization over time", "now", "next", "compactions", "cost", "alerts",
     "last event", "agent", "worst", "model", "turns", "Δ/turn", "tokens", "source", "estimated", "firing",
 )  # fmt: skip
 STYLING: Final = ("estimated", "firing")
@@ -118,7 +118,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
     return {
         "zone": zone_label(row.zone),
         "session": titled_url(row),
-        "project": project(row),
+        "repository": project(row),
         "agent": row.agent or UNKNOWN,
         "utilization over time": list(row.sparkline),
         "now": None if row.utilization is None else 100 * row.utilization,

@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.core.characters import harmless
 from windowpane.core.descriptions import TITLE_CHARACTERS
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.notes import NOTE_CHARACTERS, Note
+from windowpane.store.notes import NOTE_CHARACTERS, Note, NoteKind
 from windowpane.text.formats import count
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.messages import READ_ERRORS
@@ -35,9 +35,9 @@ def notes_section(view: SessionView) -> None:
     if may_write:
         _form(view)
     elif not notes:
-        st.text("No notes. This dashboard only reads the store, so none can be added here.")
+        st.text("No notes. You only read the store here, so you cannot add any.")
     for note in notes[:LISTED]:
-        _note(view, note, may_write=may_write)
+        _note(note, may_write=may_write)
     if len(notes) > LISTED:
         st.caption(f"The first {LISTED} of {len(notes):,} notes; the audit page lists all.")
 
@@ -73,7 +73,7 @@ def _form(view: SessionView) -> None:
         st.button("Give this title", on_click=lambda: _give_title(view))
 
 
-def _note(view: SessionView, note: Note, *, may_write: bool) -> None:
+def _note(note: Note, *, may_write: bool) -> None:
     left, middle, right = st.columns([1.2, 3.2, 1.3], gap="small", vertical_alignment="top")
     position = SessionAddress(note.session_id, turn=note.turn, tab="notes")
     left.page_link("views/session.py", label=f"Turn {note.turn}", query_params=position.to_query())
@@ -84,15 +84,16 @@ def _note(view: SessionView, note: Note, *, may_write: bool) -> None:
         else:
             st.markdown(f"{mark} bookmark")
     if may_write:
-        right.button("Delete", key=f"delete_{note.note_id}", on_click=lambda: _delete(view, note))
+        right.button("Delete", key=f"delete_{note.note_id}", on_click=lambda: _delete(note))
 
 
 def _add(view: SessionView, kind: str) -> None:
     text = st.session_state.get(TEXT, "")
-    store, session_id, turn = view.snapshot.store, view.row.session_id, view.turn
+    session_id, turn = view.row.session_id, view.turn
 
     def write() -> None:
-        store.add_note(session_id, turn, text, kind="bookmark" if kind == "bookmark" else "note")
+        kind_of_note: NoteKind = "bookmark" if kind == "bookmark" else "note"
+        store_access.whole_store().add_note(session_id, turn, text, kind=kind_of_note)
         st.session_state[TEXT] = ""
 
     _write(write)
@@ -100,14 +101,14 @@ def _add(view: SessionView, kind: str) -> None:
 
 def _give_title(view: SessionView) -> None:
     def write() -> None:
-        view.snapshot.store.give_title(view.row.session_id, st.session_state.get(TITLE, ""))
+        store_access.whole_store().give_title(view.row.session_id, st.session_state.get(TITLE, ""))
         st.session_state[TITLE] = ""
 
     _write(write)
 
 
-def _delete(view: SessionView, note: Note) -> None:
-    _write(lambda: view.snapshot.store.delete_note(note.session_id, note.note_id))
+def _delete(note: Note) -> None:
+    _write(lambda: store_access.whole_store().delete_note(note.session_id, note.note_id))
 
 
 def _write(write: Callable[[], None]) -> None:

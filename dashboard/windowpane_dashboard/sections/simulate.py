@@ -12,7 +12,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.replay import combine_setups
 from windowpane.replay.setups import preset_names
 from windowpane.store.interface import SessionFilter
-from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress
 from windowpane_dashboard.replay.jobs import SimulationJob, start_simulation
@@ -33,6 +33,9 @@ def policies() -> list[str]:
 
 def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_: bool) -> None:
     """Draw the form, filled in with the values of the address, or the progress of the running simulation."""
+    if not snapshot.is_admin:
+        st.caption("Simulations are started by admins; their results are listed here.")
+        return
     _fill_in(position)
     job: SimulationJob | None = st.session_state.get(JOB)
     if job is not None:
@@ -94,7 +97,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
     baselines = right.checkbox("Include unmanaged baselines", key="replay_baselines")
     return SimulationRequest(
-        store=full_name(snapshot.store.address),
+        store=full_name(store_access.whole_store().address),
         sessions=tuple(sessions),
         policies=tuple(chosen),
         presets=tuple(presets),

@@ -27,10 +27,11 @@ _SERVE: Final = """
 import sys
 from pathlib import Path
 import streamlit as st
+from windowpane.config.loading import load_config
 from windowpane_dashboard.server.launch import APP, run, server_config
 app, store, port, address = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 if app == APP:
-    run(store, port, address)
+    run(store, port, address, login=load_config().dashboard.oidc)
 else:
     st.App(app).run(config=server_config(port, address))
 """

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from windowpane.config.paths import local_base
+from windowpane.config.dashboard import OidcConfig
+from windowpane.config.paths import LOGIN_VARIABLE, local_base
 from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.serve.authentication import is_local_host_header
 from windowpane.serve.local_dashboard import announced
+from windowpane_dashboard.server.login import origin_of, redirect_url, streamlit_secrets
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -52,13 +54,16 @@ def run(
     *,
     public_url: str | None = None,
     insecure: bool = False,
+    login: OidcConfig | None = None,
 ) -> None:
     """Serve the dashboard of *store* and block until stopped. Raises `DashboardError`.
 
-    The dashboard has no authentication, so an address beyond loopback is an error unless *insecure*. Requests
-    have to name this machine or the host of *public_url*. Nothing is sent anywhere and no browser is opened.
+    An address beyond loopback is an error unless there is a *login* over HTTPS or *insecure*. Requests have to
+    name this machine or the host of *public_url*. Nothing is sent anywhere but to the provider of the login, and
+    no browser is opened.
     """
-    check_address(address, insecure=insecure)
+    redirect = None if login is None else redirect_url(login, public_url=public_url, address=address, port=port)
+    check_address(address, insecure=insecure, redirect=redirect)
     try:
         import streamlit as st
     except ImportError as error:
@@ -70,9 +75,12 @@ def run(
     from windowpane_dashboard.server.own_origin import OwnOriginOnly
 
     os.environ["WINDOWPANE_STORE"] = full_name(store)
+    os.environ[LOGIN_VARIABLE] = "" if login is None else "1"
+    secrets = None if login is None or redirect is None else streamlit_secrets(login, redirect)
     warm_up()
-    middleware = [Middleware(OwnOriginOnly, address=address, public_url=public_url)]
-    app = st.App(APP, routes=routes(), middleware=middleware, on_script_error=show_unforeseen)
+    reached_at = public_url or (None if redirect is None else origin_of(redirect))
+    middleware = [Middleware(OwnOriginOnly, address=address, public_url=reached_at)]
+    app = st.App(APP, routes=routes(), middleware=middleware, on_script_error=show_unforeseen, secrets=secrets)
     host = f"[{address}]" if ":" in address else address
     with announced(local_base(store), f"http://{host}:{port}"):
         app.run(config=server_config(port, address))
@@ -118,12 +126,22 @@ def _dotted(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, o
             yield f"{prefix}{name}", value
 
 
-def check_address(address: str, *, insecure: bool) -> None:
-    """Raise `DashboardError` for an address that other machines can reach, unless *insecure*."""
-    if not insecure and not is_local_host_header(f"[{address}]" if ":" in address else address):
+def check_address(address: str, *, insecure: bool, redirect: str | None = None) -> None:
+    """Raise `DashboardError` for an address that other machines can reach, unless *insecure*.
+
+    With a login, whose users return to *redirect*, it is allowed behind a proxy that speaks HTTPS with browsers.
+    """
+    if insecure or is_local_host_header(f"[{address}]" if ":" in address else address):
+        return
+    if redirect is None:
         raise DashboardError(
             f"the dashboard has no login, and other machines can reach {address or 'every address'}; listen on "
-            "127.0.0.1 behind a proxy with a login, or add --insecure to serve everyone"
+            "127.0.0.1 behind a proxy with a login, set dashboard.oidc, or add --insecure to serve everyone"
+        )
+    if not redirect.startswith("https://"):
+        raise DashboardError(
+            f"other machines can reach {address or 'every address'}, and {redirect} is not encrypted; set "
+            "public_url to the https address of a proxy, or add --insecure"
         )
 
 

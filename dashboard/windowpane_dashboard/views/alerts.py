@@ -17,7 +17,7 @@ from windowpane.report.headline import Subject
 from windowpane.store.interface import SessionFilter
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
-from windowpane_dashboard.page import address, messages, store_access, times, widgets
+from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -52,7 +52,9 @@ def main() -> None:
         if not snapshot.store.sessions(SessionFilter(limit=1)):
             messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
-        filters = filter_bar(snapshot)
+        filters = AlertFilters.from_query(project_choice.query_of(PAGE))
+        snapshot = project_choice.of_project(snapshot, PAGE, filters.project, clears=("pick",))
+        filter_bar(snapshot, filters)
         since, zone = store_access.live_since_now(), times.reader_zone()
         listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
@@ -62,7 +64,8 @@ def main() -> None:
             firings_section(snapshot, listed, filters, now)
         else:
             st.text(_no_match(filters))
-        send_test_section()
+        if snapshot.is_admin:
+            send_test_section()
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
@@ -82,9 +85,8 @@ def _no_match(filters: AlertFilters) -> str:
     return "No alert has fired in any session of this store. The conditions are listed by: windowpane alerts list"
 
 
-def filter_bar(snapshot: StoreSnapshot) -> AlertFilters:
+def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
     """Draw the filters with the values of the address; a choice changes the address and clears the selection."""
-    filters = AlertFilters.from_query(st.query_params.to_dict())
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
     titles = {row.session_id: picker_label(row) for row in recent}
     labels: dict[str, Callable[[str], str]] = {
@@ -106,7 +108,6 @@ def filter_bar(snapshot: StoreSnapshot) -> AlertFilters:
         widgets.filter_select(column, name.capitalize(), options, value, bound=bound, format_func=format_func)
     date_range(columns[5], PAGE, filters.dates, clears=("pick",))
     address.write(PAGE, filters.to_query())
-    return filters
 
 
 def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilters, now: float) -> None:

@@ -17,8 +17,16 @@ from windowpane.store.search import MAXIMUM_HITS
 from windowpane.text import formats
 from windowpane.text.formats import count
 from windowpane.text.labels import event_label
-from windowpane_dashboard.page import address, downloads, messages, store_access, times, widget_state, widgets
-from windowpane_dashboard.page.date_range import date_range
+from windowpane_dashboard.page import (
+    address,
+    downloads,
+    messages,
+    project_choice,
+    store_access,
+    times,
+    widget_state,
+    widgets,
+)
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.certificate import certificate
@@ -38,15 +46,20 @@ def main() -> None:
     """Draw the page."""
     snapshot = store_access.open_snapshot()
     with messages.report_read_errors("The audit log cannot be read"):
+        head = st.container()
+        filters = AuditFilters.from_query(project_choice.query_of(PAGE))
+        snapshot = project_choice.of_project(snapshot, PAGE, filters.project, clears=("after",))
         size = snapshot.store.size()
         if not size.events:
             messages.show_empty("The store is there, but it holds no events yet.")
-        widgets.headline(
-            f"{count(size.events, 'event')} of {count(size.sessions, 'session')} recorded; "
-            f"{_chain_state(st.session_state.get(VERIFIED), snapshot.version)}."
-        )
-        chain_row(snapshot)
-        filters = filter_bar(snapshot)
+        recorded = f"{count(size.events, 'event')} of {count(size.sessions, 'session')} recorded"
+        with head:
+            if snapshot.is_admin:
+                widgets.headline(f"{recorded}; {_chain_state(st.session_state.get(VERIFIED), snapshot.version)}.")
+                chain_row(snapshot)
+            else:
+                widgets.headline(f"{recorded}.")
+        filter_bar(snapshot, filters)
         rows_section(snapshot, filters)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
@@ -68,8 +81,8 @@ def chain_row(snapshot: StoreSnapshot) -> None:
     left, right = st.columns([1.3, 6], vertical_alignment="center")
     if left.button("Verify chain", icon=":material/verified_user:", width="stretch", on_click=_restore_address):
         at = time.time()
-        verification = snapshot.store.verify()
-        text = certificate(verification, _heads(snapshot), store=snapshot.path, at=at)
+        verification = store_access.whole_store().verify()
+        text = certificate(verification, _heads(), store=snapshot.path, at=at)
         st.session_state[VERIFIED] = (verification, snapshot.store.version())
         st.session_state[CERTIFICATE] = (text, formats.utc(at))
         st.rerun()
@@ -96,10 +109,10 @@ def chain_row(snapshot: StoreSnapshot) -> None:
             st.caption("The store has grown since: verify again to include the new events.")
 
 
-def _heads(snapshot: StoreSnapshot) -> Sequence[Head]:
+def _heads() -> Sequence[Head]:
     """Return the store-wide chain, brought up to date; empty where this dashboard may not write."""
     try:
-        return snapshot.store.heads()
+        return store_access.whole_store().heads()
     except messages.READ_ERRORS:
         return ()
 
@@ -136,9 +149,8 @@ def chain_state(verification: Verification) -> None:
         st.caption(f"The first {LISTED_BROKEN} of {count(len(verification.broken), 'place')}.")
 
 
-def filter_bar(snapshot: StoreSnapshot) -> AuditFilters:
+def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     """Draw the filters with the values of the address; a choice changes the address and shows the first rows."""
-    filters = AuditFilters.from_query(st.query_params.to_dict())
     trail = st.session_state.get(TRAIL, ())
     st.session_state[TRAIL] = [after for after in trail if is_before(after, filters)]
 
@@ -146,7 +158,7 @@ def filter_bar(snapshot: StoreSnapshot) -> AuditFilters:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
-    columns = st.columns([1.9, 1.8, 0.9, 0.9, 1.6, 1.7, 1.2], vertical_alignment="bottom")
+    columns = st.columns([2.1, 2.2, 0.9, 0.9, 1.8, 1.1], vertical_alignment="bottom")
     widgets.filter_select(
         columns[0], "Session", sessions, filters.session, bound=bind("session", filters.session)
     )
@@ -163,10 +175,8 @@ def filter_bar(snapshot: StoreSnapshot) -> AuditFilters:
     columns[4].text_input(
         "Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or "")
     )
-    date_range(columns[5], PAGE, filters.dates, clears=("after",))
-    _order(columns[6], filters)
+    _order(columns[5], filters)
     address.write(PAGE, filters.to_query())
-    return filters
 
 
 def _order(column: st.delta_generator.DeltaGenerator, filters: AuditFilters) -> None:
@@ -189,7 +199,7 @@ def is_before(after: int, filters: AuditFilters) -> bool:
 
 def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     """Draw one page of rows, the selected row in full, paging and downloads."""
-    query = filters.to_store(limit=PAGE_ROWS + 1, zone=times.reader_zone())
+    query = filters.to_store(limit=PAGE_ROWS + 1)
     rows = snapshot.store.events_or_damage(query)
     if not rows:
         st.text("No event matches these filters.")
@@ -301,10 +311,7 @@ def _downloads(filters: AuditFilters) -> None:
     """Draw the links that download all matching events."""
     for column, (name, form) in zip(st.columns(len(EXPORT_FORMATS)), EXPORT_FORMATS.items(), strict=True):
         column.link_button(
-            form.label,
-            downloads.address(filters, name, times.reader_zone()),
-            icon=":material/download:",
-            width="stretch",
+            form.label, downloads.address(filters, name), icon=":material/download:", width="stretch"
         )
 
 

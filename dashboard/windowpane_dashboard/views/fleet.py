@@ -8,6 +8,7 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.config.paths import default_store
 from windowpane.core.store_names import StoreUrl
 from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.exceptions import ConfigurationError
@@ -16,7 +17,7 @@ from windowpane.store.interface import EventReader, FleetOrder, SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane.text.labels import MARKS
 from windowpane.text.zones import zone_label
-from windowpane_dashboard.page import address, messages, store_access, times, widgets
+from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -59,7 +60,9 @@ def main() -> None:
         if not snapshot.store.sessions(SessionFilter(limit=1)):
             messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
-        filters = filter_bar(snapshot.store)
+        filters = address_filters()
+        snapshot = project_choice.of_project(snapshot, PAGE, filters.project)
+        filter_bar(snapshot.store, filters)
         now = time.time()
         since = store_access.live_since_now()
         query = filters.to_store(limit=FLEET_ROWS, live_first_since=since, zone=times.reader_zone())
@@ -75,7 +78,11 @@ def main() -> None:
 
 def store_line(snapshot: StoreSnapshot, now: float) -> None:
     """Draw the size of the store and its retention."""
-    size, name = snapshot.store.size(), snapshot.store.address
+    size = snapshot.store.size()
+    if snapshot.projects is not None:
+        st.caption(f"{count(size.events, 'event')} of {count(size.sessions, 'session')}.")
+        return
+    name = default_store()
     stored = storage_text(size, size.bytes if isinstance(name, StoreUrl) else bytes_on_disk(name), now)
     try:
         retention = f"Whole sessions are deleted {retention_text(configured_retention())}"
@@ -89,12 +96,16 @@ def store_line(snapshot: StoreSnapshot, now: float) -> None:
     )
 
 
-def filter_bar(store: EventReader) -> FleetFilters:
-    """Draw the filters with the values of the address; a choice changes the address."""
-    query = st.query_params.to_dict()
+def address_filters() -> FleetFilters:
+    """Return the filters of the address."""
+    query = project_choice.query_of(PAGE)
     if "session" in query:  # on the way back from a session that a row opened
         query = address.last_written(PAGE)
-    filters = FleetFilters.from_query(query)
+    return FleetFilters.from_query(query)
+
+
+def filter_bar(store: EventReader, filters: FleetFilters) -> None:
+    """Draw the filters with the values of the address; a choice changes the address."""
     facets = store.facets()
     columns = st.columns([2, 1.6, 1.6, 1.4, 1.2, 1.2, 1.6, 1.3])
     offered: dict[str, Sequence[str]] = {
@@ -124,7 +135,6 @@ def filter_bar(store: EventReader) -> FleetFilters:
         **address.bound_widget(PAGE, "order", filters.order),
     )
     address.write(PAGE, filters.to_query())
-    return filters
 
 
 def summary(listed: Fleet) -> None:
@@ -158,7 +168,7 @@ def session_table(listed: Fleet, now: float, order: FleetOrder) -> None:
         column_config={
             "zone": config.TextColumn(width=76, help="at the last turn"),
             "session": config.LinkColumn(width=190, display_text=r"#(.+)$", alignment="left"),
-            "project": config.TextColumn(width=84, help="repository or folder, branch"),
+            "repository": config.TextColumn(width=84, help="repository or folder, branch"),
             "agent": config.TextColumn(width=76),
             "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=64),
             "now": config.NumberColumn(width=46, help="used tokens / limit, at the last turn; ≈ estimated"),

@@ -11,7 +11,7 @@ from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import SessionFilter
 from windowpane.store.notes import Note
 from windowpane.text.formats import count
-from windowpane_dashboard.page import address, messages, store_access, widgets
+from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.block_text import HitRow
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
@@ -28,13 +28,16 @@ def main() -> None:
     """Draw the page."""
     snapshot = store_access.open_snapshot()
     with messages.report_read_errors("The texts cannot be searched"):
+        head = st.container()
+        position = SearchAddress.from_query(project_choice.query_of(PAGE))
+        snapshot = project_choice.of_project(snapshot, PAGE, position.project, clears=("pick",))
         size = snapshot.store.size()
         if not size.events:
             messages.show_empty("The store is there, but it holds no events yet.")
-        widgets.headline(
-            f"{count(size.contents, 'captured text')} of {count(size.sessions, 'session')} can be searched."
-        )
-        position = search_bar(snapshot)
+        texts = count(size.contents, "captured text") if snapshot.projects is None else "The captured texts"
+        with head:
+            widgets.headline(f"{texts} of {count(size.sessions, 'session')} can be searched.")
+        search_bar(snapshot, position)
         if position.text:
             results(snapshot, position)
         elif not size.contents:
@@ -44,9 +47,8 @@ def main() -> None:
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def search_bar(snapshot: StoreSnapshot) -> SearchAddress:
+def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     """Draw the query and the session with the values of the address."""
-    position = SearchAddress.from_query(st.query_params.to_dict())
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
     left, right = st.columns([3, 2])
     left.text_input(
@@ -63,7 +65,6 @@ def search_bar(snapshot: StoreSnapshot) -> SearchAddress:
         bound=address.bound_widget(PAGE, "session", position.session, clears=("pick",)),
     )
     address.write(PAGE, position.to_query())
-    return position
 
 
 def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from windowpane.store.interface import SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, value_text
-from windowpane_dashboard.page import address, messages, store_access, widgets
+from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
 from windowpane_dashboard.queries.trends import MEASURES, Trends, trends
@@ -24,9 +24,10 @@ def main() -> None:
     snapshot = store_access.open_snapshot()
     with messages.report_read_errors("The trends cannot be read"):
         head = st.container()
-        position = TrendAddress.from_query(st.query_params.to_dict())
+        position = TrendAddress.from_query(project_choice.query_of(PAGE))
         if not snapshot.store.sessions(SessionFilter(limit=1)):
             messages.show_empty("The store is there, but it holds no sessions yet.")
+        snapshot = project_choice.of_project(snapshot, PAGE, position.project)
         rows = snapshot.store.trends(days=int(position.days or "90"))
         filter_bar(position, sorted({row.agent for row in rows}), sorted({row.model for row in rows}))
         ranged = trends(rows, position)

@@ -39,6 +39,7 @@ COMMANDS: Final[dict[str, str]] = {
     "search": "Find captured texts by any word in them.",
     "serve": "Serve the metrics of all sessions in the store.",
     "sessions": "List the sessions in the store.",
+    "token": "Make tokens for agents on other hosts.",
     "top": "Show live sessions by pressure, refreshed every second.",
     "watch": "Follow transcripts as they are written.",
 }

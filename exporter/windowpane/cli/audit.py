@@ -12,9 +12,11 @@ import click
 from windowpane.cli.options import (
     EXIT_FAILED,
     json_option,
+    of_project,
     open_existing,
     open_to_read,
     pick_session,
+    project_filter_option,
     report_errors,
     store_option,
 )
@@ -174,9 +176,12 @@ def heads(output: Path | None, *, as_json: bool, store_path: StoreName | None) -
 @click.argument("session", required=False)
 @click.option("--format", "kind", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), required=True)
+@project_filter_option
 @store_option
 @report_errors
-def export(session: str | None, kind: ExportFormat, output: Path, store_path: StoreName | None) -> None:
+def export(
+    session: str | None, kind: ExportFormat, output: Path, project: str | None, store_path: StoreName | None
+) -> None:
     """Write the stored events of SESSION, or of all sessions, with sequence numbers and hashes.
 
     \b
@@ -184,6 +189,6 @@ def export(session: str | None, kind: ExportFormat, output: Path, store_path: St
       windowpane audit export 198393f2 --output session.jsonl
     """
     with open_to_read(store_path) as store:
-        chosen = None if session is None else pick_session(store, session).session_id
-        count = store.export(output, form=kind, session_id=chosen)
+        chosen = None if session is None else pick_session(of_project(store, project), session).session_id
+        count = store.export(output, form=kind, session_id=chosen, project=project)
     click.echo(f"wrote {count:,} events to {output}")

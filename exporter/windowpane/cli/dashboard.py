@@ -48,4 +48,5 @@ def command(port: int, address: str, *, insecure: bool, read_only: bool, store_p
         address=address,
         public_url=config.public_url,
         insecure=insecure,
+        login=config.dashboard.oidc,
     )

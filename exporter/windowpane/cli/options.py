@@ -19,6 +19,7 @@ from windowpane.exceptions import ConfigurationError, OlderStoreError, Windowpan
 from windowpane.store.interface import SessionFilter
 from windowpane.store.keys import key_in, keys_in
 from windowpane.store.open import open_reader, open_store, store_exists
+from windowpane.store.project_reader import ProjectReader
 from windowpane.store.reads import Reader as StoreReader
 from windowpane.store.store import Store
 
@@ -78,6 +79,13 @@ limit_option = click.option(
 )
 
 project_option = click.option("--project", help="Project of sessions that are not stored yet.")
+
+project_filter_option = click.option("--project", help="Only sessions of this project, by its exact name.")
+
+
+def of_project(store: StoreReader, project: str | None) -> StoreReader | ProjectReader:
+    """Return the sessions of *project* in a store; all where it is None."""
+    return store if project is None else ProjectReader(store, (project,))
 
 
 def project_config(project: str | None) -> Config:

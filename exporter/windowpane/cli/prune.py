@@ -25,6 +25,8 @@ from windowpane.text import formats
 def command(older_than: int | None, max_bytes: int | None, *, store_path: StoreName | None) -> None:
     """Delete whole sessions, oldest first. Counters and the audit chain continue.
 
+    Projects with a retention keep their sessions for that time, unless --older-than is given.
+
     \b
     Example:
       windowpane prune --older-than 14
@@ -34,5 +36,6 @@ def command(older_than: int | None, max_bytes: int | None, *, store_path: StoreN
         deleted = StoreMaintenance(store, rules=config.alert_rules()).prune(
             days=older_than or config.store.retention_days,
             max_bytes=max_bytes or config.store.retention_bytes,
+            projects={} if older_than else config.project_retention(),
         )
     click.echo(f"deleted {formats.count(deleted, 'session')}")

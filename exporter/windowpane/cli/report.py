@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from windowpane.cli.options import json_option, open_to_read, pick_session, report_errors, store_option
+from windowpane.cli.options import (
+    json_option,
+    of_project,
+    open_to_read,
+    pick_session,
+    project_filter_option,
+    report_errors,
+    store_option,
+)
 from windowpane.cli.output import print_json, supports_unicode
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
@@ -24,11 +32,18 @@ if TYPE_CHECKING:
 @click.argument("session")
 @click.option("--html", "html_path", type=click.Path(path_type=Path, dir_okay=False), help="Write one HTML file.")
 @click.option("--turn", type=click.IntRange(min=0), help="Report on one turn: its window and its events.")
+@project_filter_option
 @json_option
 @store_option
 @report_errors
 def command(
-    session: str, html_path: Path | None, turn: int | None, *, as_json: bool, store_path: StoreName | None
+    session: str,
+    html_path: Path | None,
+    turn: int | None,
+    *,
+    project: str | None,
+    as_json: bool,
+    store_path: StoreName | None,
 ) -> None:
     """Print the history of a session's window: composition, zones, evictions, compressions, cost, alerts.
 
@@ -40,7 +55,7 @@ def command(
       windowpane report 198393f2 --turn 40
     """
     with open_to_read(store_path) as store:
-        row = pick_session(store, session)
+        row = pick_session(of_project(store, project), session)
         rendered = _session(store, row) if turn is None else _turn(store, row, turn)
     if html_path is not None:
         html_path.write_text(rendered.html(), encoding="utf-8")

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowpane.cli.options import json_option, open_existing, pick_session, report_errors, store_option
+from windowpane.cli.options import (
+    json_option,
+    of_project,
+    open_existing,
+    pick_session,
+    project_filter_option,
+    report_errors,
+    store_option,
+)
 from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--session", help="Search one session only, by its id or the start of it.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Texts to print.")
 @click.option("--life", is_flag=True, help="Print how each block was added, used, removed and reblockd.")
+@project_filter_option
 @json_option
 @store_option
 @report_errors
@@ -36,6 +45,7 @@ def command(
     limit: int,
     *,
     life: bool,
+    project: str | None,
     as_json: bool,
     store_path: StoreName | None,
 ) -> None:
@@ -51,9 +61,9 @@ def command(
     from windowpane.store.content_search import ContentFilter
 
     with open_existing(store_path) as store:
-        chosen = None if session is None else pick_session(store, session).session_id
+        chosen = None if session is None else pick_session(of_project(store, project), session).session_id
         _index_waiting(store)
-        result = store.find_content(ContentFilter(" ".join(terms), chosen, limit))
+        result = of_project(store, project).find_content(ContentFilter(" ".join(terms), chosen, limit))
         if as_json:
             print_json(_document(store, result, life=life))
             return

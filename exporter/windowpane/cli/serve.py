@@ -122,6 +122,7 @@ def command(
             outbox=local_base(store.address),
             emit=store.append,
             count=serving.internal.record_notification,
+            store=store,
         )
         folded = serving.catch_up()
         verified = serving.verify_chain()

@@ -111,6 +111,7 @@ def command(
             outbox=local_base(store.address),
             emit=watcher.record_deliveries,
             count=serving.internal.record_notification,
+            store=store,
         )
         watcher.notifier = serving.notifier = notifier
         notifier.start()

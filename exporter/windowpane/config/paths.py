@@ -12,6 +12,8 @@ from windowpane.core.store_names import DEFAULT_FILE, StoreName, StoreUrl, parse
 
 READ_ONLY_VARIABLE: Final = "WINDOWPANE_DASHBOARD_READ_ONLY"
 """Set by `windowpane dashboard --read-only`, for the processes that serve its pages."""
+LOGIN_VARIABLE: Final = "WINDOWPANE_DASHBOARD_LOGIN"
+"""Set where the dashboard was started with a login: pages then refuse every visitor if the setting disappears."""
 
 
 def data_folder() -> Path:

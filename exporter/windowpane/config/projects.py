@@ -26,7 +26,7 @@ class ProjectRetention(Section):
 
     days: Annotated[float, NUMBER, Field(gt=0)] | None = None
     bytes: Annotated[int, NUMBER, Field(gt=0)] | None = None
-    """Size of the project's events, without indexes."""
+    """Part of the store's size that the project may take, by its share of the events."""
 
 
 class ProjectConfig(Section):

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from windowpane.alerts.rules import Rule, configured
+from windowpane.config.dashboard import DashboardConfig
 from windowpane.config.outputs import (
     ClickHouseConfig,
     IngestConfig,
@@ -20,7 +21,7 @@ from windowpane.config.outputs import (
     ServerConfig,
     StoreConfig,
 )
-from windowpane.config.projects import ProjectConfig, check_projects
+from windowpane.config.projects import ProjectConfig, ProjectRetention, check_projects
 from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.core.names import check_project
@@ -294,6 +295,7 @@ class Config(Section):
     """The project that this process's sessions belong to; empty for none."""
     projects: dict[str, ProjectConfig] = Field(default_factory=dict)
     """Projects by name, with their tokens, retention and receivers of alerts."""
+    dashboard: DashboardConfig = DashboardConfig()
     session_label: Annotated[int, NUMBER, Field(ge=0, le=1_000)] = 0
     """Number of sessions that also get gauges with a `session` label, fullest first."""
 
@@ -329,6 +331,10 @@ class Config(Section):
         """Return the lower bounds of the zones; None where the window's size decides."""
         zones = self.pressure.thresholds
         return None if zones is None else Thresholds(zones.yellow, zones.orange, zones.red)
+
+    def project_retention(self) -> dict[str, ProjectRetention]:
+        """Return the retention of each project."""
+        return {name: project.retention for name, project in self.projects.items()}
 
     def tracker_settings(self) -> TrackerSettings:
         """Return the settings by which sessions derive events."""

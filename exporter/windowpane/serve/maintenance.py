@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from windowpane.alerts.engine import AlertEngine
@@ -18,9 +18,11 @@ from windowpane.exceptions import StoreError
 from windowpane.metrics.fold import MetricState
 from windowpane.metrics.labels import LabelPolicy, model_label
 from windowpane.models.catalog import packaged_catalog
+from windowpane.store.retention import ProjectScope
 
 if TYPE_CHECKING:
     from windowpane.alerts.rules import Rule
+    from windowpane.config.projects import ProjectRetention
     from windowpane.core.protocols import Clock
     from windowpane.store.records import StoredEvent, Verification
     from windowpane.store.store import Store
@@ -75,10 +77,28 @@ class StoreMaintenance:
             self._report(self._broken.pop(session_id), holds=False)
         return verification
 
-    def prune(self, *, days: float, max_bytes: int) -> int:
-        """Delete whole sessions older than *days*, then the oldest beyond *max_bytes*; returns how many."""
-        before = self._clock() - days * DAY_SECONDS
-        return self._store.prune(before=before, max_bytes=max_bytes, fold=self.fold)
+    def prune(
+        self, *, days: float, max_bytes: int, projects: Mapping[str, ProjectRetention] | None = None
+    ) -> int:
+        """Delete whole sessions older than *days*, then the oldest beyond *max_bytes*; returns how many.
+
+        A project with days keeps its sessions for these, and what it has beyond its bytes is deleted, too;
+        *max_bytes* is for the store as a whole.
+        """
+        deleted, own_days = 0, []
+        for name, retention in (projects or {}).items():
+            before = None if retention.days is None else self._before(retention.days)
+            deleted += self._store.prune(
+                before=before, max_bytes=retention.bytes, fold=self.fold, scope=ProjectScope(name)
+            )
+            if retention.days is not None:
+                own_days.append(name)
+        others = ProjectScope(except_for=tuple(own_days))
+        deleted += self._store.prune(before=self._before(days), fold=self.fold, scope=others)
+        return deleted + self._store.prune(max_bytes=max_bytes, fold=self.fold)
+
+    def _before(self, days: float) -> float:
+        return self._clock() - days * DAY_SECONDS
 
     def fold(self, base: bytes | None, events: Iterable[StoredEvent]) -> bytes:
         """Return the metric base plus the counters of a deleted session's events."""

@@ -201,7 +201,11 @@ class StoreExporter:
         self._maintained_at = time.monotonic()
         self.verify_chain()
         settings = self._config.store
-        self.maintenance.prune(days=settings.retention_days, max_bytes=settings.retention_bytes)
+        self.maintenance.prune(
+            days=settings.retention_days,
+            max_bytes=settings.retention_bytes,
+            projects=self._config.project_retention(),
+        )
 
 
 def _attempt(task: Callable[[], None]) -> str:

@@ -342,7 +342,7 @@ def current_key(connection: Database, session_id: str) -> int:
 
 
 def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
-    """Return the distinct agents, models, sources, projects and event types, for filters."""
+    """Return the distinct agents, models, sources and event types, for filters."""
     conditions = Conditions()
     conditions.among("project", projects)
     distinct = {
@@ -354,10 +354,18 @@ def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tu
             )
             if value
         )
-        for column in ("agent", "model", "source", "project")
+        for column in ("agent", "model", "source")
     }
     types = connection.execute("SELECT name FROM event_types WHERE events > 0 ORDER BY name")
     return {**distinct, "types": tuple(name for (name,) in types)}
+
+
+def project_names(connection: Database) -> list[str]:
+    """Return the projects that sessions belong to, by name."""
+    rows = connection.execute(
+        "SELECT DISTINCT project FROM sessions WHERE current = 1 AND project <> '' ORDER BY 1"
+    )
+    return [name for (name,) in rows]
 
 
 def _rows(connection: Database, sql: str, values: Sequence[Value]) -> list[SessionRow]:

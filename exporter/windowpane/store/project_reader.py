@@ -1,19 +1,20 @@
 """A reader of the sessions of some projects only, as if the store held nothing else.
 
-Every page, search, download and address of a visitor who may see only some projects is restricted by it. A method
-that is missing here does not exist for such a visitor: each new read has to be added, with its restriction.
+Every page, search, download and address of a visitor who may see only some projects uses it. A method that
+is missing here does not exist for such a visitor: each new read has to be added, with its restriction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from windowpane.core.vocabulary import Severity
 from windowpane.store.block_life import BlockLife
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.export import ExportRow
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.notes import Note
 from windowpane.store.reads import ALL_SESSIONS, Reader
 from windowpane.store.records import (
@@ -91,29 +92,44 @@ class ProjectReader:
 
     def events(self, query: EventFilter) -> Sequence[StoredEvent]:
         """Return the events that match, by `seq`."""
-        return self._reader.events(replace(query, projects=self.projects))
+        return self._reader.events(replace(query, projects=self._visible(query.projects)))
 
     def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
         """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
-        return self._reader.events_or_damage(replace(query, projects=self.projects))
+        return self._reader.events_or_damage(replace(query, projects=self._visible(query.projects)))
 
     def export_batches(self, query: EventFilter) -> Iterator[list[ExportRow]]:
         """Yield every event that matches, in batches by `seq`."""
-        return self._reader.export_batches(replace(query, projects=self.projects))
+        return self._reader.export_batches(replace(query, projects=self._visible(query.projects)))
 
     def count_events(self, query: EventFilter) -> int:
         """Return the number of events that match."""
-        return self._reader.count_events(replace(query, projects=self.projects))
+        return self._reader.count_events(replace(query, projects=self._visible(query.projects)))
 
-    def find_notes(self, text: str, *, session_id: str | None = None, limit: int = 20) -> list[Note]:
+    def scan(
+        self, *, after_seq: int = 0, batch: int = 1_000, on_unreadable: OnUnreadable | None = None
+    ) -> Iterator[Sequence[StoredEvent]]:
+        """Yield every event of these projects' sessions after *after_seq*, in batches, which may be empty."""
+        holds = cache(self._holds)
+        for events in self._reader.scan(after_seq=after_seq, batch=batch, on_unreadable=on_unreadable):
+            yield [one for one in events if holds(one.event.context.session_id)]
+
+    def find_notes(
+        self,
+        text: str,
+        *,
+        session_id: str | None = None,
+        projects: tuple[str, ...] | None = None,
+        limit: int = 20,
+    ) -> list[Note]:
         """Return the latest notes that contain all words of *text*."""
-        return self._reader.find_notes(text, session_id=session_id, limit=limit, projects=self.projects)
+        return self._reader.find_notes(text, session_id=session_id, limit=limit, projects=self._visible(projects))
 
     def find_content(self, query: ContentFilter) -> ContentHits:
         """Return the captured texts that match, with the blocks that held them in these projects' sessions."""
         if query.session_id is not None and not self._holds(query.session_id):
             return ContentHits((), is_whole=True, texts=0, waiting=0)
-        return self._reader.find_content(replace(query, projects=self.projects))
+        return self._reader.find_content(replace(query, projects=self._visible(query.projects)))
 
     def content(self, digest: str) -> str | None:
         """Return the captured text of a digest that an event of these projects' sessions names, or None."""
@@ -131,25 +147,35 @@ class ProjectReader:
         silent_since: float | None = None,
         at_from: float | None = None,
         at_to: float | None = None,
+        projects: tuple[str, ...] | None = None,
         limit: int = 500,
     ) -> Sequence[AlertRow]:
         """Return the firings that match, newest first."""
         return self._reader.alerts(
             session_id=session_id, alert=alert, severity=severity, firing=firing, live_since=live_since,
-            silent_since=silent_since, at_from=at_from, at_to=at_to, projects=self.projects, limit=limit,
+            silent_since=silent_since, at_from=at_from, at_to=at_to,
+            projects=self._visible(projects), limit=limit,
         )  # fmt: skip
 
-    def facets(self) -> dict[str, tuple[str, ...]]:
-        """Return the distinct agents, models, sources, projects and event types, for filters."""
-        return self._reader.facets(projects=self.projects)
+    def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
+        """Return the distinct agents, models, sources and event types, for filters."""
+        return self._reader.facets(projects=self._visible(projects))
 
-    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> list[ToolUse]:
+    def project_names(self) -> Sequence[str]:
+        """Return the visible projects, also those without a session."""
+        return [name for name in self.projects if name]
+
+    def tool_leaderboard(
+        self, *, by_target: bool = True, projects: tuple[str, ...] | None = None, limit: int = 10
+    ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest sessions."""
-        return self._reader.tool_leaderboard(by_target=by_target, limit=limit, projects=self.projects)
+        return self._reader.tool_leaderboard(by_target=by_target, limit=limit, projects=self._visible(projects))
 
-    def trends(self, *, days: int, until: int | None = None) -> list[TrendRow]:
+    def trends(
+        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
+    ) -> list[TrendRow]:
         """Return the sums by day, agent, model and release."""
-        return self._reader.trends(days=days, until=until, projects=self.projects)
+        return self._reader.trends(days=days, until=until, projects=self._visible(projects))
 
     def size(self) -> StoreSize:
         """Return the sessions and events of these projects; the texts and bytes are those of the whole store."""
@@ -185,5 +211,9 @@ class ProjectReader:
     def _holds(self, session_id: str) -> bool:
         return self.session(session_id) is not None
 
+    def _visible(self, projects: tuple[str, ...] | None) -> tuple[str, ...]:
+        """Return those of the wanted projects that are visible; None wants all."""
+        return self.projects if projects is None else tuple(name for name in projects if name in self.projects)
+
     def _narrowed(self, query: SessionFilter) -> SessionFilter:
-        return replace(query, projects=self.projects)
+        return replace(query, projects=self._visible(query.projects))

@@ -298,9 +298,14 @@ class Reader:
             return content_search.find(connection, query, session)
 
     def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
-        """Return the distinct agents, models, sources, projects and event types, for filters."""
+        """Return the distinct agents, models, sources and event types, for filters."""
         with self._engine.lend() as connection:
             return fleet.facets(connection, projects)
+
+    def project_names(self) -> Sequence[str]:
+        """Return the projects that sessions belong to, by name."""
+        with self._engine.lend() as connection:
+            return fleet.project_names(connection)
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
@@ -355,10 +360,18 @@ class Reader:
             return registry.endpoints(connection)
 
     def export(
-        self, file: str | Path, *, form: export.ExportFormat = "jsonl", session_id: str | None = None
+        self,
+        file: str | Path,
+        *,
+        form: export.ExportFormat = "jsonl",
+        session_id: str | None = None,
+        project: str | None = None,
     ) -> int:
-        """Write every event, or one session's, to a file; return how many. Raises `StoreError`."""
-        batches = export.read_batches(self._read, session_id)
+        """Write all events, or those of a session or project, to a file; return how many. Raises `StoreError`."""
+        if session_id is None and project is not None:
+            batches = self.export_batches(EventFilter(projects=(project,)))
+        else:
+            batches = export.read_batches(self._read, session_id)
         write = export.write_parquet if form == "parquet" else export.write_json_lines
         return write(batches, Path(file))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from windowpane.exceptions import EventFormatError
@@ -25,6 +26,7 @@ from windowpane.store import (
 from windowpane.store.database import Database, Engine
 from windowpane.store.events import EVENT_COLUMNS, stored_events
 from windowpane.store.records import StoredEvent, StoreSize
+from windowpane.store.statements import Conditions
 from windowpane.store.writes import Writer
 
 _log: Final = logging.getLogger(__name__)
@@ -33,11 +35,11 @@ MetricFold = Callable[[bytes | None, Iterable[StoredEvent]], bytes]
 """The stored metric base and the events of a deleted session to the base that includes them."""
 
 _OLDEST: Final = (
-    "SELECT session_id, max(coalesce(last_at, 0.0)) AS newest FROM sessions GROUP BY session_id "
+    "SELECT session_id, max(coalesce(last_at, 0.0)) AS newest FROM sessions WHERE {} GROUP BY session_id "
     "ORDER BY newest, min(key) LIMIT 1"
 )
 _TOO_OLD: Final = (
-    "SELECT session_id, max(last_at) AS newest FROM sessions GROUP BY session_id "
+    "SELECT session_id, max(last_at) AS newest FROM sessions WHERE {} GROUP BY session_id "
     "HAVING max(last_at) > 0 AND max(last_at) < ? ORDER BY newest, min(key) LIMIT 1"
 )
 """Recordings without times have no age and are never too old."""
@@ -65,17 +67,60 @@ def size(connection: Database, engine: Engine) -> StoreSize:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectScope:
+    """The sessions that a retention applies to: those of one project, or all except those of some."""
+
+    project: str | None = None
+    except_for: tuple[str, ...] = ()
+
+    def conditions(self) -> Conditions:
+        """Return the condition on a row of `sessions`: a session belongs where its current revision does."""
+        projects = Conditions()
+        if self.project is not None:
+            projects.add("project = ?", self.project)
+        elif self.except_for:
+            projects.add(f"project NOT IN ({', '.join('?' * len(self.except_for))})", *self.except_for)
+        if not projects.conditions:
+            return projects
+        current = f"SELECT session_id FROM sessions WHERE current = 1 AND {projects.clause}"  # noqa: S608  # bound
+        return Conditions([f"session_id IN ({current})"], projects.values)
+
+    def stored_bytes(self, connection: Database, engine: Engine) -> int:
+        """Return the part of the store's bytes that these sessions take, by their share of the events."""
+        whole = engine.stored_bytes(connection)
+        conditions = self.conditions()
+        if not conditions.conditions:
+            return whole
+        sql = f"SELECT coalesce(sum(events), 0) FROM sessions WHERE {conditions.clause}"  # noqa: S608  # bound
+        (events,) = connection.execute(sql, conditions.values).fetchone()
+        (total,) = connection.execute("SELECT coalesce(sum(events), 0) FROM sessions").fetchone()
+        return int(whole * events / total) if total else 0
+
+
+WHOLE_STORE: Final = ProjectScope()
+
+
 def prune_oldest(
-    writer: Writer, engine: Engine, *, before: float | None, max_bytes: int | None, fold: MetricFold | None
+    writer: Writer,
+    engine: Engine,
+    *,
+    before: float | None,
+    max_bytes: int | None,
+    fold: MetricFold | None,
+    scope: ProjectScope = WHOLE_STORE,
 ) -> int:
     """Delete the oldest session if it is too old or the store too large; return 1 or 0. Raises `StoreError`.
 
     One session per transaction: a reader sees each deleted or whole, and other writers can write in between.
+    *scope* limits it to the sessions of a project.
     """
-    connection = writer.connection
-    oldest = None if before is None else connection.execute(_TOO_OLD, (before,)).fetchone()
-    if oldest is None and max_bytes is not None and engine.stored_bytes(connection) > max_bytes:
-        oldest = connection.execute(_OLDEST).fetchone()
+    connection, conditions = writer.connection, scope.conditions()
+    oldest = None
+    if before is not None:
+        oldest = connection.execute(_TOO_OLD.format(conditions.clause), (*conditions.values, before)).fetchone()
+    if oldest is None and max_bytes is not None and scope.stored_bytes(connection, engine) > max_bytes:
+        oldest = connection.execute(_OLDEST.format(conditions.clause), conditions.values).fetchone()
     if oldest is None:
         return 0
     chain.check_signer(connection, key=writer.audit_key, purpose="deleting a session")

@@ -255,17 +255,19 @@ class Store(Reader):
         before: float | None = None,
         max_bytes: int | None = None,
         fold: retention.MetricFold | None = None,
+        scope: retention.ProjectScope = retention.WHOLE_STORE,
     ) -> int:
         """Delete whole sessions, oldest first, keeping a tombstone of each; return how many.
 
         *before* deletes sessions whose last event is older, *max_bytes* the oldest until the store is that small.
         *fold* adds a session's events to the stored metric base in the same transaction, so no counter falls.
+        *scope* limits it to the sessions of a project.
         """
         pruned = 0
         while True:
             with self._writing() as writer:
                 deleted = retention.prune_oldest(
-                    writer, self._engine, before=before, max_bytes=max_bytes, fold=fold
+                    writer, self._engine, before=before, max_bytes=max_bytes, fold=fold, scope=scope
                 )
             if not deleted:
                 break

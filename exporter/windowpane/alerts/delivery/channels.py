@@ -197,6 +197,8 @@ class AlertmanagerChannel:
             },
             "endsAt": _rfc3339(at + FIRING_HOURS * 3600 if firing else at),
         }
+        if message.project:  # one of the configured names, never what a session states
+            alert["labels"]["project"] = message.project
         if firing:
             alert["startsAt"] = _rfc3339(at)
         if message.link:

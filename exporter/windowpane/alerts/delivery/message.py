@@ -39,6 +39,8 @@ class AlertMessage:
     """Degradation or anomaly; None for an alert that is not declared."""
     link: str | None
     """Address of the session's page; None where the dashboard has no known address."""
+    project: str = ""
+    """Project whose channel receives the message; empty for the channels of all sessions."""
 
     @property
     def since(self) -> str:

@@ -22,6 +22,7 @@ from windowpane.alerts.delivery.channels import Channel, DeliveryError, channel_
 from windowpane.alerts.delivery.message import AlertMessage, message_of
 from windowpane.alerts.delivery.outbox import Outbox, OutboxEntry, QueuedAlert, is_locked, state_of
 from windowpane.alerts.delivery.quiet_hours import QuietHours
+from windowpane.alerts.delivery.routes import ProjectRoutes
 from windowpane.alerts.delivery.worker import ChannelWorker, DeliverySettings, FindUrl, no_url
 from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -59,11 +60,16 @@ class Notifier:
         settings: DeliverySettings | None = None,
         public_url: FindUrl = no_url,
         quiet_hours: Mapping[str, QuietHours] | None = None,
+        routes: ProjectRoutes | None = None,
         emit: Emit | None = None,
         count: CountNotifications | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """*quiet_hours* are by the channel's key; *emit* and *count* are called by one thread at a time."""
+        """*quiet_hours* are by the channel's key; *emit* and *count* are called by one thread at a time.
+
+        *routes* select the channels by the session's project; without them each receives all alerts.
+        """
+        self._routes = routes
         self._channels = {channel.key: channel for channel in channels}
         self._outbox = outbox
         self._memory_outbox = Outbox(None)
@@ -209,10 +215,14 @@ class Notifier:
             self._unsaved.popleft()
 
     def _entries(self, event: Event) -> list[OutboxEntry]:
+        if self._routes is not None:
+            self._routes.record(event)
         message = message_of(event)
         if message is None:
             return []
-        return [OutboxEntry(key, event) for key, channel in self._channels.items() if channel.accepts(message)]
+        wanted = self._channels.keys() if self._routes is None else self._routes.keys_of(message.session_id)
+        accepting = (key for key, channel in self._channels.items() if key in wanted and channel.accepts(message))
+        return [OutboxEntry(key, event) for key in accepting]
 
     def _wake_all(self) -> None:
         for wake in self._wake.values():

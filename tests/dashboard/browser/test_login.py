@@ -1,0 +1,210 @@
+"""The login with a real provider and a real browser: who sees what, by the pages and by address."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+pytest.importorskip("authlib")
+from playwright.sync_api import expect
+from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Provider, provider
+
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.server.background import serving
+
+pytestmark = pytest.mark.browser
+
+ADMIN = {"sub": "1", "name": "Ann Admin", "email": "ann@example.org", "email_verified": True}
+VIEWER = {
+    "sub": "2",
+    "name": "Vic Viewer",
+    "email": "vic@example.org",
+    "email_verified": True,
+    "groups": ["shop"],
+}
+STRANGER = {"sub": "3", "name": "<img src=x onerror=alert(1)><b>Mallory</b>", "email": "m@example.com"}
+CONFIGURATION = """
+dashboard:
+  oidc:
+    metadata_url: {metadata_url}
+    client_id: {client_id}
+    client_secret: {client_secret}
+    cookie_secret: {cookie_secret}
+  access:
+    - {{email: ANN@example.org, role: admin}}
+    - {{claim: groups, value: shop, projects: [shop]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def signed_store(demo_store: Path) -> Path:
+    """The demo's store, half of it in each of two projects."""
+    store = SqliteStore(demo_store)
+    for number, row in enumerate(sorted(store.sessions(), key=lambda row: row.session_id)):
+        store.assign_project(row.session_id, "shop" if number % 2 else "bank")
+    while store.index_text():
+        pass
+    store.close()
+    return demo_store
+
+
+@pytest.fixture(scope="module")
+def identity() -> Iterator[Provider]:
+    """The provider that users sign in with."""
+    with provider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(signed_store: Path, identity: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The dashboard with a login."""
+    file = tmp_path_factory.mktemp("login") / "config.yml"
+    file.write_text(
+        CONFIGURATION.format(
+            metadata_url=identity.metadata_url,
+            client_id=CLIENT_ID,
+            client_secret=CLIENT_SECRET,
+            cookie_secret="c" * 32,
+        )
+    )
+    before = os.environ.get("WINDOWPANE_CONFIG")
+    os.environ["WINDOWPANE_CONFIG"] = str(file)
+    try:
+        with serving(signed_store) as url:
+            yield url
+    finally:
+        os.environ.pop("WINDOWPANE_CONFIG")
+        if before is not None:
+            os.environ["WINDOWPANE_CONFIG"] = before
+
+
+@pytest.fixture
+def visit(
+    site: Callable[..., Any], signed_store: Path, address: str, identity: Provider
+) -> Callable[[dict[str, Any]], Any]:
+    """Sign in as the user with these claims in a fresh browser."""
+
+    def signed_in(claims: dict[str, Any], *, issued_seconds_ago: float = 0.0) -> Any:
+        identity.claims, identity.issued_seconds_ago = claims, issued_seconds_ago
+        here = site(signed_store, url=address)
+        here.open()
+        here.talk.requested = True
+        with here.page.expect_navigation(url=f"{address}/"):
+            here.page.get_by_role("button", name="Sign in").click()
+        here.settle()
+        return here
+
+    return signed_in
+
+
+@pytest.fixture(scope="module")
+def sessions(signed_store: Path) -> dict[str, str]:
+    """One session of each project."""
+    store = SqliteStore(signed_store)
+    rows = {row.project: row.session_id for row in store.sessions()}
+    store.close()
+    return rows
+
+
+def test_without_a_login_every_page_offers_one(
+    site: Callable[..., Any], signed_store: Path, address: str, sessions: dict[str, str]
+) -> None:
+    """By any address, also one of a session, and no download is sent."""
+    here = site(signed_store, url=address)
+    for path in ("", "session", "compare", "trends", "replay", "alerts", "search", "audit"):
+        page = here.open(path, session=sessions["bank"], text="the")
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        assert sessions["bank"] not in page.content()
+    assert here.page.request.get(f"{address}/export-events?form=jsonl").status == 401
+
+
+def test_an_admin_sees_everything(visit: Callable[..., Any], sessions: dict[str, str]) -> None:
+    """Every project, the chain, notes and the form of a simulation; signing out ends it."""
+    here = visit(ADMIN)
+    expect(here.page.get_by_text("Ann Admin · admin")).to_be_visible()
+    here.open("session", session=sessions["bank"])
+    here.assert_shows(re.compile("turn", re.IGNORECASE))
+    here.open("audit")
+    expect(here.page.get_by_role("button", name="Verify chain")).to_be_visible()
+
+    here.talk.requested = True
+    here.page.get_by_role("button", name="Sign out").click()
+    expect(here.page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+def test_a_viewer_sees_only_the_granted_projects(visit: Callable[..., Any], sessions: dict[str, str]) -> None:
+    """In lists, and by the address of another project's session; nothing can be changed."""
+    here = visit(VIEWER)
+    expect(here.page.get_by_text("Vic Viewer · viewer")).to_be_visible()
+    here.open(project="bank")
+    here.assert_shows("No session matches")
+    here.open("session", session=sessions["shop"])
+    assert "not in the store" not in here.text()
+    here.open("session", session=sessions["bank"])
+    here.assert_shows("not in the store")
+    here.open("compare", one=sessions["bank"], other=sessions["shop"])
+    here.assert_shows("not in the store")
+    here.open("audit", session=sessions["bank"])
+    here.assert_shows("No event matches")
+    assert here.page.get_by_role("button", name="Verify chain").count() == 0
+    here.open("alerts")
+    assert here.page.get_by_text("Send a test message").count() == 0
+    here.open("replay")
+    assert here.page.get_by_role("button", name="Simulate").count() == 0
+
+
+def test_a_download_belongs_to_its_user(
+    visit: Callable[..., Any], sessions: dict[str, str], signed_store: Path, address: str
+) -> None:
+    """It holds the granted projects only, and its address is worth nothing to another user."""
+    viewer = visit(VIEWER)
+    viewer.open("audit")
+    link = viewer.page.get_by_role("link", name="JSON Lines").get_attribute("href")
+    assert link is not None
+    url = f"{address}/{link.removeprefix('/')}" if not link.startswith("http") else link
+    body = viewer.page.request.get(url).text()
+    assert sessions["shop"] in body
+    store = SqliteStore(signed_store)
+    for row in store.sessions():
+        assert (f'"session_id":"{row.session_id}"' in body) == (row.project == "shop")
+    store.close()
+
+    assert visit(ADMIN).page.request.get(url).status == 403
+
+
+def test_a_user_without_a_rule_gets_one_clear_page(visit: Callable[..., Any], address: str) -> None:
+    """On every page; the name is a claim, so its HTML is text."""
+    here = visit(STRANGER)
+    for path in ("", "session", "audit"):
+        here.open(path)
+        expect(here.page.get_by_text("You have no access")).to_be_visible()
+        expect(here.page.get_by_text("<b>Mallory</b>")).to_be_visible()
+        assert here.page.locator("img[src=x]").count() == 0
+    assert here.page.request.get(f"{address}/export-events?form=csv").status == 401
+    here.page.get_by_role("button", name="Sign out").click()
+    expect(here.page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+def test_an_address_counts_only_verified(visit: Callable[..., Any]) -> None:
+    """A careless provider lets any user state ann@example.org."""
+    here = visit({**ADMIN, "email_verified": False})
+    expect(here.page.get_by_text("You have no access")).to_be_visible()
+
+
+def test_an_old_login_and_a_forged_cookie_count_for_nothing(visit: Callable[..., Any]) -> None:
+    """The user is asked to sign in again."""
+    here = visit(ADMIN, issued_seconds_ago=13 * 3_600)
+    expect(here.page.get_by_role("button", name="Sign in")).to_be_visible()
+
+    here = visit(VIEWER)
+    for cookie in here.page.context.cookies():
+        if cookie["name"] == "_streamlit_user":
+            here.page.context.add_cookies([{**cookie, "value": cookie["value"][:-4] + "AAAA"}])
+    here.open()
+    expect(here.page.get_by_role("button", name="Sign in")).to_be_visible()
