@@ -15,7 +15,13 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.core.events import Event
 from windowpane.core.store_names import StoreUrl
-from windowpane.exceptions import ConfigurationError, SchemaVersionError, StoreBusyError, StoreError
+from windowpane.exceptions import (
+    ConfigurationError,
+    EventsRefusedError,
+    SchemaVersionError,
+    StoreBusyError,
+    StoreError,
+)
 from windowpane.store import migrations
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
@@ -104,13 +110,16 @@ def test_a_database_without_a_store_is_not_read(postgres_url: str) -> None:
 
 def test_a_text_with_nul_is_stored_without_it(store: Store, make_session) -> None:
     """PostgreSQL refuses it in texts; the events keep their bytes, and the audit knows."""
-    events = make_session("nul\0session", turns=2)
+    events = make_session(turns=2)
     store.append([event._replace(context=replace(event.context, agent="a\0b")) for event in events])
 
-    row = store.session("nul\0session")
+    row = store.session("s1")
     assert row is not None
     assert row.agent == "a\N{REPLACEMENT CHARACTER}b"
     assert stored(store)[0].context.agent == "a\0b"
+    assert store.verify().intact
+    with pytest.raises(EventsRefusedError, match="its id has a character that cannot be stored"):
+        store.append(make_session("nul\0"))
 
 
 # -- months ---------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class ProjectionAudit:
     def _session_problem(self, stored: fleet.SessionDraft, session: fleet.SessionDraft) -> str | None:
         expected = fleet.projected_values(session)
         for name, value in fleet.projected_values(stored).items():
-            if value != expected[name]:
+            if _differs(value, expected[name]):
                 return f"sessions.{name} is {_short(value)}, the events give {_short(expected[name])}"
         return None
 
@@ -83,7 +83,7 @@ class ProjectionAudit:
             stored = _rows(self._connection, table, identity, session.key)
             folded = _rows(self._scratch, table, identity, session.key) if session.current else iter(())
             for row, expected in zip_longest(stored, folded):
-                if row != expected:
+                if row is None or expected is None or any(_differs(row[name], expected[name]) for name in row):
                     return _difference(table, identity.split(", "), row, expected)
         return None
 
@@ -115,11 +115,18 @@ def _difference(
     if row is None or expected is None:
         return f"{where} is missing" if row is None else f"{where} is not what the events give"
     for name, value in row.items():
-        if value != expected[name]:
+        if _differs(value, expected[name]):
             if name in identity:
                 return f"{where} is not what the events give"
             return f"{where}: {name} is {_short(value)}, the events give {_short(expected[name])}"
     return f"{where} is not what the events give"
+
+
+def _differs(stored: object, expected: object) -> bool:
+    """Return whether two values differ otherwise than by NUL, which PostgreSQL does not hold in texts."""
+    if stored == expected:
+        return False
+    return not isinstance(expected, str) or stored != expected.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _short(value: object) -> str:

@@ -16,6 +16,7 @@ get their heads signed as they are then. After it, a link without a key is a bro
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
@@ -25,6 +26,7 @@ import msgspec
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, key_id, link_with
+from windowpane.store.statements import placeholders
 
 ORIGIN: Final = b"\0" * 32
 """The previous hash of the first entry of the store-wide chain."""
@@ -90,27 +92,31 @@ class Accepted(NamedTuple):
     events: int
 
 
-def add_head(
-    connection: Database,
-    kind: HeadKind,
-    *,
-    session_id: str,
-    revision: int,
-    events: int,
-    head: bytes,
-    keyed_by: str,
-    key: bytes | None,
-    at: float,
+class NewHead(NamedTuple):
+    """The part of an entry of the store-wide chain that is about its session."""
+
+    session_id: str
+    revision: int
+    events: int
+    head: bytes
+    keyed_by: str
+
+
+def add_heads(
+    connection: Database, kind: HeadKind, heads: Iterable[NewHead], *, key: bytes | None, at: float
 ) -> None:
-    """Chain one more entry, inside the caller's transaction."""
+    """Chain further entries, inside the caller's transaction."""
     last = connection.execute(_LAST).fetchone()
-    entry_id, previous = (1, ORIGIN) if last is None else (last[0] + 1, last[1])
-    entry = Head(entry_id, kind, session_id, revision, events, head.hex(), keyed_by, at, key_id(key), "")
-    entry_hash = link_with(key)(previous, entry.body())
-    connection.execute(
-        _INSERT,
-        (entry_id, kind, session_id, revision, events, head, keyed_by, at, entry.signed_by, entry_hash),
-    )
+    entry_id, previous = (0, ORIGIN) if last is None else last
+    signed_by, link = key_id(key), link_with(key)
+    rows = []
+    for new in heads:
+        entry_id += 1
+        session_id, revision, events, head, keyed_by = new
+        entry = Head(entry_id, kind, session_id, revision, events, head.hex(), keyed_by, at, signed_by, "")
+        previous = link(previous, entry.body())
+        rows.append((entry_id, kind, *new, at, signed_by, previous))
+    connection.executemany(_INSERT, rows)
 
 
 def add_grown_heads(connection: Database, *, key: bytes | None, at: float) -> None:
@@ -118,11 +124,7 @@ def add_grown_heads(connection: Database, *, key: bytes | None, at: float) -> No
     grown = connection.execute(_GROWN).fetchall()
     if grown:
         check_signer(connection, key=key, purpose="adding heads to it")
-    for session_id, revision, events, head, keyed_by in grown:
-        add_head(
-            connection, "head", session_id=session_id, revision=revision, events=events, head=head,
-            keyed_by=keyed_by, key=key, at=at,
-        )  # fmt: skip
+    add_heads(connection, "head", [NewHead(*row) for row in grown], key=key, at=at)
 
 
 def has_signatures(connection: Database) -> bool:
@@ -143,9 +145,7 @@ def accept_unkeyed(connection: Database, *, key: bytes, at: float) -> Accepted:
     """Sign for everything that is recorded without a key, as it is now; inside the caller's transaction."""
     add_grown_heads(connection, key=key, at=at)
     sessions, events = connection.execute(_UNKEYED).fetchone()
-    add_head(
-        connection, "keyed", session_id="", revision=0, events=events, head=b"", keyed_by=UNKEYED, key=key, at=at
-    )
+    add_heads(connection, "keyed", [NewHead("", 0, events, b"", UNKEYED)], key=key, at=at)
     return Accepted(sessions, events)
 
 
@@ -165,10 +165,10 @@ def _hex(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else f"not a hash: {value!r}"
 
 
-def last_revision(connection: Database, session_id: str) -> int:
-    """Return the highest revision of a session in the store-wide chain; 0 for an unknown session."""
-    row = connection.execute("SELECT max(revision) FROM heads WHERE session_id = ?", (session_id,)).fetchone()
-    return int(row[0] or 0)
+def last_revisions(connection: Database, session_ids: Sequence[str]) -> dict[str, int]:
+    """Return the highest revision of those sessions that are in the store-wide chain."""
+    sql = f"SELECT session_id, max(revision) FROM heads WHERE session_id IN ({placeholders(session_ids)}) "  # noqa: S608
+    return dict(connection.execute(sql + "GROUP BY session_id", session_ids).fetchall())
 
 
 def pruned_events(connection: Database, session_id: str) -> int:

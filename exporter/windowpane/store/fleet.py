@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import median_low
 from typing import Any, Final
@@ -10,13 +10,13 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.vocabulary import Severity, Zone
-from windowpane.exceptions import StoreError
+from windowpane.exceptions import EventsRefusedError, StoreError
 from windowpane.store.database import Database
 from windowpane.store.fleet_order import FLEET_ORDERS, pressure_rank
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.sparkline import Sparkline
-from windowpane.store.statements import Conditions, Value
+from windowpane.store.statements import Conditions, Value, placeholders
 
 MAXIMUM_FOUND_SESSIONS: Final = 20
 COMPARED_SESSIONS: Final = 7
@@ -121,17 +121,25 @@ class SessionDraft:
 _COLUMNS: Final = tuple(item.name for item in fields(SessionDraft) if item.name != "key")
 _LIST: Final = ", ".join(_COLUMNS)
 _SELECT: Final = f"SELECT {_LIST}, key FROM sessions WHERE session_id = ? AND current = 1"  # noqa: S608  # our columns
+_SELECT_CURRENT: Final = f"SELECT {_LIST}, key FROM sessions WHERE current = 1"  # noqa: S608  # our columns
 _SELECT_KEY: Final = f"SELECT {_LIST}, key FROM sessions WHERE key = ?"  # noqa: S608  # our columns
 _CHAIN_COLUMNS: Final = _COLUMNS[: _COLUMNS.index("events")]
 _SELECT_CHAIN: Final = f"SELECT {', '.join(_CHAIN_COLUMNS)} FROM sessions WHERE key = ?"  # noqa: S608  # our columns
 _INSERT: Final = f"INSERT INTO sessions ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608  # our columns
 _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"  # noqa: S608
 
-_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
+_KEYS: Final = "SELECT session_id, revision, key FROM sessions WHERE session_id IN"
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(ProjectionMemory)
 _components_decoder: Final = msgspec.json.Decoder(dict[str, int])
+
+
+def load_all(connection: Database, session_ids: Sequence[str]) -> dict[str, SessionDraft]:
+    """Return the current revisions of those sessions that are stored, by id."""
+    sql = f"{_SELECT_CURRENT} AND session_id IN ({placeholders(session_ids)})"
+    drafts = (_draft(row) for row in connection.execute(sql, session_ids))
+    return {draft.session_id: draft for draft in drafts if draft is not None}
 
 
 def load(connection: Database, session_id: str) -> SessionDraft | None:
@@ -151,16 +159,27 @@ def load_chain(connection: Database, key: int) -> SessionDraft:
     return session
 
 
-def insert(connection: Database, session: SessionDraft) -> None:
-    """Store a new session and set its row number."""
-    connection.execute(_INSERT, _values(session))
-    (session.key,) = connection.execute(_KEY, (session.session_id, session.revision)).fetchone()
+def insert(connection: Database, sessions: Sequence[SessionDraft]) -> None:
+    """Store new sessions and set their row numbers."""
+    connection.executemany(_INSERT, [_values(session) for session in sessions])
+    ids = [session.session_id for session in sessions]
+    rows = connection.execute(f"{_KEYS} ({placeholders(ids)})", ids).fetchall()
+    keys = {(session_id, revision): key for session_id, revision, key in rows}
+    for session in sessions:
+        if (session.session_id, session.revision) not in keys:
+            raise EventsRefusedError(
+                f"session {session.session_id!r}: its id has a character that cannot be stored"
+            )
+        session.key = keys[session.session_id, session.revision]
 
 
-def save(connection: Database, session: SessionDraft) -> None:
-    """Update the session's row."""
-    session.pressure = pressure_rank(session.zone, session.utilization)
-    connection.execute(_UPDATE, (*_values(session), session.key))
+def save(connection: Database, sessions: Iterable[SessionDraft]) -> None:
+    """Update the rows of sessions."""
+    rows = []
+    for session in sessions:
+        session.pressure = pressure_rank(session.zone, session.utilization)
+        rows.append((*_values(session), session.key))
+    connection.executemany(_UPDATE, rows)
 
 
 def projected_values(session: SessionDraft) -> dict[str, object]:

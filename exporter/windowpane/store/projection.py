@@ -366,7 +366,7 @@ def rebuild_stale(connection: Database) -> int:
 
 
 def _rebuild_session(connection: Database, key: int) -> None:
-    fleet.save(connection, fold_session(connection, key, into=connection))
+    fleet.save(connection, [fold_session(connection, key, into=connection)])
 
 
 def fold_session(connection: Database, key: int, *, into: Database) -> SessionDraft:

@@ -15,6 +15,11 @@ END: Final = 2**62
 """Above every event number and every turn."""
 
 
+def placeholders(values: Sequence[object]) -> str:
+    """Return as many placeholders as there are values, for a list after IN."""
+    return ", ".join("?" * len(values))
+
+
 @dataclass(slots=True)
 class Conditions:
     """Conditions joined by AND, and their values in order."""

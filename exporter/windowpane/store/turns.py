@@ -27,10 +27,14 @@ _measured_values: Final = attrgetter(*_MEASURED)
 
 _LIST: Final = ", ".join(_COLUMNS)
 _SELECT: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND turn = ?"  # noqa: S608  # our columns
-_CHANGES: Final = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in ("session", "turn"))
-_REPLACE: Final = (
+_KEY: Final = ("session", "turn")
+_CHANGING: Final = tuple(name for name in _COLUMNS if name not in _KEY)
+_INSERT: Final = (
     f"INSERT INTO turns ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608  # our columns
-    f"ON CONFLICT (session, turn) DO UPDATE SET {_CHANGES}"
+    f"ON CONFLICT (session, turn) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGING)}"
+)
+_UPDATE: Final = (
+    f"UPDATE turns SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE session = ? AND turn = ?"  # noqa: S608
 )
 _READ: Final = (
     f"SELECT {', '.join(_ROW_FIELDS)} FROM turns WHERE session = ? AND turn >= ? AND turn <= ? ORDER BY turn"  # noqa: S608
@@ -50,9 +54,11 @@ class TurnDraft:
     window the model saw: before its reply, or the last measurement until the reply.
     """
 
-    __slots__ = ("values",)
+    __slots__ = ("is_new", "values")
 
-    def __init__(self, values: dict[str, Any]) -> None:
+    def __init__(self, values: dict[str, Any], *, is_new: bool) -> None:
+        self.is_new = is_new
+        """The row is not stored yet."""
         self.values = values
         """By column; `components` becomes JSON when the row is written."""
 
@@ -60,7 +66,7 @@ class TurnDraft:
     def first(cls, session: int, event: Event, seq: int) -> TurnDraft:
         """Return the row of a turn that starts with *event*."""
         context = event.context
-        draft = cls(_NEW_ROW.copy())
+        draft = cls(_NEW_ROW.copy(), is_new=True)
         draft.values.update(
             session=session, turn=context.turn, first_seq=seq, window_id=context.window_id, at=event.at,
             model=context.model,
@@ -103,9 +109,17 @@ class TurnDraft:
 
     def row(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
+        self._encode_components()
+        return tuple(self.values.values())
+
+    def changed_row(self) -> tuple[Any, ...]:
+        """Return the values of all other columns, then the key."""
+        self._encode_components()
+        return (*map(self.values.__getitem__, _CHANGING), *map(self.values.__getitem__, _KEY))
+
+    def _encode_components(self) -> None:
         if not isinstance(self.values["components"], str):
             self.values["components"] = _encoder.encode(self.values["components"]).decode()
-        return tuple(self.values.values())
 
 
 class TurnDrafts:
@@ -134,14 +148,18 @@ class TurnDrafts:
             row = self._statements.first(_SELECT, (session, turn))
             if row is None:
                 return None
-            draft = self._drafts[session, turn] = TurnDraft(dict(zip(_COLUMNS, row, strict=True)))
+            draft = self._drafts[session, turn] = TurnDraft(dict(zip(_COLUMNS, row, strict=True)), is_new=False)
         return draft
 
     def save(self) -> None:
         """Write every touched row."""
-        for draft in self._drafts.values():
-            self._statements.add(_REPLACE, draft.row())
-        self._drafts.clear()
+        drafts, self._drafts = self._drafts, {}
+        for draft in drafts.values():
+            if draft.is_new:
+                self._statements.add(_INSERT, draft.row())
+        for draft in drafts.values():
+            if not draft.is_new:
+                self._statements.add(_UPDATE, draft.changed_row())
 
 
 def read(connection: Database, session: int, first: int, last: int) -> list[TurnRow]:

@@ -23,10 +23,11 @@ from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.keys import Link, key_id, link_with
 from windowpane.store.projection import Projection
-from windowpane.store.statements import StatementBatch, Value
+from windowpane.store.statements import StatementBatch, Value, placeholders
 
 _log: Final = logging.getLogger(__name__)
 
+SESSIONS_PER_STATEMENT: Final = 200
 REMEMBERED_SESSIONS: Final = 512
 """Sessions remembered between batches; of more, the least recently used are read again."""
 
@@ -37,7 +38,7 @@ _TYPE: Final = 3
 """Index of the type in a row of `events`."""
 _ADVANCE: Final = "UPDATE store SET next_seq = ?"
 _COUNT: Final = "UPDATE event_types SET events = events + ? WHERE id = ?"
-_HEAD: Final = "SELECT head_seq FROM sessions WHERE session_id = ? AND current = 1"
+_HEADS: Final = "SELECT session_id, head_seq FROM sessions WHERE current = 1 AND session_id IN"
 
 
 class _StreamNumber(msgspec.Struct):
@@ -97,33 +98,20 @@ class Writer:
 
     def session(self, session_id: str) -> SessionDraft | None:
         """Return the current revision of a session, or None; inside a transaction."""
-        remembered = self._sessions.pop(session_id, None)
-        if remembered is not None:
-            head = self.connection.execute(_HEAD, (session_id,)).fetchone()
-            if head is None or head[0] != remembered.head_seq:
-                remembered = None
-        session = remembered or fleet.load(self.connection, session_id)
-        if session is not None:
-            self._remember(session)
-        return session
+        return self._current([session_id]).get(session_id)
 
     def start_session(self, session_id: str, *, revision: int | None = None) -> SessionDraft:
         """Start a new chain; a session that retention deleted continues with its next revision."""
-        number = revision or chain.last_revision(self.connection, session_id) + 1
-        origin = chain.genesis(session_id, number)
-        session = SessionDraft(
-            session_id, number, current=1, keyed_by=self.key_id, counted_from=0, head_seq=0, head_hash=origin
-        )
-        fleet.insert(self.connection, session)
-        self._remember(session)
-        return session
+        numbers = {} if revision is None else {session_id: revision}
+        return self._start([session_id], numbers)[session_id]
 
-    def append(self, batch: Iterable[Event], *, into: SessionDraft | None = None) -> int:
+    def append(self, batch: Sequence[Event], *, into: SessionDraft | None = None) -> int:
         """Store events in order and return how many; *into* is their session, if the caller has it."""
         projection = Projection(StatementBatch(self.connection))
         seq = self.next_seq()
         rows: list[tuple[Value, ...]] = []
         touched: dict[str, SessionDraft] = {}
+        opened = {} if into is not None else self._open(_session_ids(batch))
         types, capture = self._types, self.capture
         context, session, link = None, into, self._plain
         previous = b""
@@ -132,7 +120,7 @@ class Writer:
                 if session is not None:
                     session.head_hash = previous or session.head_hash
                 context = event.context
-                session = touched.get(context.session_id) or into or self._open(context.session_id)
+                session = into or opened[context.session_id]
                 touched[context.session_id] = session
                 link, previous = self._link(session), session.head_hash
                 projection.enter(session, event)
@@ -167,26 +155,68 @@ class Writer:
 
     def add_head(self, kind: chain.HeadKind, session: SessionDraft) -> None:
         """Add the session's head to the store-wide chain."""
-        chain.add_head(
-            self.connection, kind, session_id=session.session_id, revision=session.revision,
-            events=session.events, head=session.head_hash, keyed_by=session.keyed_by, key=self.audit_key,
-            at=self.clock(),
-        )  # fmt: skip
+        self._add_heads(kind, [session])
 
     # -- internals -----------------------------------------------------------------------------------------------
 
     def _finish(self, touched: dict[str, SessionDraft], counts: Mapping[Value, int], seq: int) -> None:
-        for session in touched.values():
-            fleet.save(self.connection, session)
-            if session.ended and session.last_event == "session.ended":
-                self.add_head("head", session)
+        fleet.save(self.connection, touched.values())
+        ended = [one for one in touched.values() if one.ended and one.last_event == "session.ended"]
+        if ended:
+            self._add_heads("head", ended)
         self.connection.executemany(_COUNT, [(count, kind) for kind, count in counts.items()])
         if self.capture is not None:
             self.capture.save(self.connection)
         self.connection.execute(_ADVANCE, (seq,))
 
-    def _open(self, session_id: str) -> SessionDraft:
-        return self.session(session_id) or self.start_session(session_id)
+    def _add_heads(self, kind: chain.HeadKind, sessions: Iterable[SessionDraft]) -> None:
+        heads = [
+            chain.NewHead(one.session_id, one.revision, one.events, one.head_hash, one.keyed_by)
+            for one in sessions
+        ]
+        chain.add_heads(self.connection, kind, heads, key=self.audit_key, at=self.clock())
+
+    def _open(self, session_ids: Sequence[str]) -> dict[str, SessionDraft]:
+        """Return the sessions of a batch, started where they are new, with few statements for all."""
+        opened: dict[str, SessionDraft] = {}
+        for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
+            ids = session_ids[start : start + SESSIONS_PER_STATEMENT]
+            stored = self._current(ids)
+            missing = [session_id for session_id in ids if session_id not in stored]
+            opened |= stored
+            opened |= self._start(missing, {}) if missing else {}
+        return opened
+
+    def _current(self, session_ids: Sequence[str]) -> dict[str, SessionDraft]:
+        """Return the current revisions of those sessions that are stored; remembered ones are checked."""
+        remembered = {one: draft for one in session_ids if (draft := self._sessions.pop(one, None)) is not None}
+        current = {}
+        if remembered:
+            sql = f"{_HEADS} ({placeholders(list(remembered))})"
+            heads = dict(self.connection.execute(sql, list(remembered)).fetchall())
+            current = {one: draft for one, draft in remembered.items() if heads.get(one) == draft.head_seq}
+        unread = [one for one in session_ids if one not in current]
+        if unread:
+            current |= fleet.load_all(self.connection, unread)
+        for draft in current.values():
+            self._remember(draft)
+        return current
+
+    def _start(self, session_ids: Sequence[str], revisions: Mapping[str, int]) -> dict[str, SessionDraft]:
+        """Start new chains with these *revisions*, else with the next one of each session."""
+        unknown = [one for one in session_ids if one not in revisions]
+        last = chain.last_revisions(self.connection, unknown) if unknown else {}
+        started = {}
+        for session_id in session_ids:
+            number = revisions.get(session_id) or last.get(session_id, 0) + 1
+            started[session_id] = SessionDraft(
+                session_id, number, current=1, keyed_by=self.key_id, counted_from=0, head_seq=0,
+                head_hash=chain.genesis(session_id, number),
+            )  # fmt: skip
+        fleet.insert(self.connection, list(started.values()))
+        for session in started.values():
+            self._remember(session)
+        return started
 
     def _link(self, session: SessionDraft) -> Link:
         """Return the hash that continues a session's chain; a new key takes over from an old one or from none."""
@@ -217,3 +247,14 @@ class Writer:
             )
             numbers = dict(self.connection.execute(read).fetchall())
         return numbers
+
+
+def _session_ids(batch: Iterable[Event]) -> list[str]:
+    """Return the ids of the sessions of a batch, in order."""
+    ids: dict[str, None] = {}
+    context = None
+    for event in batch:
+        if event.context is not context:
+            context = event.context
+            ids[context.session_id] = None
+    return list(ids)

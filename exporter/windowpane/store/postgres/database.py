@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrBinaryDumper, StrDumper, StrDumperUnknown
 
-from windowpane.store.database import Cursor, Dialect
+from windowpane.store.database import Cursor, Dialect, Row
 from windowpane.store.postgres_dialect import POSTGRES
 
 COPY_ROWS: Final = 8
@@ -23,7 +23,7 @@ COPY_ROWS: Final = 8
 _PARTS: Final = re.compile(r"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(\?)|(%)")
 _INSERT: Final = re.compile(
     r"\s*INSERT INTO (?P<table>\w+) \((?P<columns>[^)]*)\)\s+VALUES \((?:\?, )*\?\)"
-    r"(?P<ignore>\s+ON CONFLICT DO NOTHING)?\s*\Z"
+    r"(?P<conflict>\s+ON CONFLICT .*)?\s*\Z"
 )
 
 
@@ -102,14 +102,15 @@ class BulkInsert(NamedTuple):
 
     table: str
     columns: str
-    ignores_conflicts: bool
+    expects_conflicts: bool
+    """The statement states what happens where the key of a row exists."""
 
 
 @lru_cache(maxsize=200)
 def bulk_insert(sql: str) -> BulkInsert | None:
     """Return the insert that *sql* is, None for any other statement."""
     match = _INSERT.match(sql)
-    return None if match is None else BulkInsert(match["table"], match["columns"], match["ignore"] is not None)
+    return None if match is None else BulkInsert(match["table"], match["columns"], match["conflict"] is not None)
 
 
 class PostgresDatabase:
@@ -117,10 +118,9 @@ class PostgresDatabase:
 
     dialect: ClassVar[Dialect] = POSTGRES
 
-    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
         self._types: dict[BulkInsert, list[int]] = {}
-        self._staged: set[BulkInsert] = set()
 
     @property
     def in_transaction(self) -> bool:
@@ -141,18 +141,11 @@ class PostgresDatabase:
         rows = parameters if isinstance(parameters, list) else list(parameters)
         insert = bulk_insert(sql) if len(rows) >= COPY_ROWS and self.in_transaction else None
         cursor = self.connection.cursor()
-        if insert is None:
+        if insert is not None and not insert.expects_conflicts:
+            self._copy(cursor, insert, rows)
+        elif insert is None or not self._copies_new(cursor, insert, rows):
             cursor.executemany(translated(sql), rows)
-        elif insert.ignores_conflicts:
-            self._copy_new(cursor, insert, rows)
-        else:
-            self._copy(cursor, insert, insert.table, rows)
         return cursor
-
-    def roll_back(self) -> None:
-        """Undo the transaction, also the temporary tables that it created."""
-        self._staged.clear()
-        self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection; what it has not committed is undone."""
@@ -160,36 +153,23 @@ class PostgresDatabase:
 
     # -- internals --------------------------------------------------------------------------------------------
 
-    def _copy(
-        self,
-        cursor: psycopg.Cursor[tuple[Any, ...]],
-        insert: BulkInsert,
-        table: str,
-        rows: Iterable[Sequence[Any]],
-    ) -> None:
+    def _copy(self, cursor: psycopg.Cursor[Row], insert: BulkInsert, rows: Iterable[Sequence[Any]]) -> None:
         types = self._column_types(insert)
-        with cursor.copy(f"COPY {table} ({insert.columns}) FROM STDIN (FORMAT BINARY)".encode()) as copy:
+        with cursor.copy(f"COPY {insert.table} ({insert.columns}) FROM STDIN (FORMAT BINARY)".encode()) as copy:
             copy.set_types(types)
             for row in rows:
                 copy.write_row(row)
 
-    def _copy_new(
-        self, cursor: psycopg.Cursor[tuple[Any, ...]], insert: BulkInsert, rows: Iterable[Sequence[Any]]
-    ) -> None:
-        """Copy rows into a temporary table and from there those whose key is new."""
-        staging = f"new_{insert.table}"
-        if insert not in self._staged:
-            cursor.execute(
-                f"CREATE TEMPORARY TABLE IF NOT EXISTS {staging} ON COMMIT DELETE ROWS AS "  # noqa: S608  # our tables
-                f"SELECT {insert.columns} FROM {insert.table} WITH NO DATA".encode()
-            )
-            self._staged.add(insert)
-        self._copy(cursor, insert, staging, rows)
-        cursor.execute(
-            f"WITH taken AS (DELETE FROM {staging} RETURNING {insert.columns}) "  # noqa: S608  # our tables
-            f"INSERT INTO {insert.table} ({insert.columns}) SELECT {insert.columns} FROM taken "
-            "ON CONFLICT DO NOTHING".encode()
-        )
+    def _copies_new(self, cursor: psycopg.Cursor[Row], insert: BulkInsert, rows: Iterable[Sequence[Any]]) -> bool:
+        """Copy rows whose keys are usually new; where one is not, copy none and return False."""
+        cursor.execute("SAVEPOINT bulk")
+        try:
+            self._copy(cursor, insert, rows)
+        except psycopg.errors.UniqueViolation:
+            cursor.execute("ROLLBACK TO bulk")
+            return False
+        cursor.execute("RELEASE bulk")
+        return True
 
     def _column_types(self, insert: BulkInsert) -> list[int]:
         types = self._types.get(insert)

@@ -152,7 +152,7 @@ class PostgresEngine:
         except BaseException:
             self._month_checked_at = float("-inf")
             with suppress(psycopg.Error):
-                _own(database).roll_back()
+                database.execute("ROLLBACK")
             raise
         self._commit(database)
 
