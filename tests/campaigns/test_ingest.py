@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from tests.campaigns.conftest import Campaign
@@ -32,9 +31,10 @@ def emit(batch):
     emitted[session] = batch[-1].n + 1
 def report():
     counts = dict(emitted)
-    if running.flush(2.0):
+    if running.flush(5.0):
         print(" ".join(f"{session}={count}" for session, count in counts.items()), flush=True)
         return True
+    time.sleep(0.2)
     return False
 trackers = []
 limits = WindowLimits.of(128_000, "given")
@@ -53,6 +53,7 @@ for turn in range(turns):
         while running.pipeline.queued_events > 20_000:
             time.sleep(0.01)
     report()
+    print("turn", flush=True)
 for tracker in trackers:
     tracker.end("completed", time.time())
 deadline = time.monotonic() + 300
@@ -74,7 +75,7 @@ class Agents:
         self.acknowledged: dict[str, int] = {}
         """The number of events of each session for which a flush returned True."""
         self.is_done = False
-        self.started = threading.Event()
+        self.has_started = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -86,7 +87,7 @@ class Agents:
             self.is_done = self.is_done or line == "done\n"
             for session, _, count in (part.partition("=") for part in line.split() if "=" in part):
                 self.acknowledged[session] = int(count)
-            self.started.set()
+            self.has_started.set()
 
     def wait(self, seconds: float = 400) -> None:
         self.process.wait(seconds)
@@ -95,7 +96,8 @@ class Agents:
         self.process.stdout.close()
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
+        if self.process.poll() is None:
+            self.process.kill()
         self.wait()
 
 
@@ -124,6 +126,21 @@ def compare(store: str, processes: list[Agents]) -> Result:
 
 
 StartServer = Callable[[str], IngestServer]
+StartAgents = Callable[..., Agents]
+
+
+@pytest.fixture
+def start_agents() -> Iterator[StartAgents]:
+    """Starts processes with agents, and ends them with the test."""
+    started: list[Agents] = []
+
+    def start(server: IngestServer, name: str, **options: Any) -> Agents:
+        started.append(Agents(server, name, **options))
+        return started[-1]
+
+    yield start
+    for agents in started:
+        agents.kill()
 
 
 @pytest.fixture
@@ -142,13 +159,15 @@ def start_server(tmp_path: Path, free_port) -> Iterator[StartServer]:
         server.kill()
 
 
-def test_killed_agents(campaign: Campaign, tmp_path: Path, start_server: StartServer) -> None:
+def test_killed_agents(
+    campaign: Campaign, tmp_path: Path, start_server: StartServer, start_agents: StartAgents
+) -> None:
     """An agent's process dies at any moment; the next one sends what it had spooled."""
     server, chance = start_server(str(tmp_path / "w.db")), random.Random(3)
     tried, held, lost = campaign.attempts(sample=1, whole=60), 0, 0
     for number in range(tried):
-        agents = Agents(server, f"killed{number}", agents=10, turns=10_000, folder=tmp_path / "data")
-        assert agents.started.wait(60)
+        agents = start_agents(server, f"killed{number}", agents=10, turns=10_000, folder=tmp_path / "data")
+        assert agents.has_started.wait(60)
         time.sleep(chance.random() * 0.3)
         agents.kill()
         result = compare(server.store, [agents])
@@ -159,12 +178,14 @@ def test_killed_agents(campaign: Campaign, tmp_path: Path, start_server: StartSe
     assert (held, lost) == (tried, 0)
 
 
-def test_killed_servers(campaign: Campaign, tmp_path: Path, start_server: StartServer) -> None:
+def test_killed_servers(
+    campaign: Campaign, tmp_path: Path, start_server: StartServer, start_agents: StartAgents
+) -> None:
     """The server dies while agents send; they go on as soon as it is back."""
     server, chance = start_server(str(tmp_path / "w.db")), random.Random(4)
     tried = campaign.attempts(sample=1, whole=40)
-    agents = Agents(server, "outlives", agents=10, turns=20 * tried, folder=tmp_path / "data")
-    assert agents.started.wait(60)
+    agents = start_agents(server, "outlives", agents=10, turns=20 * tried, folder=tmp_path / "data")
+    assert agents.has_started.wait(60)
     for _ in range(tried):
         time.sleep(chance.random() * 0.5)
         server.kill()
@@ -179,7 +200,7 @@ def test_killed_servers(campaign: Campaign, tmp_path: Path, start_server: StartS
 
 
 def test_restarted_databases(
-    campaign: Campaign, tmp_path: Path, start_server: StartServer, new_postgres_server
+    campaign: Campaign, tmp_path: Path, start_server: StartServer, start_agents: StartAgents, new_postgres_server
 ) -> None:
     """Agents of several processes store in PostgreSQL, which is stopped and started again meanwhile."""
     database = new_postgres_server()
@@ -188,10 +209,10 @@ def test_restarted_databases(
     restarts, turns = campaign.attempts(sample=1, whole=2), campaign.attempts(sample=10, whole=6)
     started = time.monotonic()
     running = [
-        Agents(server, f"p{number}", agents=agents, turns=turns, folder=tmp_path / f"data{number}")
+        start_agents(server, f"p{number}", agents=agents, turns=turns, folder=tmp_path / f"data{number}")
         for number in range(processes)
     ]
-    assert all(one.started.wait(120) for one in running)
+    assert all(one.has_started.wait(120) for one in running)
     for _ in range(restarts):
         database.stop()
         time.sleep(campaign.attempts(sample=0, whole=5))

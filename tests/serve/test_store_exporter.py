@@ -71,6 +71,27 @@ class TestFolding:
         assert server.catch_up() == 0
         assert counters(server)["context_window_turns_total"] == 6
 
+    def test_a_store_that_fails_while_it_is_folded_counts_nothing_twice(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A lost connection to the database: the events before and after it count once."""
+        store.append([*session("one"), *session("two", agent="other")])
+        admit, failures = store.admit_agent, iter([StoreError("the connection is lost")])
+
+        def admit_or_fail(name: str) -> str:
+            if name == "other" and (failure := next(failures, None)) is not None:
+                raise failure
+            return admit(name)
+
+        monkeypatch.setattr(store, "admit_agent", admit_or_fail)
+        served = StoreExporter(store)
+        with pytest.raises(StoreError):
+            served.catch_up()
+        served.catch_up()
+
+        assert served.internal.dropped_events() == 0
+        assert counters(served)["context_window_turns_total"] == 6
+
     def test_old_sessions_have_gauges_as_of_their_last_event(self, store: SqliteStore) -> None:
         """By the clock an old session has no gauges."""
         store.append(session("one"))
@@ -132,7 +153,7 @@ class TestUpkeep:
     ) -> None:
         """A failing task is logged once and appears in the health; the other tasks continue."""
 
-        def full() -> int:
+        def full(**_: int) -> int:
             raise StoreError("the disk is full")
 
         store.append(session("one"))

@@ -115,7 +115,7 @@ def command(
         has_client_ca = tls is not None and tls.client_ca is not None
         access.require_protection(host, has_client_ca=has_client_ca, insecure=insecure)
     top = config.session_label if session_label is None else session_label
-    with open_to_write(store_path) as store:
+    with open_to_write(store_path, capture=capture and ingests) as store:
         serving = StoreExporter(store, config=config, as_of=as_of, top_sessions=top)
         serving.notifier = configured_notifier(
             config,
@@ -131,9 +131,8 @@ def command(
         if otlp_endpoint is not None:
             serving.push(config.otlp.model_copy(update={"endpoint": otlp_endpoint}))
         routes = serving.routes(bearer_token=token)
-        received = _received(config, store, capture=capture)
         with (
-            ingesting(received, serving, routes, access) if ingests else nullcontext(routes) as served,
+            ingesting(store, serving, routes, access) if ingests else nullcontext(routes) as served,
             listen(
                 served,
                 host=host,
@@ -155,6 +154,7 @@ def command(
                 click.echo(f"copying to ClickHouse on {config.clickhouse.url}")
             if receives:
                 port = config.otlp.receive_port if otlp_port is None else otlp_port
+                received = _received(config, store, capture=capture)
                 with receiving(
                     received,
                     store,

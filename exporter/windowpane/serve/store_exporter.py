@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from windowpane.config.schema import Config
 from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.exceptions import EventFormatError, WindowpaneError
+from windowpane.exceptions import EventFormatError, StoreError, WindowpaneError
 from windowpane.metrics.fold import AlertKey, MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import registry_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS: Final = 1.0
 """Interval between reads of new events."""
+INDEX_EVENTS: Final = 500
+"""Events indexed for search at once: those that arrive meanwhile wait for the store."""
 MAINTENANCE_SECONDS: Final = 3_600.0
 """Interval between verifications of the audit chain and deletions of old sessions."""
 
@@ -84,13 +86,7 @@ class StoreExporter:
         self._check_file()
         folded = 0
         for batch in self._store.scan(after_seq=self._after_seq, on_unreadable=self._unreadable):
-            for stored in batch:
-                self._fold(stored)
-            if self._otlp is not None:
-                with self._boundary.contain("pushing events"):
-                    self._otlp.write([stored.event for stored in batch if stored.counted])
-            if batch:
-                self._after_seq = batch[-1].seq
+            self._fold_batch(batch)
             folded += len(batch)
             if self._stop.is_set():
                 break
@@ -105,10 +101,25 @@ class StoreExporter:
             self._after_seq = self._unreadable_seq = 0
             _log.warning("%s was deleted or replaced; its events are read from the first", self._store.name)
 
+    def _fold_batch(self, batch: Sequence[StoredEvent]) -> None:
+        """Fold events one by one, so that none counts twice where the store fails in between."""
+        folded: list[Event] = []
+        try:
+            for stored in batch:
+                self._fold(stored)
+                self._after_seq = stored.seq
+                folded += [stored.event] if stored.counted else []
+        finally:
+            if self._otlp is not None and folded:
+                with self._boundary.contain("pushing events"):
+                    self._otlp.write(folded)
+
     def _fold(self, stored: StoredEvent) -> None:
-        """Fold one event; a failure must not make the events around it count twice."""
+        """Fold one event. Raises `StoreError` without its label, before anything of it was counted."""
         try:
             self.state.apply(stored.event, counted=stored.counted)
+        except StoreError:
+            raise
         except Exception as error:  # noqa: BLE001  # the other events are folded
             self._boundary.log_failure("folding an event", error)
             self.internal.record_drop("metrics", "error")
@@ -191,8 +202,10 @@ class StoreExporter:
             self._failure = "; ".join(failures)
 
     def _keep_up(self) -> None:
-        if not self.catch_up():
-            self._store.index_text()
+        if self.catch_up():
+            return
+        while not self._appended.is_set() and self._store.index_text(limit=INDEX_EVENTS):
+            continue
 
     def _maintain(self) -> None:
         """Verify the chain and delete old sessions once an hour, also on a full disk, to free space."""

@@ -28,7 +28,7 @@ from windowpane.store.statements import StatementBatch, Value, placeholders
 _log: Final = logging.getLogger(__name__)
 
 SESSIONS_PER_STATEMENT: Final = 200
-REMEMBERED_SESSIONS: Final = 512
+REMEMBERED_SESSIONS: Final = 4_096
 """Sessions remembered between batches; of more, the least recently used are read again."""
 
 _INSERT_EVENT: Final = (
