@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from urllib.error import URLError
@@ -18,6 +19,7 @@ import pytest
 from tests.providers.environments import CHDB, NotInstalledError, environment
 
 from windowpane.clickhouse.connection import WRITING, ClickHouse
+from windowpane.exceptions import ClickHouseError
 
 SCRIPT = Path(__file__).with_name("clickhouse_http.py")
 USER, PASSWORD = "windowpane", "a password: 100% & more"
@@ -27,12 +29,12 @@ PATIENCE_SECONDS = 60.0
 class ClickHouseServer:
     """One server on a free port of loopback, which can be killed and started again with what it stored."""
 
-    def __init__(self, python: Path) -> None:
+    def __init__(self, python: Path, *, disk: bool = False) -> None:
+        """*disk* is for data that is too large for memory, which is faster."""
         self._python = python
-        memory = Path("/dev/shm")  # a disk that is busy makes each of the many small parts wait
-        self.folder = Path(
-            tempfile.mkdtemp(prefix="windowpane-clickhouse-", dir=memory if memory.is_dir() else None)
-        )
+        memory = Path("/dev/shm")
+        parent = memory if memory.is_dir() and not disk else None
+        self.folder = Path(tempfile.mkdtemp(prefix="windowpane-clickhouse-", dir=parent))
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -110,5 +112,6 @@ def clickhouse(clickhouse_server: ClickHouseServer) -> Iterator[ClickHouse]:
     """A connection to a database that does not exist yet."""
     connection = clickhouse_server.connect()
     yield connection
-    connection.define(f"DROP DATABASE IF EXISTS {connection.database}")
+    with suppress(ClickHouseError):  # a test has killed the server
+        connection.define(f"DROP DATABASE IF EXISTS {connection.database}")
     connection.close()

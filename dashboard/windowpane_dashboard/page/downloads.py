@@ -17,7 +17,6 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, tzinfo
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -34,6 +33,7 @@ from windowpane.store.open import open_reader
 from windowpane.store.reads import Reader
 from windowpane.text.events import describe_damage, describe_event
 from windowpane_dashboard.page import visitor
+from windowpane_dashboard.page.long_ranges import long_ranges
 from windowpane_dashboard.page.visitor import Visitor
 from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AuditFilters, Query
@@ -42,7 +42,6 @@ Batches = Iterator[list[ExportRow]]
 
 PATH: Final = "export-events"
 SIGNATURE: Final = "signature"
-_MOMENTS: Final = ("at_from", "at_to")
 _KEY: Final = secrets.token_bytes(32)
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 CSV_COLUMNS: Final = ("seq", "at", "session", "revision", "turn", "event", "what", "hash")
@@ -134,15 +133,12 @@ EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
 # -- addresses --------------------------------------------------------------------------------------------------
 
 
-def address(filters: AuditFilters, form: str, zone: tzinfo = UTC) -> str:
+def address(filters: AuditFilters, form: str) -> str:
     """Return the signed address of the events of *filters*, relative to the application; paging is ignored.
 
-    Days are those of *zone*; the address holds their first and last moment. With a login, only the visitor of
-    this page can open it, and only while they have access.
+    With a login, only the visitor of this page can open it, and only while they have access.
     """
-    query = {**replace(filters, after=0, order=None, dates=None).to_query(), "form": form}
-    if filters.dates is not None:
-        query |= dict(zip(_MOMENTS, map(repr, filters.dates.bounds(zone)), strict=True))
+    query = {**replace(filters, after=0, order=None).to_query(), "form": form}
     return f"{PATH}?{urlencode({**query, SIGNATURE: _signature(query, visitor.current())})}"
 
 
@@ -167,7 +163,6 @@ def send(request: Request) -> Response:
             403,
         )
     filters = AuditFilters.from_query(query)
-    at_from, at_to = (float(query[name]) if name in query else None for name in _MOMENTS)
     try:
         reader = open_reader(default_store())
     except WindowpaneError as error:
@@ -177,7 +172,7 @@ def send(request: Request) -> Response:
         projects = (filters.project,) if projects is None or filters.project in projects else ()
     name = _NOT_IN_A_NAME.sub("_", f"windowpane-{filters.session or 'events'}")[:80]
     return StreamingResponse(
-        _file(reader, replace(filters.to_store(limit=0), at_from=at_from, at_to=at_to, projects=projects), form),
+        _file(reader, replace(filters.to_store(limit=0), projects=projects), form),
         media_type=form.media_type,
         headers={
             "Content-Disposition": f'attachment; filename="{name}.{query["form"]}"',
@@ -189,7 +184,9 @@ def send(request: Request) -> Response:
 
 def _file(reader: Reader, query: EventFilter, form: ExportFormat) -> Iterator[bytes]:
     with closing(reader):
-        yield from form.write(reader.export_batches(query))
+        # Of chosen projects the page shows what the store holds.
+        reads = long_ranges(reader) if query.projects is None else reader
+        yield from form.write(reads.export_batches(query))
 
 
 ROUTES: Final = (Route(f"/{PATH}", send),)

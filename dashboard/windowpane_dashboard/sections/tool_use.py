@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
@@ -76,7 +77,7 @@ def _top(fill: pd.DataFrame) -> None:
     )
 
 
-def uses_table(uses: list[ToolUse], *, key: str, alt: str, sessions: bool = False) -> None:
+def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = False) -> None:
     """Draw tools, files and commands with the tokens and dollars of all calls that carried them."""
     frame = uses_frame(uses)
     config = st.column_config

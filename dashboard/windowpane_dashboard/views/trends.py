@@ -6,16 +6,18 @@ from typing import Any, get_args
 
 import streamlit as st
 
+from windowpane.clickhouse.fallback import ReadsWithFallback
 from windowpane.store.interface import SessionFilter
+from windowpane.store.tool_use import COMPARED_SESSIONS
 from windowpane.text.formats import count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, value_text
-from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
-from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
 from windowpane_dashboard.queries.trends import MEASURES, Trends, trends
 from windowpane_dashboard.sections.tool_use import uses_table
 
 PAGE = "trends"
+DEFAULT_DAYS = "90"
 DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
 
@@ -28,7 +30,9 @@ def main() -> None:
         if not snapshot.store.sessions(SessionFilter(limit=1)):
             messages.show_empty("The store is there, but it holds no sessions yet.")
         snapshot = project_choice.of_project(snapshot, PAGE, position.project)
-        rows = snapshot.store.trends(days=int(position.days or "90"))
+        days = int(position.days or DEFAULT_DAYS)
+        reads = long_ranges.long_ranges(snapshot.store)
+        rows = reads.trends(days=days)
         filter_bar(position, sorted({row.agent for row in rows}), sorted({row.model for row in rows}))
         ranged = trends(rows, position)
         with head:
@@ -44,7 +48,8 @@ def main() -> None:
                 key="trends_data",
                 alt="Sums and means by period",
             )
-        leaderboard(snapshot, position)
+        leaderboard(reads, position, days=days)
+        long_ranges.show_note(reads)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
@@ -114,8 +119,8 @@ def releases(ranged: Trends) -> None:
         )
 
 
-def leaderboard(snapshot: StoreSnapshot, position: TrendAddress) -> None:
-    """Draw the tools, or their files and commands, that cost most in the latest sessions."""
+def leaderboard(reads: ReadsWithFallback, position: TrendAddress, *, days: int) -> None:
+    """Draw the tools, or their files and commands, that cost most: in the range, or in the latest sessions."""
     st.subheader("What costs most", anchor=False, divider="grey")
     by_target = position.top != "tools"
     options = ("files", "tools")
@@ -125,12 +130,13 @@ def leaderboard(snapshot: StoreSnapshot, position: TrendAddress) -> None:
         format_func=lambda name: "tool, file or command" if name == "files" else "tool",
         **address.bound_widget(PAGE, "top", position.top or "files"),
     )
-    uses = snapshot.store.tool_leaderboard(by_target=by_target)
+    uses = reads.tool_leaderboard(by_target=by_target, days=days)
+    sessions = "sessions of this range" if reads.uses_copy else f"latest {COMPARED_SESSIONS} sessions"
     if not uses:
-        st.text("No tool was called in the latest sessions.")
+        st.text(f"No tool was called in the {sessions}.")
         return
-    uses_table(uses, key="leaderboard", alt="Tools that cost most in the latest 200 sessions", sessions=True)
-    st.caption("Over the latest 200 sessions; the cost is the share, by tokens, of the calls that carried them.")
+    uses_table(uses, key="leaderboard", alt=f"Tools that cost most in the {sessions}", sessions=True)
+    st.caption(f"Over the {sessions}; the cost is the share, by tokens, of the calls that carried them.")
 
 
 main()

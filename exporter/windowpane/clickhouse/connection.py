@@ -107,7 +107,7 @@ class ClickHouse:
                     self._client.database = self.database  # afterwards: it may not exist yet
                 yield self._client
             except (Error, HTTPError, OSError) as error:
-                raise ClickHouseError(self._url, _first_line(error)) from error
+                raise ClickHouseError(self._url, _problem(error)) from error
 
     def _connect(self) -> Client:
         from clickhouse_connect import get_client
@@ -139,5 +139,10 @@ def require_client() -> None:
         ) from error
 
 
-def _first_line(error: Exception) -> str:
+def _problem(error: Exception) -> str:
+    """Return one line about a failure; of a connection only its reason, since the rest repeats the request."""
+    cause = error.__cause__ or error
+    reason = getattr(cause, "reason", None)  # of the last attempt of urllib3
+    if reason is not None:
+        return f"cannot be reached ({str(reason).rpartition(': ')[2]})"
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

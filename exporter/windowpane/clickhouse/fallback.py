@@ -20,7 +20,10 @@ from windowpane.text.formats import count
 MAXIMUM_LAG_EVENTS: Final = 1_000
 """Missing events above which the store is read instead."""
 RETRY_SECONDS: Final = 30.0
-"""Time after a failure in which ClickHouse is not read, so that not every page waits for it."""
+"""Time after a failure in which ClickHouse is not read: not every page waits for it."""
+
+_FROM_STORE: Final = "this page shows what the store holds"
+_NO_ANSWER: Final = f"ClickHouse did not answer; {_FROM_STORE}."
 
 Result = TypeVar("Result")
 
@@ -51,7 +54,7 @@ class LongRangeReads(Protocol):
         ...
 
 
-class ReadStore(LongRangeReads, IdentifiedStore, Protocol):
+class StoreReads(LongRangeReads, Protocol):
     """The store behind the copy."""
 
     def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> Sequence[ToolUse]:
@@ -76,16 +79,27 @@ class Copy:
         """Do not read it for a while."""
         self._failed_at = self._monotonic()
 
+    def lag_events(self, store: IdentifiedStore) -> int | None:
+        """Return the number of missing events; None if it is not a copy of *store*. Raises `ClickHouseError`."""
+        position = self.reader.position(identity_of(store))
+        return None if position is None else max(0, store.newest_seq() - position)
+
 
 class ReadsWithFallback:
-    """The reads for one drawing of a page; *copy* is None where no ClickHouse is configured."""
+    """The reads for one drawing of a page.
 
-    def __init__(self, store: ReadStore, copy: Copy | None) -> None:
+    *copy* is None where no ClickHouse is configured, or this reader may not see all that it holds; *copied* is
+    the store that it must be a copy of.
+    """
+
+    def __init__(
+        self, store: StoreReads, copy: Copy | None = None, *, copied: IdentifiedStore | None = None
+    ) -> None:
         self._store = store
         self._copy = copy
         self.note = ""
         """A sentence for readers where the copy is not complete; empty where nothing is missing."""
-        self._uses_copy = copy is not None and self._is_usable(copy)
+        self._uses_copy = copy is not None and copied is not None and self._is_usable(copy, copied)
 
     @property
     def uses_copy(self) -> bool:
@@ -127,20 +141,19 @@ class ReadsWithFallback:
 
     # -- internals --------------------------------------------------------------------------------------------
 
-    def _is_usable(self, copy: Copy) -> bool:
+    def _is_usable(self, copy: Copy, copied: IdentifiedStore) -> bool:
         """Return whether the copy holds what the store holds; otherwise `note` states what is missing."""
         if copy.rests:
-            self.note = "ClickHouse did not answer; this page shows what the store holds."
+            self.note = _NO_ANSWER
             return False
         try:
-            position = copy.reader.position(identity_of(self._store))
+            lag = copy.lag_events(copied)
         except ClickHouseError as error:
             self._fall_back(copy, error)
             return False
-        if position is None:
-            self.note = "ClickHouse has no copy of this store; this page shows what the store holds."
+        if lag is None:
+            self.note = f"ClickHouse has no copy of this store; {_FROM_STORE}."
             return False
-        lag = self._store.newest_seq() - position
         if lag > MAXIMUM_LAG_EVENTS:
             self.note = (
                 f"ClickHouse lacks the latest {count(lag, 'event')}; this page shows what the store holds."
@@ -169,4 +182,4 @@ class ReadsWithFallback:
         _log.warning("ClickHouse cannot be read, the store is read instead: %s", error)
         copy.record_failure()
         self._uses_copy = False
-        self.note = "ClickHouse did not answer; this page shows what the store holds."
+        self.note = _NO_ANSWER

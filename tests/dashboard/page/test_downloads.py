@@ -9,7 +9,6 @@ import sqlite3
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -25,7 +24,7 @@ from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.page import downloads
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS, csv_lines
-from windowpane_dashboard.queries.filters import AuditFilters, DateRange
+from windowpane_dashboard.queries.filters import AuditFilters
 
 FILTERS = (
     AuditFilters(),
@@ -34,8 +33,6 @@ FILTERS = (
     AuditFilters(session="refactor-api", turn_from=12, turn_to=18),
     AuditFilters(text="compaction"),
     AuditFilters(session="short", types=("blocks.evicted",)),
-    AuditFilters(dates=DateRange(date(2001, 1, 1), date(2001, 1, 2))),
-    AuditFilters(dates=DateRange(date(2001, 1, 1), date(2900, 1, 1))),
 )
 
 

@@ -1,0 +1,38 @@
+"""The reads of long ranges: of the copy in ClickHouse where one is configured, else of the store."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.clickhouse.configured import configured_copy
+from windowpane.clickhouse.fallback import Copy, ReadsWithFallback
+from windowpane.config.loading import load_config
+from windowpane.config.outputs import ClickHouseConfig
+from windowpane.store.project_reader import ProjectReader
+from windowpane.store.reads import Reader
+from windowpane_dashboard.page import widgets
+
+
+def long_ranges(store: Reader | ProjectReader) -> ReadsWithFallback:
+    """Return the reads for one drawing of a page.
+
+    A visitor who may see only some projects reads the store, which knows the project of each session.
+    """
+    if isinstance(store, ProjectReader):
+        return ReadsWithFallback(store)
+    return ReadsWithFallback(store, _copy(load_config().clickhouse), copied=store)
+
+
+def show_note(reads: ReadsWithFallback) -> None:
+    """Draw the line about a copy that is not complete."""
+    with widgets.part():
+        if reads.note:
+            st.caption(reads.note)
+
+
+@st.cache_resource(
+    show_spinner=False, max_entries=4, hash_funcs={ClickHouseConfig: ClickHouseConfig.model_dump_json}
+)
+def _copy(config: ClickHouseConfig) -> Copy | None:
+    """Return the configured copy; one connection serves all browser sessions."""
+    return configured_copy(config)

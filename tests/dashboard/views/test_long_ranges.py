@@ -1,0 +1,102 @@
+"""Trends and audit over the copy in ClickHouse, and over the store where it does not answer."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from tests.servers.clickhouse import PASSWORD, USER, ClickHouseServer
+
+from windowpane.clickhouse.connection import ClickHouse
+from windowpane.clickhouse.schema import Schema
+from windowpane.clickhouse.store_copy import StoreCopy
+from windowpane.store.interface import EventFilter
+from windowpane.store.project_reader import ProjectReader
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.page.long_ranges import long_ranges
+
+OpenPage = Callable[..., AppTest]
+PageText = Callable[[AppTest], str]
+
+
+@pytest.fixture
+def copied(
+    small_store: SqliteStore,
+    clickhouse: ClickHouse,
+    clickhouse_server: ClickHouseServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> SqliteStore:
+    """A store with its configured copy, which holds more: retention has deleted sessions since."""
+    copy = StoreCopy(small_store, clickhouse, Schema(clickhouse.database))
+    copy.open()
+    while copy.copy_batch():
+        pass
+    assert small_store.prune(before=time.time() - 3_000) == 2
+    for name, value in (
+        ("URL", clickhouse_server.url),
+        ("USER", USER),
+        ("PASSWORD", PASSWORD),
+        ("_DATABASE", clickhouse.database),
+    ):
+        monkeypatch.setenv(f"WINDOWPANE_CLICKHOUSE_{name}", value)
+    return small_store
+
+
+def total(page_text: PageText, app: AppTest) -> int:
+    """Return the number of matching events that the audit page states."""
+    (number,) = re.findall(r"([\d,]+) matching events", page_text(app))
+    return int(number.replace(",", ""))
+
+
+def test_the_audit_page_searches_the_copy(copied: SqliteStore, open_page: OpenPage, page_text: PageText) -> None:
+    """It lists, counts and downloads what the store no longer holds."""
+    app = open_page("audit", session="short")
+    everything = open_page("audit")
+
+    assert not app.exception
+    assert set(app.dataframe[0].value["session"]) == {"short"}
+    assert total(page_text, everything) > copied.count_events(EventFilter())
+    downloaded = [row for batch in long_ranges(copied).export_batches(EventFilter()) for row in batch]
+    assert len(downloaded) == total(page_text, everything)
+    assert "ClickHouse" not in page_text(app)
+
+
+def test_the_trends_page_reads_the_copy(copied: SqliteStore, open_page: OpenPage, page_text: PageText) -> None:
+    """The tools are those of the whole range."""
+    app = open_page("trends")
+
+    assert not app.exception
+    assert "Over the sessions of this range" in page_text(app)
+
+
+@pytest.mark.parametrize("page", ["trends", "audit"])
+def test_pages_show_the_store_while_clickhouse_is_down(
+    copied: SqliteStore,
+    clickhouse_server: ClickHouseServer,
+    open_page: OpenPage,
+    page_text: PageText,
+    page: str,
+) -> None:
+    """A line reports it."""
+    clickhouse_server.kill()
+
+    app = open_page(page)
+
+    assert not app.exception
+    assert not app.error
+    assert "ClickHouse did not answer; this page shows what the store holds." in page_text(app)
+    if page == "audit":
+        assert total(page_text, app) == copied.count_events(EventFilter())
+    else:
+        assert "Over the latest 200 sessions" in page_text(app)
+
+
+def test_a_reader_of_some_projects_does_not_read_the_copy(copied: SqliteStore) -> None:
+    """The copy holds the sessions of all projects."""
+    reads = long_ranges(ProjectReader(copied, ["none"]))
+
+    assert not reads.uses_copy
+    assert reads.count_events(EventFilter()) == 0
