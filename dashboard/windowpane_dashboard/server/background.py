@@ -14,6 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from windowpane.core.store_names import StoreName, full_name
 from windowpane.serve.service_discovery import http_status
 from windowpane_dashboard.server.launch import APP, DEFAULT_ADDRESS, DashboardError
 
@@ -28,10 +29,11 @@ import sys
 from pathlib import Path
 import streamlit as st
 from windowpane.config.loading import load_config
+from windowpane.config.paths import default_store
 from windowpane_dashboard.server.launch import APP, run, server_config
-app, store, port, address = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+app, port, address = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if app == APP:
-    run(store, port, address, login=load_config().dashboard.oidc)
+    run(default_store(), port, address, login=load_config().dashboard.oidc)
 else:
     st.App(app).run(config=server_config(port, address))
 """
@@ -39,15 +41,15 @@ else:
 
 
 @contextmanager
-def serving(store: Path, *, app: Path = APP, start_seconds: float = START_SECONDS) -> Iterator[str]:
+def serving(store: StoreName, *, app: Path = APP, start_seconds: float = START_SECONDS) -> Iterator[str]:
     """Serve *app* on *store* at a free port of loopback while the block runs; yield its address.
 
     Raises `DashboardError` with the server's last output when it does not answer within *start_seconds*.
     """
     port = _free_port()
     url = f"http://{DEFAULT_ADDRESS}:{port}"
-    command = [sys.executable, "-c", _SERVE, str(app), str(store), str(port), DEFAULT_ADDRESS]
-    environment = {**os.environ, "WINDOWPANE_STORE": str(store)}
+    command = [sys.executable, "-c", _SERVE, str(app), str(port), DEFAULT_ADDRESS]
+    environment = {**os.environ, "WINDOWPANE_STORE": full_name(store)}
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment

@@ -18,6 +18,7 @@ import pytest
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.redaction import redact
+from windowpane.core.store_names import StoreName
 from windowpane.ingest.importer import import_paths
 from windowpane.models.catalog import PackagedCatalog
 from windowpane.models.tokens import counter_for
@@ -163,12 +164,12 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Callable[[Path], str]]:
+def served() -> Iterator[Callable[[StoreName], str]]:
     """The address of the dashboard on a store; it runs until another store is requested."""
-    addresses: dict[Path, str] = {}
+    addresses: dict[StoreName, str] = {}
     with ExitStack() as running:
 
-        def serve(store: Path) -> str:
+        def serve(store: StoreName) -> str:
             if store not in addresses:
                 running.close()
                 addresses.clear()
@@ -179,12 +180,12 @@ def served() -> Iterator[Callable[[Path], str]]:
 
 
 @pytest.fixture
-def site(browser: Browser, served: Callable[[Path], str]) -> Iterator[Callable[..., Site]]:
+def site(browser: Browser, served: Callable[[StoreName], str]) -> Iterator[Callable[..., Site]]:
     """Serve a store and open it in a fresh browser context; one store at a time."""
     contexts = []
 
     def serve(
-        store: Path,
+        store: StoreName,
         *,
         scheme: Any = "light",
         width: int = 1280,
