@@ -262,3 +262,36 @@ def test_a_missing_driver_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(ConfigurationError, match=r"needs psycopg .*pip install '.*\[postgres\]'"):
         open_store("postgresql://db/w")
+
+
+def test_a_missing_database_is_named(postgres_server) -> None:
+    """With the command that creates it."""
+    with pytest.raises(StoreError, match="there is no such database; create it with `createdb`"):
+        open_store(postgres_server.url("missing"))
+
+
+def test_a_user_who_may_not_connect_is_refused(postgres_url: str) -> None:
+    """With where to look."""
+    rows(postgres_url, "DROP ROLE IF EXISTS outsider; CREATE ROLE outsider NOLOGIN")
+    with pytest.raises(StoreError, match="the user may not connect; check the user of the URL"):
+        open_store(postgres_url.replace("postgres@", "outsider@"))
+
+
+def test_a_server_that_takes_no_writes_is_read(store: Store, postgres_url: str, make_session) -> None:
+    """A standby, or a server set to read only: reads work, a write reports the reason."""
+    store.append(make_session("s1"))
+    store.close()
+    database = postgres_url.rpartition("/")[2]
+    rows(postgres_url, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
+
+    with closing(open_store(postgres_url)) as again, pytest.raises(StoreError, match="takes no writes"):
+        again.append(make_session("s2"))
+    with closing(open_reader(postgres_url)) as reader:
+        assert [row.session_id for row in reader.sessions()] == ["s1"]
+
+
+def test_an_error_names_the_permission_that_a_user_lacks(store: Store, postgres_url: str) -> None:
+    """Not that there is no store."""
+    rows(postgres_url, "DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")
+    with pytest.raises(StoreError, match="the user lacks a permission; make it the owner of the database"):
+        open_reader(postgres_url.replace("postgres@", "stranger@"))

@@ -63,7 +63,7 @@ def _meaning_of(text: str) -> str | None:
     """Return the meaning of an error while connecting, which has no code."""
     if "password authentication failed" in text or "no password supplied" in text:
         return _MEANINGS["28P01"]
-    if "pg_hba.conf" in text:
+    if "pg_hba.conf" in text or "not permitted to log in" in text or ('role "' in text and "does not" in text):
         return _MEANINGS["28000"]
     if "does not exist" in text and 'database "' in text:
         return _MEANINGS["3D000"]

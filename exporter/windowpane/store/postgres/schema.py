@@ -252,7 +252,10 @@ STATEMENTS: Final = (
         PRIMARY KEY (session, alert, crossing_turn)
     )""",
     "CREATE INDEX alerts_at ON alerts (fired_at DESC NULLS LAST, fired_seq DESC)",
-    "CREATE INDEX alerts_unresolved_at ON alerts (fired_at DESC NULLS LAST, fired_seq DESC) WHERE resolved_turn IS NULL",
+    (
+        "CREATE INDEX alerts_unresolved_at ON alerts (fired_at DESC NULLS LAST, fired_seq DESC) "
+        "WHERE resolved_turn IS NULL"
+    ),
     """CREATE TABLE late_events (
         session INTEGER NOT NULL, turn INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session, turn, seq)
     )""",
