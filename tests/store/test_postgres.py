@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,6 +99,20 @@ def test_a_store_of_a_newer_release_is_refused(store: Store, postgres_url: str) 
     for opening in (PostgresReader, PostgresStore):
         with pytest.raises(SchemaVersionError, match="by a newer release"):
             opening(postgres_url)
+
+
+def test_a_running_agent_continues_in_a_store_that_was_migrated(
+    store: Store, postgres_url: str, make_session
+) -> None:
+    """By a newer release, also where its connection breaks afterwards."""
+    rows(postgres_url, "INSERT INTO migrations VALUES ('m999_later', 0)")
+    assert store._writer is not None
+    end_connection(postgres_url, store._writer.connection)
+    with suppress(StoreError):
+        store.append(make_session("s1"))
+    store.append(make_session("s2"))
+
+    assert store.session("s2") is not None
 
 
 def test_a_database_without_a_store_is_not_read(postgres_url: str) -> None:

@@ -55,6 +55,7 @@ class PostgresEngine:
         self._address = address
         self._busy_seconds = busy_seconds
         self._pool = ReaderPool(address, busy_seconds=busy_seconds)
+        self._was_opened = False
         self._month_checked_at = float("-inf")
         self._bytes_per_event = 0.0
         self._measured_at = float("-inf")
@@ -118,11 +119,15 @@ class PostgresEngine:
         """Return a connection to a store that is created, migrated and folded again where its rows are old.
 
         Several processes may do so at once, and running agents go on writing: each step is checked again under
-        the writers' lock.
+        the writers' lock. A process that has opened the store once continues over a further connection also
+        where a newer release has migrated it meanwhile, as it does while its connection lasts.
         """
         database = connect(self._address, busy_seconds=self._busy_seconds)
         try:
-            if not database.execute(_EXISTS).fetchone()[0]:
+            if database.execute(_EXISTS).fetchone()[0]:
+                if self._was_opened:
+                    return database
+            else:
                 with self.transaction(database):
                     if not database.execute(_EXISTS).fetchone()[0]:
                         schema.create(database)
@@ -133,6 +138,7 @@ class PostgresEngine:
         except BaseException:
             database.close()
             raise
+        self._was_opened = True
         return database
 
     def is_usable(self, database: Database) -> bool:
