@@ -105,7 +105,7 @@ def test_one_bad_record_never_stops_the_others(serve: Serve, store: SqliteStore)
     assert sorted(problems) == [2, 3, 4, 5, 6, 7, 8]
     assert "not a JSON object" in problems[2]
     assert problems[3].startswith("type: expected one of the")
-    assert problems[4] == "session_id: expected a name, got an empty text"
+    assert problems[4] == "session_id: expected a name, got ''"
     assert problems[5] == "n: expected a whole number from 0, got -3"
     assert "turn" in problems[6]
     assert problems[7] == "text: expected a text, got 5"

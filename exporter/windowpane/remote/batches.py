@@ -116,8 +116,9 @@ def _read(line: bytes) -> Event | CapturedText:
         return CapturedText(document["digest"], document["text"])
     event = from_document(document)
     for name in _NAMES:
-        if not getattr(event.context, name):
-            raise EventFormatError(f"{name}: expected a name, got an empty text")
+        value = getattr(event.context, name)
+        if not value or "\0" in value:
+            raise EventFormatError(f"{name}: expected a name, got {value!r:.80}")
     if isinstance(event.n, bool) or event.n < 0:
         raise EventFormatError(f"n: expected a whole number from 0, got {event.n!r}")
     return event

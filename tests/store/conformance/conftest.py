@@ -17,7 +17,7 @@ from windowpane.store.store import Store
 
 QUICK = (
     "test_round_trip", "test_session_import", "test_retention", "test_search", "test_fleet", "test_notes",
-    "test_trends", "test_block_life", "test_agreement", "test_an_untouched_store_is_intact",
+    "test_trends", "test_block_life", "test_agreement", "test_received", "test_an_untouched_store_is_intact",
     "test_a_cut_tail_is_detected_by_the_recorded_head", "test_a_keyed_chain_needs_its_key",
     "test_a_new_key_takes_over_and_the_old_one_still_verifies", "test_a_text_is_found_by_any_part",
     "test_damaged_events_are_returned_in_their_positions",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple
@@ -43,14 +44,13 @@ class _Truth(Loader):
 
 
 class _IntDumper(Int8BinaryDumper):
-    """Every integer has one type, so that a statement is prepared once."""
-
-
-class _BoolDumper(Int8BinaryDumper):
-    """Truth values are stored in integer columns."""
+    """Every integer has one type, so that a statement is prepared once; truth values are integers, too."""
 
     def dump(self, obj: Any) -> Buffer | None:
-        return super().dump(int(obj))
+        try:
+            return super().dump(int(obj))
+        except struct.error as error:  # as SQLite's driver reports it: no later attempt would help
+            raise OverflowError("a number of more than 64 bits cannot be stored") from error
 
 
 def _storable(text: str) -> str:
@@ -79,7 +79,7 @@ def adapt(context: AdaptContext) -> None:
     adapters.register_loader("numeric", _Number)
     adapters.register_loader("bool", _Truth)
     adapters.register_dumper(int, _IntDumper)
-    adapters.register_dumper(bool, _BoolDumper)
+    adapters.register_dumper(bool, _IntDumper)
     for dumper in (_StrBinaryDumper, _StrDumper, _StrDumperUnknown):
         adapters.register_dumper(str, dumper)
 

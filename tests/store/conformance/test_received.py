@@ -22,7 +22,6 @@ from windowpane.store.captured_content import CapturedText
 from windowpane.store.interface import EventFilter
 from windowpane.store.number_ranges import NumberRanges
 from windowpane.store.received import ReceivedBatch
-from windowpane.store.sqlite import SqliteStore
 
 
 def stored(store, session_id: str | None = None) -> list[Event]:
@@ -147,20 +146,16 @@ def test_two_projects_cannot_share_a_new_session_of_one_transaction(store) -> No
     assert len(receipts[1].refused) == 2
 
 
-def test_received_texts_are_stored_where_the_store_captures(tmp_path) -> None:
+def test_received_texts_are_stored_where_the_store_captures(stores) -> None:
     """Redacted again: the sender may be of an older release."""
     text = CapturedText("d" * 32, "the secret is hush")
-    with_texts = SqliteStore(
-        tmp_path / "a.db", capture=True, redact=lambda value: value.replace("hush", "[redacted]")
-    )
-    without = SqliteStore(tmp_path / "b.db")
-    for store in (with_texts, without):
-        store.receive([ReceivedBatch(session("s", range(1)), [text])])
+    stores.open().receive([ReceivedBatch(session("s", range(1)), [text])])
+    without = stores.read().content(text.digest)
+    capturing = stores.open(capture=True, redact=lambda value: value.replace("hush", "[redacted]"))
+    capturing.receive([ReceivedBatch(session("s", range(1)), [text])])
 
-    assert with_texts.content(text.digest) == "the secret is [redacted]"
-    assert without.content(text.digest) is None
-    with_texts.close()
-    without.close()
+    assert without is None
+    assert capturing.content(text.digest) == "the secret is [redacted]"
 
 
 def test_retention_deletes_what_is_remembered_of_a_session(store) -> None:
