@@ -36,7 +36,7 @@ from windowpane.store.sqlite import SqliteStore
 
 FIRST_DAY, DAYS = 20_000, 365
 TURNS_OF_A_SESSION, TOOLS_OF_A_SESSION = 40, 8
-CHUNK_TURNS = 10_000_000
+CHUNK_TURNS = 1_000_000
 LARGEST_SECONDS = 1.0
 
 TURNS = """INSERT INTO turns (session_id, revision, day, agent, model, release, turn, window_id, at,

@@ -101,6 +101,18 @@ def test_copying_everything_again_changes_nothing(store, make_session, clickhous
     assert_equal(store, clickhouse)
 
 
+def test_two_copiers_do_not_disturb_each_other(store, make_session, clickhouse):
+    """Both copy everything in different batches, and every row is there once."""
+    fill(store, make_session, sessions=1)
+    copies = [StoreCopy(store, clickhouse, Schema(clickhouse.database), batch_events=size) for size in (60, 110)]
+    for copy in copies:
+        copy.open()
+    while sum([copy.copy_batch() for copy in copies]):
+        pass
+
+    assert_equal(store, clickhouse)
+
+
 class Interrupted(ClickHouse):
     """A connection that breaks at one statement: before the server ran it, or before its answer arrived."""
 

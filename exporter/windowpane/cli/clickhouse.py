@@ -27,7 +27,7 @@ def schema(database: str | None, cluster: str | None, retention_days: int | None
 
     \b
     Example:
-      windowpane clickhouse schema --cluster main | clickhouse-client --multiquery
+      windowpane clickhouse schema --cluster main | clickhouse-client
     """
     from windowpane.clickhouse.configured import configured_schema
 

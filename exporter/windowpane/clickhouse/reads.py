@@ -84,8 +84,8 @@ class ClickHouseReader:
         return [_tool_use(row) for row in self._clickhouse.query(_TOOLS_OF_DAYS, values)]
 
     def facets(self) -> dict[str, tuple[str, ...]]:
-        """Return the distinct agents, models, sources, projects and event types, for filters."""
-        columns = {"agents": "agent", "models": "model", "sources": "source", "projects": "project"}
+        """Return the distinct agents, models, sources and event types, for filters."""
+        columns = {"agents": "agent", "models": "model", "sources": "source"}
         distinct = {name: self._distinct(column, "sessions FINAL") for name, column in columns.items()}
         return {**distinct, "types": self._distinct("type", "events")}
 
