@@ -19,6 +19,7 @@ from windowpane.core.names import check_project
 ALL_PROJECTS: Final = "*"
 WITHOUT_PROJECT: Final = "-"
 """The sessions that belong to no project, in the list of a rule."""
+MINIMUM_SECRET_CHARACTERS: Final = 32
 HOUR: Final = 3_600.0
 CLOCK_SLACK_SECONDS: Final = 300.0
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
@@ -33,7 +34,7 @@ class OidcConfig(Section):
     """The provider's `/.well-known/openid-configuration`."""
     client_id: Annotated[str, Field(min_length=1)]
     client_secret: Annotated[SecretStr, Field(min_length=1)]
-    cookie_secret: Annotated[SecretStr, Field(min_length=32)] | None = None
+    cookie_secret: SecretStr | None = None
     """Signs the cookie of a signed-in browser; by default a new one at each start, which ends every login."""
     redirect_url: str | None = None
     """The address that users come back to; by default `/oauth2callback` below `public_url`."""
@@ -51,6 +52,13 @@ class OidcConfig(Section):
         if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
             raise ValueError("must start with https:// (http:// only on this machine)")
         return url
+
+    @field_validator("cookie_secret")
+    @classmethod
+    def _long(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and len(secret.get_secret_value()) < MINIMUM_SECRET_CHARACTERS:
+            raise ValueError(f"must have at least {MINIMUM_SECRET_CHARACTERS} characters")
+        return secret
 
     @field_validator("redirect_url")
     @classmethod

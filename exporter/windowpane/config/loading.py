@@ -52,8 +52,8 @@ NOTIFY: Final = "WINDOWPANE_NOTIFY"
 TEXT_KEYS: Final = frozenset(
     {
         "path", "address", "bearer_token", "token", "endpoint", "url", "user", "password", "public_url",
-        "audit_key_file",
-        "audit_old_key_files", "project",
+        "audit_key_file", "audit_old_key_files", "project",
+        "client_id", "client_secret", "cookie_secret", "metadata_url", "redirect_url",
     }
 )  # fmt: skip
 """Keys whose value is always text, never parsed as a number or a list."""

@@ -9,6 +9,8 @@ import sqlite3
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -17,14 +19,17 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from windowpane.config.dashboard import Access
+from windowpane.config.paths import LOGIN_VARIABLE
 from windowpane.core.events import Event
 from windowpane.store import export
 from windowpane.store.export import ExportRow
-from windowpane.store.interface import EventFilter
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.page import downloads
+from windowpane_dashboard.page import downloads, visitor
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS, csv_lines
-from windowpane_dashboard.queries.filters import AuditFilters
+from windowpane_dashboard.page.visitor import Visitor
+from windowpane_dashboard.queries.filters import AuditFilters, DateRange
 
 FILTERS = (
     AuditFilters(),
@@ -33,6 +38,8 @@ FILTERS = (
     AuditFilters(session="refactor-api", turn_from=12, turn_to=18),
     AuditFilters(text="compaction"),
     AuditFilters(session="short", types=("blocks.evicted",)),
+    AuditFilters(dates=DateRange(date(2001, 1, 1), date(2001, 1, 2))),
+    AuditFilters(dates=DateRange(date(2001, 1, 1), date(2900, 1, 1))),
 )
 
 
@@ -180,3 +187,29 @@ def test_an_unknown_time_is_an_empty_cell(builders: Any) -> None:
     text = b"".join(csv_lines(iter([[row]]))).decode()
 
     assert text.splitlines()[1].startswith("1,,s,1,0,session.started,")
+
+
+def test_with_a_login_an_address_belongs_to_its_visitor(
+    small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds their projects only, and nothing for another user or without a login."""
+    store, client = small_store, TestClient(Starlette(routes=list(downloads.ROUTES)))
+    of_request = visitor.of_request
+    viewer = Visitor(Access(is_admin=False, projects=("shop",)), "Vic", "key of Vic")
+    store.assign_project(next(row.session_id for row in store.sessions()), "shop")
+    (mine,) = store.sessions(SessionFilter(project="shop"))
+    monkeypatch.setattr(visitor, "current", lambda: viewer)
+    everything, another = (
+        "/" + downloads.address(AuditFilters(project=name), "jsonl") for name in (None, "bank")
+    )
+
+    monkeypatch.setattr(visitor, "of_request", lambda _cookies: viewer)
+    lines = [json.loads(line) for line in client.get(everything).text.splitlines()]
+    assert {line["event"]["session_id"] for line in lines} == {mine.session_id}
+    assert len(lines) == mine.events
+    assert client.get(another).text == ""
+    monkeypatch.setattr(visitor, "of_request", lambda _cookies: replace(viewer, key="key of another"))
+    assert client.get(everything).status_code == 403
+    monkeypatch.setattr(visitor, "of_request", of_request)
+    monkeypatch.setenv(LOGIN_VARIABLE, "1")
+    assert client.get(everything).status_code == 401
