@@ -25,6 +25,7 @@ def filters(store: SqliteStore) -> list[EventFilter]:
         EventFilter(limit=20, before_seq=60, newest_first=True),
         EventFilter(session_id=session, limit=10_000),
         EventFilter(session_id=session, types=("turn.ended", "block.added"), turn_from=2, turn_to=5),
+        EventFilter(limit=50, at_from=5.0, at_to=2_000_000_000.0),
         EventFilter(session_id="no such session"),
         EventFilter(types=("no.such.type",)),
         EventFilter(text="block.added read", limit=50),

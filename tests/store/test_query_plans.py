@@ -53,6 +53,11 @@ READS = {
     "events of a session": lambda store: store.events(EventFilter(session_id="s7")),
     "a page of a session": lambda store: store.events(EventFilter(session_id="s7", after_seq=9, limit=5)),
     "newest of a session": lambda store: store.events(EventFilter(session_id="s7", newest_first=True, limit=5)),
+    "events of an hour": lambda store: store.events(EventFilter(at_from=50.0, at_to=3_650.0, limit=5)),
+    "number of events of an hour": lambda store: store.count_events(EventFilter(at_from=50.0, at_to=3_650.0)),
+    "a session's events of an hour": lambda store: store.events(
+        EventFilter(session_id="s7", at_from=50.0, at_to=3_650.0, limit=5)
+    ),
     "a turn's events": lambda store: store.events(EventFilter(session_id="s7", turn_from=2, turn_to=2)),
     "a turn's messages": lambda store: store.events_or_damage(
         EventFilter(session_id="s7", turn_from=2, turn_to=2, types=("turn.ended", "block.added"))

@@ -17,6 +17,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -42,6 +43,7 @@ Batches = Iterator[list[ExportRow]]
 
 PATH: Final = "export-events"
 SIGNATURE: Final = "signature"
+_MOMENTS: Final = ("at_from", "at_to")
 _KEY: Final = secrets.token_bytes(32)
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 CSV_COLUMNS: Final = ("seq", "at", "session", "revision", "turn", "event", "what", "hash")
@@ -133,12 +135,15 @@ EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
 # -- addresses --------------------------------------------------------------------------------------------------
 
 
-def address(filters: AuditFilters, form: str) -> str:
+def address(filters: AuditFilters, form: str, zone: tzinfo = UTC) -> str:
     """Return the signed address of the events of *filters*, relative to the application; paging is ignored.
 
-    With a login, only the visitor of this page can open it, and only while they have access.
+    Days are those of *zone*; the address holds their first and last moment. With a login, only the visitor of
+    this page can open it, and only while they have access.
     """
-    query = {**replace(filters, after=0, order=None).to_query(), "form": form}
+    query = {**replace(filters, after=0, order=None, dates=None).to_query(), "form": form}
+    if filters.dates is not None:
+        query |= dict(zip(_MOMENTS, map(repr, filters.dates.bounds(zone)), strict=True))
     return f"{PATH}?{urlencode({**query, SIGNATURE: _signature(query, visitor.current())})}"
 
 
@@ -163,6 +168,7 @@ def send(request: Request) -> Response:
             403,
         )
     filters = AuditFilters.from_query(query)
+    at_from, at_to = (float(query[name]) if name in query else None for name in _MOMENTS)
     try:
         reader = open_reader(default_store())
     except WindowpaneError as error:
@@ -172,7 +178,7 @@ def send(request: Request) -> Response:
         projects = (filters.project,) if projects is None or filters.project in projects else ()
     name = _NOT_IN_A_NAME.sub("_", f"windowpane-{filters.session or 'events'}")[:80]
     return StreamingResponse(
-        _file(reader, replace(filters.to_store(limit=0), projects=projects), form),
+        _file(reader, replace(filters.to_store(limit=0), at_from=at_from, at_to=at_to, projects=projects), form),
         media_type=form.media_type,
         headers={
             "Content-Disposition": f'attachment; filename="{name}.{query["form"]}"',

@@ -255,6 +255,8 @@ class AuditFilters(Parameters):
     """Rows after this `seq`, in the order of the page: where it starts; 0 for its start."""
     order: EventOrder | None = None
     """None for the order of the store."""
+    dates: DateRange | None = None
+    """Only events of these days."""
     project: str | None = None
 
     @property
@@ -262,10 +264,11 @@ class AuditFilters(Parameters):
         """True where the latest events come first."""
         return self.order == "newest"
 
-    def to_store(self, *, limit: int) -> EventFilter:
-        """Return the query to the store for at most *limit* events."""
+    def to_store(self, *, limit: int, zone: tzinfo = UTC) -> EventFilter:
+        """Return the query to the store for at most *limit* events; days are those of *zone*."""
+        at_from, at_to = self.dates.bounds(zone) if self.dates else (None, None)
         start = {"before_seq": self.after or None} if self.newest_first else {"after_seq": self.after}
         return EventFilter(
             session_id=self.session, types=self.types, turn_from=self.turn_from, turn_to=self.turn_to,
-            text=self.text, limit=limit, newest_first=self.newest_first, **start,
+            text=self.text, limit=limit, newest_first=self.newest_first, at_from=at_from, at_to=at_to, **start,
         )  # fmt: skip

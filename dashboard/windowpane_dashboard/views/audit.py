@@ -28,6 +28,7 @@ from windowpane_dashboard.page import (
     widget_state,
     widgets,
 )
+from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.certificate import certificate
@@ -159,7 +160,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
-    columns = st.columns([2.1, 2.2, 0.9, 0.9, 1.8, 1.1], vertical_alignment="bottom")
+    columns = st.columns([1.9, 1.8, 0.9, 0.9, 1.6, 1.7, 1.2], vertical_alignment="bottom")
     widgets.filter_select(
         columns[0], "Session", sessions, filters.session, bound=bind("session", filters.session)
     )
@@ -176,7 +177,8 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     columns[4].text_input(
         "Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or "")
     )
-    _order(columns[5], filters)
+    date_range(columns[5], PAGE, filters.dates, clears=("after",))
+    _order(columns[6], filters)
     address.write(PAGE, filters.to_query())
 
 
@@ -200,7 +202,7 @@ def is_before(after: int, filters: AuditFilters) -> bool:
 
 def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     """Draw one page of rows, the selected row in full, paging and downloads."""
-    query = filters.to_store(limit=PAGE_ROWS + 1)
+    query = filters.to_store(limit=PAGE_ROWS + 1, zone=times.reader_zone())
     reads = long_ranges.long_ranges(snapshot.store)
     rows = reads.events_or_damage(query)
     long_ranges.show_note(reads)
@@ -314,7 +316,10 @@ def _downloads(filters: AuditFilters) -> None:
     """Draw the links that download all matching events."""
     for column, (name, form) in zip(st.columns(len(EXPORT_FORMATS)), EXPORT_FORMATS.items(), strict=True):
         column.link_button(
-            form.label, downloads.address(filters, name), icon=":material/download:", width="stretch"
+            form.label,
+            downloads.address(filters, name, times.reader_zone()),
+            icon=":material/download:",
+            width="stretch",
         )
 
 

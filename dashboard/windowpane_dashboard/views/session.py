@@ -34,6 +34,7 @@ from windowpane_dashboard.sections.session_alerts import session_alerts_section
 from windowpane_dashboard.sections.session_header import identity_line, metrics_row
 from windowpane_dashboard.sections.session_tabs import SessionTab, SessionView, session_tabs
 from windowpane_dashboard.sections.subagents import children_section, has_children, parent_link
+from windowpane_dashboard.sections.time_control import TIME, time_control
 from windowpane_dashboard.sections.timeline import (
     CHART,
     EXACT,
@@ -70,7 +71,7 @@ def main() -> None:
         with handing, st.container(horizontal=True, gap="xsmall"):
             hand_over_buttons(snapshot.store, row)
         if st.session_state.get(DRAWN) != row.session_id:
-            widget_state.discard_late_values(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
+            widget_state.discard_late_values(SLIDER, EXACT, TIME, SCALE, COMPRESSION, SCOPE)
             st.session_state[DRAWN] = row.session_id
         timeline = store_access.timeline(snapshot, row)
         with widgets.part():
@@ -125,10 +126,12 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
         messages.report_read_errors("This turn cannot be read", "Other turns may still open."),
         st.container(gap="xsmall"),
     ):
-        control, corner = st.columns([10, 1.3], vertical_alignment="center", gap="small")
+        control, clock, save = st.columns([9, 1.2, 1.4], vertical_alignment="center", gap="small")
         with control:
             turn = turn_control(timeline)
-        with corner:
+        with clock:
+            time_control(timeline, turn)
+        with save:
             turn_report_button(snapshot.store, row, turn)
         window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
         window_section(window)

@@ -159,14 +159,16 @@ def _conditions(query: EventFilter) -> _Conditions | None:
         conditions.add(_OF_PROJECTS, projects=list(query.projects))
     if query.types:
         conditions.add("type IN {types:Array(String)}", types=list(query.types))
-    if query.turn_from is not None:
-        conditions.add("turn >= {turn_from:Int64}", turn_from=query.turn_from)
-    if query.turn_to is not None:
-        conditions.add("turn <= {turn_to:Int64}", turn_to=query.turn_to)
-    if query.after_seq:
-        conditions.add("seq > {after:Int64}", after=query.after_seq)
-    if query.before_seq is not None:
-        conditions.add("seq < {before:Int64}", before=query.before_seq)
+    for condition, name, value in (
+        ("turn >= {turn_from:Int64}", "turn_from", query.turn_from),
+        ("turn <= {turn_to:Int64}", "turn_to", query.turn_to),
+        ("seq > {after:Int64}", "after", query.after_seq or None),
+        ("seq < {before:Int64}", "before", query.before_seq),
+        ("at >= {at_from:Float64}", "at_from", query.at_from),
+        ("at < {at_to:Float64}", "at_to", query.at_to),
+    ):
+        if value is not None:
+            conditions.add(condition, **{name: value})
     if query.text:
         *whole, prefix = words_of(query.text) or [""]
         if not prefix:

@@ -76,8 +76,11 @@ _ADDED: Final = (
 _NUMBERED: Final = (("sessions", "key"), ("heads", "id"), ("event_types", "id"))
 """Tables and their columns that the database numbers itself where it may."""
 COPIED_TABLES: Final = ("events", "contents", "store", *(table.name for table in (*_REPLACED, *_ADDED)))
-DERIVED_TABLES: Final = ("content_numbers", "content_queue", "events_text", "stale_sessions", "migrations")
-"""Tables that are not copied: the indexes for search are made again, from the copied events and texts."""
+DERIVED_TABLES: Final = (
+    "content_numbers", "content_queue", "contents_text", "events_text", "event_months", "stale_sessions",
+    "migrations", "copied_from",
+)  # fmt: skip
+"""Tables that each store has for itself; its indexes for search are made from the copied events and texts."""
 
 
 class Progress(NamedTuple):
@@ -207,6 +210,7 @@ class _Copy:
         while rows := read(following, (last, BATCH)):
             last = rows[-1][0]
             with self._writing():
+                self._target._engine.make_room(self._database, last)
                 _insert(self._database, "events", _EVENT_COLUMNS, rows)
             copied += len(rows)
             self._report(Progress("events", last, end))

@@ -221,6 +221,10 @@ class Engine(Protocol):
         """Return only when everything committed so far survives a power cut."""
         ...
 
+    def make_room(self, database: Database, last_seq: int) -> None:
+        """Let events up to this number be stored that were numbered by another store; inside a transaction."""
+        ...
+
     def reclaim(self, database: Database) -> None:
         """Return space to the system where retention has deleted sessions, if that needs no long wait."""
         ...

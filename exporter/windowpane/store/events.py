@@ -113,7 +113,8 @@ def find(connection: Database, query: EventFilter, scope: EventScope, columns: s
 
 def count(connection: Database, query: EventFilter, scope: EventScope) -> int:
     """Return the number of events that match, whatever the limit."""
-    is_whole = scope.session is None and scope.turns is None and not query.after_seq and query.before_seq is None
+    is_whole = scope.session is None and scope.turns is None and query.times is None
+    is_whole = is_whole and not query.after_seq and query.before_seq is None
     if is_whole and not scope.types:
         return scope.total
     if is_whole and scope.projects is None:
@@ -125,7 +126,9 @@ def count(connection: Database, query: EventFilter, scope: EventScope) -> int:
 
 
 def _hint(connection: Database, query: EventFilter, scope: EventScope, *, counting: bool = False) -> str:
-    """Without statistics SQLite would walk the whole session for a handful of events of one type."""
+    """Without statistics SQLite would walk the whole session for a handful of events of one type or hour."""
+    if _by_time(query, scope):
+        return connection.dialect.by_index("events_at")
     if scope.session is None or scope.turns is not None or not scope.types:
         return ""
     return connection.dialect.by_index("events_type") if counting or _is_rare(query, scope) else ""
@@ -135,7 +138,12 @@ def _conditions(
     connection: Database, query: EventFilter, scope: EventScope, *, counting: bool = False
 ) -> Conditions:
     conditions, unindexed = Conditions(), connection.dialect.unindexed
-    by_type = bool(scope.types) and (counting or _is_rare(query, scope))
+    by_time = _by_time(query, scope)
+    by_type = bool(scope.types) and not by_time and (counting or _is_rare(query, scope))
+    seq = unindexed("e.seq") if by_type or by_time else "e.seq"
+    if query.times is not None:
+        at = "e.at" if by_time else unindexed("e.at")
+        conditions.add(f"{at} >= ? AND {at} < ?", *query.times)
     if scope.types:
         placeholders = ", ".join("?" * len(scope.types))
         conditions.add(f"{'e.type' if by_type else unindexed('e.type')} IN ({placeholders})", *scope.types)
@@ -151,11 +159,16 @@ def _conditions(
                 scope.session, start, end, scope.session, first, last,
             )  # fmt: skip
     if query.after_seq:
-        conditions.add(f"{unindexed('e.seq') if by_type else 'e.seq'} > ?", query.after_seq)
+        conditions.add(f"{seq} > ?", query.after_seq)
     if query.before_seq is not None:
-        conditions.add(f"{unindexed('e.seq') if by_type else 'e.seq'} < ?", query.before_seq)
+        conditions.add(f"{seq} < ?", query.before_seq)
     scope.restrict(conditions)
     return conditions
+
+
+def _by_time(query: EventFilter, scope: EventScope) -> bool:
+    """Return True where the events of a time are found by it, and not in the events of one session."""
+    return query.times is not None and scope.session is None
 
 
 def _is_rare(query: EventFilter, scope: EventScope) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, Protocol
 
 from windowpane.core.events import Event
@@ -83,8 +84,18 @@ class EventFilter:
     limit: int = 500
     newest_first: bool = False
     before_seq: int | None = None
+    at_from: float | None = None
+    """First moment of the events, and the first after them, in seconds since the epoch."""
+    at_to: float | None = None
     projects: tuple[str, ...] | None = None
     """Only events of sessions of one of these projects."""
+
+    @property
+    def times(self) -> tuple[float, float] | None:
+        """The first moment and the first one after the events; None for all, with and without a time."""
+        if self.at_from is None and self.at_to is None:
+            return None
+        return (-inf if self.at_from is None else self.at_from, inf if self.at_to is None else self.at_to)
 
 
 class EventReader(Protocol):

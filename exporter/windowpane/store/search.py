@@ -143,7 +143,7 @@ def _hits(connection: Database, query: EventFilter, scope: EventScope, limit: in
         indexed = 0
     if indexed:
         yield from connection.dialect.event_index.find(connection, _word_search(connection, query, scope, limit))
-    conditions = _conditions(connection, scope)
+    conditions = _conditions(connection, query, scope)
     if scope.session is not None:
         conditions.add("e.session = ?", scope.session)
     if query.before_seq is not None:
@@ -162,7 +162,7 @@ def _word_search(connection: Database, query: EventFilter, scope: EventScope, li
     if scope.session is not None:
         start, end = connection.execute(_ENDS, (scope.session, scope.session)).fetchone()
         first, last = max(first, start or 0), min(last, end or 0)
-    conditions = _conditions(connection, scope)
+    conditions = _conditions(connection, query, scope)
     return WordSearch(
         words_of(query.text or ""),
         query.types,
@@ -181,7 +181,7 @@ def _holds(wanted: list[str], present: list[str]) -> bool:
     return all(word in words for word in whole) and any(word.startswith(prefix) for word in words)
 
 
-def _conditions(connection: Database, scope: EventScope) -> Conditions:
+def _conditions(connection: Database, query: EventFilter, scope: EventScope) -> Conditions:
     """Return the conditions on events `e` that were found by number."""
     conditions, unindexed = Conditions(), connection.dialect.unindexed
     if scope.types:
@@ -190,5 +190,7 @@ def _conditions(connection: Database, scope: EventScope) -> Conditions:
         conditions.add(f"{unindexed('e.session')} = ?", scope.session)
     if scope.turns is not None:
         conditions.add(f"{unindexed('e.turn')} BETWEEN ? AND ?", *scope.turns[:2])
+    if query.times is not None:
+        conditions.add(f"{unindexed('e.at')} >= ? AND {unindexed('e.at')} < ?", *query.times)
     scope.restrict(conditions)
     return conditions

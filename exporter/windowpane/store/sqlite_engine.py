@@ -118,6 +118,9 @@ class SqliteEngine:
         finally:
             database.execute("PRAGMA synchronous = NORMAL")
 
+    def make_room(self, database: Database, last_seq: int) -> None:
+        """Do nothing: the file takes any number."""
+
     def reclaim(self, database: Database) -> None:
         """Do nothing: free pages are used again."""
 

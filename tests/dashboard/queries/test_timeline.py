@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 from tests.dashboard.timelines import TURN, timeline
 
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.queries.timeline import read_timeline, turns_frame
+from windowpane_dashboard.queries.timeline import read_timeline, turn_at, turns_frame
 from windowpane_dashboard.sections.cost import resent_summary
 
 
@@ -54,3 +55,10 @@ class TestTurns:
             "Of 1,800 tokens that all calls sent, 160 (9%) were stale and 80 (4%) duplicates, "
             "about $0.01 of the cost by its share of the tokens."
         )
+
+
+def test_a_time_selects_the_first_turn_at_or_after_it() -> None:
+    """After the last turn, the last."""
+    turns = pd.DataFrame({"turn": [3, 4, 5], "at": [10.0, 20.0, 30.0]})
+
+    assert [turn_at(turns, at) for at in (0.0, 10.0, 10.5, 30.0, 99.0)] == [3, 3, 4, 5, 5]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -305,7 +306,16 @@ def test_the_audit_page_searches_and_verifies(small_store: SqliteStore, open_pag
     assert "the chain is intact, without a key" in app.subheader[0].value
 
 
-@pytest.mark.parametrize("narrowed", [{}, {"text": "tool"}, {"session": "refactor-api"}, {"types": "turn.ended"}])
+@pytest.mark.parametrize(
+    "narrowed",
+    [
+        {},
+        {"text": "tool"},
+        {"session": "refactor-api"},
+        {"types": "turn.ended"},
+        {"dates": "2001-01-01..2999-12-31"},
+    ],
+)
 def test_the_audit_page_lists_the_newest_first(
     small_store: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, narrowed: dict[str, str]
 ) -> None:
@@ -405,3 +415,14 @@ def test_an_unchanged_session_is_read_once(
     small_store.append([last._replace(n=9_000, data=CheckpointSaved(2, "milestone", 10, "d" * 32))])
     app.run()
     assert len(calls) == 2 * seen
+
+
+def test_a_time_selects_its_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """The button has the minute of the selected turn; another minute selects the first turn in it."""
+    app = open_page("session", session="refactor-api", turn="20")
+    field = app.datetime_input[0]
+
+    field.set_value(field.value - timedelta(minutes=5)).run()
+
+    assert not app.exception
+    assert 9 <= int("".join(app.query_params["turn"])) <= 11

@@ -21,6 +21,7 @@ QUICK = (
     "test_a_cut_tail_is_detected_by_the_recorded_head", "test_a_keyed_chain_needs_its_key",
     "test_a_new_key_takes_over_and_the_old_one_still_verifies", "test_a_text_is_found_by_any_part",
     "test_damaged_events_are_returned_in_their_positions",
+    "test_a_copy_is_the_same_store_and_continues_as_one", "test_a_copy_that_was_killed_continues",
 )  # fmt: skip
 """Modules and tests that `make test` runs on PostgreSQL, too; `make test-all` runs every one."""
 KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.server)]

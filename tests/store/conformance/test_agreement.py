@@ -80,9 +80,9 @@ def with_alerts(events: list[Event]) -> list[Event]:
     last = events[-1]
     return [
         *events,
-        last._replace(n=900, data=AlertFired("utilization", "critical", 1, 0.95, 0.9, "95% used")),
-        last._replace(n=901, data=AlertFired("red_soon", "warning", 1, 2.0, 3.0, "red soon")),
-        last._replace(n=902, data=AlertResolved("utilization", "critical", 1, 0.4, 0.9, 2)),
+        last._replace(n=last.n + 1, data=AlertFired("utilization", "critical", 1, 0.95, 0.9, "95% used")),
+        last._replace(n=last.n + 2, data=AlertFired("red_soon", "warning", 1, 2.0, 3.0, "red soon")),
+        last._replace(n=last.n + 3, data=AlertResolved("utilization", "critical", 1, 0.4, 0.9, 2)),
     ]
 
 
@@ -108,7 +108,7 @@ def both(
     ])  # fmt: skip
     events = with_alerts([one._replace(context=renamed) for one in first])
     title = SessionDescribed("Überraschung: 100%_done!", "agent", folder="/srv/Ünder_score", label="É!")
-    events.append(events[-1]._replace(n=903, data=title))
+    events.append(events[-1]._replace(n=events[-1].n + 1, data=title))
     both.write(lambda store: store.append(events))
     while opened[0].index_text():
         pass

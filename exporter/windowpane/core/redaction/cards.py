@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from windowpane.core.redaction.shape import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Set
 
 _NUMBER: Final = re.compile(
     r"(?:4\d{3}|5[1-5]\d\d|2[2-7]\d\d|6011|65\d\d|35\d\d)"
@@ -17,7 +17,8 @@ _NUMBER: Final = re.compile(
     r"|3[068]\d\d(?P<diners>[ -]?)\d{6}(?P=diners)\d{4}(?![\w-]|[.,]\d)"
 )
 _LONG_NUMBER: Final = re.compile(r"[0-9][0-9]{3}(?:[0-9]{9}|-[0-9]{4,6}-[0-9]{4})")
-_GROUP_DIGITS: Final = 4
+_GROUP_DIGITS: Final = (4, 6)
+"""Digits of a group between two others."""
 _NOT_BEFORE: Final = "_.,/-+:="
 _NEARBY: Final = re.compile(
     r"(?<![a-z])(?:card|visa|master-?card|amex|american express|discover|diners|pan|cvv|cvc|payment|credit|debit)"
@@ -31,16 +32,27 @@ _CODE: Final = re.compile(
 )
 
 
-def card_spans(text: str, parts: Iterable[str], vocabulary: str, candidates: str) -> Iterator[Span]:
-    """Yield the numbers and codes of cards in *text*.
+_DIGITS: Final = "@digits"
+"""A number, which may be the code of a card."""
+_GROUP: Final = "@group"
+"""A number that may be one of a card, or a group of it."""
+CLUES: Final = ("cvv", "cvc", "security")
 
-    *parts* are its words, *vocabulary* the same joined and in lower case, and *candidates* the long ones.
-    """
-    numbers = list(filter(str.isdigit, parts))
-    has_long_number = _LONG_NUMBER.search(candidates) is not None
-    if has_long_number or any(len(number) >= _GROUP_DIGITS for number in numbers):
+
+def number_clues(part: str) -> Iterator[str]:
+    """Yield the clues that numbers in a part of a text are."""
+    is_long = _LONG_NUMBER.search(part) is not None
+    if is_long or part.isdigit():
+        yield _DIGITS
+    if is_long or (part.isdigit() and len(part) in _GROUP_DIGITS):
+        yield _GROUP
+
+
+def card_spans(text: str, clues: Set[str]) -> Iterator[Span]:
+    """Yield the numbers and codes of cards in *text*, whose parts have *clues*."""
+    if _GROUP in clues:
         yield from _numbers(text)
-    if (has_long_number or numbers) and ("cvv" in vocabulary or "cvc" in vocabulary or "security" in vocabulary):
+    if _DIGITS in clues and not clues.isdisjoint(CLUES):
         for match in _CODE.finditer(text):
             yield Span(match.start("secret"), 1, match.end("secret"), "card_code")
 

@@ -28,13 +28,18 @@ _INVISIBLE: Final = re.compile(
 _ESCAPES: Final = ("\\u001b", "\\x1b", "\\033", "\\e[")
 
 
-def encoded_spans(text: str, candidates: str, has_secret: Callable[[str], bool]) -> Iterator[Span]:
-    """Yield the runs of Base64 that decode to a text in which *has_secret* finds one.
+ENCODED: Final = "@encoded"
+"""The clue of a part that may start with an encoded text."""
 
-    *candidates* are the long parts of *text*: runs are searched in it only if the start of one decodes to text.
-    """
-    if all(_decoded(run[0]) is None for run in _BASE64_START.finditer(candidates)):
-        return
+
+def encoding_clues(part: str) -> Iterator[str]:
+    """Yield the clue that a start of Base64 in *part* is, if it decodes to text."""
+    if any(_decoded(run[0]) is not None for run in _BASE64_START.finditer(part)):
+        yield ENCODED
+
+
+def encoded_spans(text: str, has_secret: Callable[[str], bool]) -> Iterator[Span]:
+    """Yield the runs of Base64 that decode to a text in which *has_secret* finds one."""
     for run in _BASE64.finditer(text):
         encoded = run[0].replace("\n", "")
         start = _decoded(encoded[:_SAMPLE_CHARACTERS])

@@ -13,7 +13,7 @@ from windowpane.core.redaction.shape import Span
 from windowpane.core.redaction.values import is_explicit, is_password, is_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
 
 class _Location(NamedTuple):
@@ -288,29 +288,40 @@ def _by_guard() -> tuple[tuple[str, tuple[_Location, ...]], ...]:
     return tuple((guard, tuple(locations)) for guard, locations in groups.items())
 
 
-_OPTION: Final = re.compile(r" -(?:[uapw]|-(?:user|proxy-user|auth|cred))")
 _BY_GUARD: Final = _by_guard()
+_PORT: Final = "@port"
+CLUE_PATTERNS: Final = {
+    "@option": re.compile(r" -(?:[uapw]|-(?:user|proxy-user|auth|cred))"),
+    _PORT: _PGPASS_PORT,
+}
+CLUES: Final = (
+    *(guard for guard, _ in _BY_GUARD if guard not in CLUE_PATTERNS), "cookie", "curl ", "secret", "kind"
+)  # fmt: skip
 
 
-def located_spans(text: str, folded: str, vocabulary: str) -> Iterator[Span]:
+def located_spans(text: str, folded: str, clues: Set[str]) -> Iterator[Span]:
     """Yield the secrets that their location gives away.
 
-    *folded* is the text in lower case, *vocabulary* each of its words once, between blanks.
+    *folded* is the text in lower case, *clues* are those of its parts.
     """
     for guard, locations in _BY_GUARD:
-        if _OPTION.search(vocabulary) if guard == "@option" else guard in vocabulary:
+        if guard in clues:
             for location in locations:
                 yield from location.spans(text, folded)
-    if _PGPASS_PORT.search(vocabulary):
+    if _PORT in clues:
         yield from _password_files(text)
-    if "cookie" in vocabulary or "curl " in vocabulary:
+    if "cookie" in clues or "curl " in clues:
         yield from _cookies(text)
+    if "secret" in clues and "kind" in clues:
+        yield from _manifests(text)
+
+
+def cookie_file_spans(text: str) -> Iterator[Span]:
+    """Yield the random values of a file of cookies, as curl writes it."""
     if "\t" in text and ("\tTRUE\t" in text or "\tFALSE\t" in text):
         for match in _COOKIE_FILE.finditer(text):
             if _is_random(match["secret"]):
                 yield Span(match.start("secret"), 2, match.end("secret"), "cookie")
-    if "secret" in vocabulary and "kind" in vocabulary:
-        yield from _manifests(text)
 
 
 def _password_files(text: str) -> Iterator[Span]:

@@ -13,7 +13,7 @@ from windowpane.core.redaction.shape import Span
 from windowpane.core.redaction.values import is_password, is_strong_token, is_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
 
 class _Name(NamedTuple):
@@ -126,15 +126,16 @@ def _by_guard() -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 _BY_GUARD: Final = _by_guard()
+CLUES: Final = tuple(guard for guard, _ in _BY_GUARD)
 
 
-def named_spans(text: str, folded: str, vocabulary: str) -> Iterator[Span]:
+def named_spans(text: str, folded: str, clues: Set[str]) -> Iterator[Span]:
     """Yield the values in *text* whose names denote a secret.
 
-    *folded* is the text in lower case, *vocabulary* each of its words once, between blanks.
+    *folded* is the text in lower case, *clues* are those of its parts.
     """
     for guard, stems in _BY_GUARD:
-        if guard in vocabulary:
+        if guard in clues:
             for stem in stems:
                 yield from _values(stem, text, folded)
 

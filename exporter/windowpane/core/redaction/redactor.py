@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.redaction.cards import card_spans
-from windowpane.core.redaction.encodings import encoded_spans, visible_text
+from windowpane.core.redaction.clues import ClueMemory
+from windowpane.core.redaction.encodings import ENCODED, encoded_spans, visible_text
+from windowpane.core.redaction.folded import fold
 from windowpane.core.redaction.keys import key_spans
-from windowpane.core.redaction.locations import located_spans
+from windowpane.core.redaction.locations import cookie_file_spans, located_spans
 from windowpane.core.redaction.names import named_spans
 from windowpane.core.redaction.shape import Span
-from windowpane.core.redaction.shapes import shaped_spans, token_candidates
+from windowpane.core.redaction.shapes import shaped_spans
 from windowpane.core.redaction.values import is_plain_text
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ _ID: Final = re.compile(
 """A UUID, a time or the id of a message or a call: the most frequent texts, and never a secret."""
 
 
+_CLUES: Final = ClueMemory()
+
+
 @dataclass(frozen=True, slots=True)
 class Redaction:
     """A text without its secrets."""
@@ -49,16 +54,17 @@ def redact(text: str) -> Redaction:
     Redacting twice changes nothing more, and the time is linear in the length of any text. A replacement is at
     most 32 characters longer than its secret.
     """
+    spans = _spans(text)
+    if not spans:
+        return Redaction(text)
     counts: Counter[str] = Counter()
     for _ in range(_MAXIMUM_PASSES):
+        text = _replaced(text, spans)
+        counts.update(span.kind for span in spans)
         spans = _spans(text)
         if not spans:
             return Redaction(text, counts)
-        text = _replaced(text, spans)
-        counts.update(span.kind for span in spans)
-    if _spans(text):
-        return Redaction("[redacted:nested_secrets]", {"nested_secrets": 1})
-    return Redaction(text, counts)
+    return Redaction("[redacted:nested_secrets]", {"nested_secrets": 1})
 
 
 def join_split_secrets(texts: Sequence[str]) -> list[str]:
@@ -102,28 +108,17 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
     visible = visible_text(text)
     if visible is not None:
         return _merged([visible.original(span) for span in _spans(visible.text, depth)])
-    folded = _fold(text)
-    parts = set(text.split())
-    vocabulary = f" {' '.join(parts)} ".lower()
-    candidates = token_candidates(parts)
-    spans = [*key_spans(text), *located_spans(text, folded, vocabulary), *named_spans(text, folded, vocabulary)]
-    spans += card_spans(text, parts, vocabulary, candidates)
-    if candidates:
-        spans += shaped_spans(text, candidates)
-    if candidates and depth < _MAXIMUM_DEPTH:
-        spans += encoded_spans(text, candidates, lambda decoded: bool(_spans(decoded, depth + 1)))
+    spans = [*key_spans(text), *cookie_file_spans(text)]
+    clues = _CLUES.clues(text)
+    if clues:
+        folded = fold(text)
+        spans += located_spans(text, folded, clues)
+        spans += named_spans(text, folded, clues)
+        spans += card_spans(text, clues)
+        spans += shaped_spans(text, clues)
+    if ENCODED in clues and depth < _MAXIMUM_DEPTH:
+        spans += encoded_spans(text, lambda decoded: bool(_spans(decoded, depth + 1)))
     return _merged(sorted(spans))
-
-
-def _fold(text: str) -> str:
-    """Return *text* in lower case with unchanged positions."""
-    folded = text.lower()
-    return folded if len(folded) == len(text) else "".join(map(_fold_character, text))
-
-
-def _fold_character(character: str) -> str:
-    folded = character.lower()
-    return folded if len(folded) == 1 else character
 
 
 def _merged(spans: list[Span]) -> list[Span]:

@@ -13,7 +13,7 @@ from windowpane.core.redaction.published_shapes import PUBLISHED_SHAPES
 from windowpane.core.redaction.shape import Shape, Span, at_edge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Set
 
 _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _REST = r"[A-Za-z0-9_-]*+"
@@ -235,24 +235,39 @@ _BY_BEGINNING: Final = _by_beginning()
 _ANY_LITERAL: Final = re.compile(_any_of(_BY_BEGINNING))
 
 
-def token_candidates(parts: Iterable[str]) -> str:
+_CLUES: Final = {beginning: f"token:{beginning}" for beginning in _BY_BEGINNING}
+_DISCORD: Final = "@discord"
+
+
+def token_candidates(parts: Iterable[str]) -> list[str]:
     """Return those of *parts* that are long enough for a token, have a digit or many letters, and are not ids."""
     long = [word for word in parts if len(word) >= _MIN_WORD_CHARACTERS]
-    return " ".join(
-        [
-            word if len(word) < _MIN_DATA_CHARACTERS else _DATA.sub(r"\1", word)
-            for word in filter(_RUN.search, long)
-            if (_DIGIT.search(word) or _LETTERS.search(word)) and not _IDENTIFIER.match(word)
-        ]
-    )
+    return [
+        word
+        for word in filter(_RUN.search, long)
+        if (_DIGIT.search(word) or _LETTERS.search(word)) and not _IDENTIFIER.match(word)
+    ]
 
 
-def shaped_spans(text: str, candidates: str) -> Iterator[Span]:
-    """Yield the secrets that their shape gives away; *candidates* are the `token_candidates` of *text*."""
-    for beginning in _literals_in(candidates):
-        for literal, shape in _BY_BEGINNING[beginning]:
-            yield from shape.spans(literal, text)
-    if _DISCORD_TAIL.search(candidates):
+def searched_part(candidate: str) -> str:
+    """Return a candidate without the inside of data in Base64."""
+    return candidate if len(candidate) < _MIN_DATA_CHARACTERS else _DATA.sub(r"\1", candidate)
+
+
+def token_clues(candidate: str) -> Iterator[str]:
+    """Yield the clues that literals of tokens in a candidate are."""
+    yield from (_CLUES[literal] for literal in _literals_in(candidate))
+    if _DISCORD_TAIL.search(candidate):
+        yield _DISCORD
+
+
+def shaped_spans(text: str, clues: Set[str]) -> Iterator[Span]:
+    """Yield the secrets in *text*, whose parts have *clues*, that their shape gives away."""
+    for beginning, clue in _CLUES.items():
+        if clue in clues:
+            for literal, shape in _BY_BEGINNING[beginning]:
+                yield from shape.spans(literal, text)
+    if _DISCORD in clues:
         yield from _discord_tokens(text)
 
 

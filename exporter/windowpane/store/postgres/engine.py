@@ -168,6 +168,10 @@ class PostgresEngine:
             database.execute("SET LOCAL synchronous_commit = on")
             database.execute("UPDATE store SET flushes = flushes + 1")
 
+    def make_room(self, database: Database, last_seq: int) -> None:
+        """Create the partition that these numbers need."""
+        months.make_room(database, last_seq)
+
     def reclaim(self, database: Database) -> None:
         """Drop the partitions of months that retention has emptied; tried again at the next pruning if in use."""
         with suppress(psycopg.errors.LockNotAvailable), self.transaction(database):

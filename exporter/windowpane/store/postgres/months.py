@@ -33,14 +33,24 @@ def open_month(database: Database, month: str) -> None:
     if latest is not None and latest[0] >= month:
         return
     first = 1 if latest is None else latest[1]
-    end = (first // SPAN + 1) * SPAN
+    _attach(database, month, first, (first // SPAN + 1) * SPAN)
+    database.execute("UPDATE store SET next_seq = ?", (first,))
+
+
+def make_room(database: Database, last_seq: int) -> None:
+    """Let events up to this number be stored, which were numbered elsewhere; inside the caller's transaction."""
+    month, end = database.execute(_LATEST).fetchone()
+    if last_seq >= end:
+        _attach(database, f"{month}a", end, (last_seq // SPAN + 1) * SPAN)
+
+
+def _attach(database: Database, month: str, first: int, end: int) -> None:
     partition = _partition(month)
     # Attached, and not created in place: reads of the other months need not end before.
     database.execute(f"CREATE TABLE {partition} (LIKE events INCLUDING ALL)")
-    start = "MINVALUE" if latest is None else first
+    start = "MINVALUE" if first == 1 else first
     database.execute(f"ALTER TABLE events ATTACH PARTITION {partition} FOR VALUES FROM ({start}) TO ({end})")
     database.execute("INSERT INTO event_months (month, first_seq, end_seq) VALUES (?, ?, ?)", (month, first, end))
-    database.execute("UPDATE store SET next_seq = ?", (first,))
 
 
 def drop_empty(database: Database) -> list[str]:
