@@ -23,7 +23,7 @@ import pytest
 USER = "postgres"
 PATIENCE_SECONDS = 30.0
 SETTINGS = (
-    "fsync=off", "full_page_writes=off", "shared_buffers=64MB", "max_connections=80", "timezone=UTC",
+    "fsync=off", "full_page_writes=off", "max_connections=80", "timezone=UTC",
     "listen_addresses=127.0.0.1", "unix_socket_directories=",
 )  # fmt: skip
 
@@ -42,8 +42,9 @@ def binaries() -> Path | None:
 class PostgresServer:
     """One server on a free port of loopback, which can be stopped, killed and started again."""
 
-    def __init__(self, programs: Path) -> None:
+    def __init__(self, programs: Path, *, memory: str = "64MB") -> None:
         self._programs = programs
+        self._settings = (*SETTINGS, f"shared_buffers={memory}")
         self._user = USER if os.geteuid() == 0 else None  # the server refuses to run as root
         self.folder = Path(tempfile.mkdtemp(prefix="windowpane-postgres-"))
         if self._user is not None:
@@ -61,7 +62,7 @@ class PostgresServer:
         command = [self._programs / "postgres", "-D", self._data, "-p", str(self.port)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *(part for setting in SETTINGS for part in ("-c", setting))],
+                [*command, *(part for setting in self._settings for part in ("-c", setting))],
                 user=self._user, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
             )  # fmt: skip
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -14,11 +14,13 @@ Redactor = Callable[[str], str]
 """Text to the same text without its secrets."""
 
 PREVIEW_CHARS: Final = 80
+PREVIEW_BATCH: Final = 50
 _COMPRESSION: Final = 1
 """The fastest level: content is compressed on the write path, and this level halves its size already."""
 _INSERT: Final = "INSERT INTO contents (digest, chars, preview, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _QUEUE: Final = "INSERT INTO content_queue (digest) VALUES (?) ON CONFLICT DO NOTHING"
 """The text waits to be indexed for search."""
+_PREVIEWS: Final = f"SELECT digest, preview FROM contents WHERE digest IN ({', '.join('?' * PREVIEW_BATCH)})"  # noqa: S608
 
 
 class CapturedText(NamedTuple):
@@ -129,11 +131,14 @@ def previews(connection: Database, digests: set[str]) -> dict[str, str]:
     """Return the previews of those digests whose text was captured."""
     if connection.execute("SELECT 1 FROM contents LIMIT 1").fetchone() is None:
         return {}
-    previews = {}
-    for digest in digests:
-        row = connection.execute("SELECT preview FROM contents WHERE digest = ?", (digest,)).fetchone()
-        if row is not None:
-            previews[digest] = row[0]
+    previews: dict[str, str] = {}
+    remaining = sorted(digests)
+    while remaining:
+        batch, remaining = remaining[:PREVIEW_BATCH], remaining[PREVIEW_BATCH:]
+        batch += batch[-1:] * (
+            PREVIEW_BATCH - len(batch)
+        )  # the statement is the same for every number of digests
+        previews.update(connection.execute(_PREVIEWS, batch).fetchall())
     return previews
 
 

@@ -47,7 +47,8 @@ _UPSERT: Final = (
     f"WHEN session_days.{PEAK} > excluded.{PEAK} THEN session_days.{PEAK} ELSE excluded.{PEAK} END"
 )
 _READ: Final = (
-    f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in DAILY_SUMS)} FROM {{days}} "  # noqa: S608
+    f"SELECT day, agent, model, release, {', '.join(f'CAST(sum({name}) AS BIGINT)' for name in DAILY_SUMS)} "  # noqa: S608
+    "FROM {days} "
     "WHERE day >= ? AND day <= ? GROUP BY day, agent, model, release HAVING sum(sessions) > 0 "
     "ORDER BY day, agent, model, release"
 )

@@ -24,14 +24,16 @@ _ADD: Final = (
     "INSERT INTO events_text (seq, words) VALUES (?, array_to_tsvector(CAST(? AS text[]))) ON CONFLICT DO NOTHING"
 )
 _REMOVE: Final = "DELETE FROM events_text WHERE seq IN (SELECT seq FROM events WHERE session = ? AND seq <= ?)"
-_IN_USE: Final = """
-    SELECT 1 FROM events_text AS t JOIN events AS e ON e.seq = t.seq
-    WHERE t.words @@ CAST(? AS tsquery) LIMIT 1"""
-_WITH_WORD: Final = """
-    SELECT s.session_id, e.body FROM events_text AS t JOIN events AS e ON e.seq = t.seq
+_WITH_RARE: Final = "WITH t AS MATERIALIZED (SELECT seq FROM events_text WHERE words @@ CAST(? AS tsquery))"
+"""The events of a rare word by the index: the planner expects far too many of one without statistics."""
+_IN_USE: Final = f"{_WITH_RARE} SELECT 1 FROM t JOIN events AS e ON e.seq = t.seq LIMIT 1"  # noqa: S608
+_WITH_WORD: Final = f"""{_WITH_RARE}
+    SELECT s.session_id, e.body FROM t JOIN events AS e ON e.seq = t.seq
     JOIN sessions AS s ON s.key = e.session AND s.current = 1
-    WHERE t.words @@ CAST(? AS tsquery) AND e.type = (SELECT id FROM event_types WHERE name = ?)
-    ORDER BY t.seq DESC LIMIT ?"""
+    WHERE e.type = (SELECT id FROM event_types WHERE name = ?) ORDER BY t.seq DESC LIMIT ?"""  # noqa: S608
+_COMMON: Final = """
+    SELECT CAST(CAST(most_common_elems AS text) AS text[]) FROM pg_stats
+    WHERE schemaname = current_schema() AND tablename = 'events_text' AND attname = 'words'"""
 
 
 class GinEventIndex:
@@ -55,14 +57,26 @@ class GinEventIndex:
 
     def find(self, database: Database, query: WordSearch) -> Iterator[int]:
         """Yield the first or last numbers of events that match."""
+        expression = _expression(query.terms, query.types)
         joined = "JOIN events AS e ON e.seq = t.seq" if query.condition else ""
+        matching, table, condition = "", "events_text AS t", "t.words @@ CAST(? AS tsquery) AND "
+        if not _are_common(database, query.terms):
+            matching, table, condition = _WITH_RARE, "t", ""
         rows = database.execute(
-            f"SELECT t.seq FROM events_text AS t {joined} "  # noqa: S608  # values are bound
-            f"WHERE t.words @@ CAST(? AS tsquery) AND t.seq BETWEEN ? AND ? AND {query.condition or 'TRUE'} "
+            f"{matching} SELECT t.seq FROM {table} {joined} "  # noqa: S608  # values are bound
+            f"WHERE {condition} t.seq BETWEEN ? AND ? AND {query.condition or 'TRUE'} "
             f"ORDER BY t.seq {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
-            (_expression(query.terms, query.types), query.first_seq, query.last_seq, *query.values, query.limit),
+            (expression, query.first_seq, query.last_seq, *query.values, query.limit),
         )
         yield from (seq for (seq,) in rows)
+
+
+def _are_common(database: Database, terms: Sequence[str]) -> bool:
+    """Return whether all terms are among the most common words, so that walking the events finds enough soon."""
+    row = database.execute(_COMMON).fetchone()
+    common = set() if row is None or row[0] is None else set(row[0])
+    *whole, prefix = terms
+    return common.issuperset(whole) and any(word.startswith(prefix) for word in common)
 
 
 def _vector(words: Iterable[str]) -> list[str]:
