@@ -153,6 +153,7 @@ def test_blocks_are_counted_by_type() -> None:
         (dollars(0.0012), "$0.0012"),
         (dollars(1_204.4), "$1,204"),
         (seconds(0.004), "4 ms"),
+        (seconds(0.0002), "<1 ms"),
         (seconds(125), "2 min 5 s"),
         (turns_until(0), "now"),
         (turns_until(math.inf), "flat"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Final
 
+import pandas as pd
 import plotly.graph_objects as go
 
 from windowpane.text.formats import dollars
@@ -12,6 +14,7 @@ from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends, va
 from windowpane_dashboard.style.theme import Palette
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
+MARGIN: Final = timedelta(days=2)
 SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "x", "circle-open")
 """A line differs from the others by its dash and marker too, never by its color alone."""
 
@@ -21,6 +24,13 @@ def value_text(value: float, unit: str) -> str:
     if unit == "$":
         return dollars(value)
     return f"{value:.0f}%" if unit == "%" else f"{value:.2f}"
+
+
+def _around(periods: pd.Series) -> tuple[datetime, datetime]:
+    """Return the range of the periods with a margin of at least two days."""
+    first, last = periods.min(), periods.max()
+    margin = max((last - first) * 0.02, MARGIN)
+    return first - margin, last + margin
 
 
 def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.Figure | None:
@@ -57,7 +67,9 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.18, "yanchor": "top", "font": {"size": 11}},
     )  # fmt: skip
     figure.update_layout(
-        xaxis=axis(palette, showgrid=False, type="date"),
+        xaxis=axis(
+            palette, showgrid=False, type="date", range=_around(ranged.frame["period"]), tickformat="%b %-d"
+        ),
         yaxis=axis(
             palette,
             rangemode="tozero",

@@ -85,7 +85,12 @@ def filter_select(
 
 
 def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:
-    """Show a table in the shared style: no index, unknown values as `–`, texts sanitized."""
+    """Show a table in the shared style: no index, unknown values as `–`, thousands separated, texts sanitized."""
+    if isinstance(data, pd.DataFrame):
+        localized = {
+            name: st.column_config.NumberColumn(format="localized") for name in data.select_dtypes("number")
+        }
+        options["column_config"] = {**localized, **options.get("column_config", {})}
     if isinstance(data, Styler):
         data.data = harmless_table(data.data)  # type: ignore[attr-defined]  # pandas does not declare it
     else:

@@ -76,7 +76,7 @@ def _as_recorded(rows: Sequence[SessionRow]) -> dict[str, Any]:
         "under": AS_RECORDED,
         "sessions": len(rows),
         "overflows": sum(row.overflows for row in rows),
-        "tokens sent": float(sent),
+        "tokens sent": float(sent) if sent else None,
         "cost tokens": None,
         "dollars": None if None in costs else sum(cost for cost in costs if cost is not None),
         "cached": 100 * sum(row.cache_read_tokens for row in rows) / sent if sent else None,

@@ -43,7 +43,7 @@ MEASURES: Final = (
     TrendMeasure("cost", "cost", "$"),
     TrendMeasure("peak", "peak utilization, mean of the sessions", "%"),
     TrendMeasure("compactions", "compactions per session", ""),
-    TrendMeasure("fidelity", "fidelity, mean of the compressions", "%"),
+    TrendMeasure("fidelity", "fidelity, mean of the compressions", ""),
     TrendMeasure("regrets", "regrets per session", ""),
     TrendMeasure("cache", "share of the input from the cache", "%"),
 )
@@ -117,7 +117,7 @@ def _measured(raw: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     frame["cost"] = frame["cost_dollars"]
     frame["peak"] = ratio("peak_sum", "peaks", 100)
     frame["compactions_per"] = ratio("compactions", "sessions")
-    frame["fidelity"] = ratio("fidelity_sum", "fidelities", 100)
+    frame["fidelity"] = ratio("fidelity_sum", "fidelities")
     frame["regrets_per"] = ratio("regrets", "sessions")
     frame["cache"] = ratio("cache_read_tokens", "input_tokens", 100)
     return frame

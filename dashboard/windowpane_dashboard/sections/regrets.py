@@ -29,8 +29,8 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         selection_mode="single-row",
         column_config={
             "what": st.column_config.TextColumn(width=150),
-            "removed": st.column_config.NumberColumn("removed at turn", width=84),
-            "why": st.column_config.TextColumn("reason", width=290),
+            "removed": st.column_config.NumberColumn("removed at turn", width=112),
+            "why": st.column_config.TextColumn("reason", width=262),
             "again": st.column_config.NumberColumn("again at turn", width=92),
             "turns between": st.column_config.NumberColumn(width=96),
             "tokens": st.column_config.NumberColumn("tokens again", format="localized", width=92),

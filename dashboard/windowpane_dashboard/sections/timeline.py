@@ -176,4 +176,7 @@ def chart_table(turns: pd.DataFrame) -> pd.DataFrame:
     columns: list[str] = ["turn", "used", *COMPONENTS, "limit_tokens", "utilization", "added_tokens"]
     labels: dict[str, str] = {str(component): word for component, word in COMPONENT_LABELS.items()}
     data = turns[columns].rename(columns={**labels, "limit_tokens": "limit", "added_tokens": "added"})
-    return data.assign(zone=[zone_label(zone) for zone in turns["zone"]])
+    return data.assign(
+        utilization=[percent(share) for share in turns["utilization"]],
+        zone=[zone_label(zone) for zone in turns["zone"]],
+    )

@@ -65,7 +65,7 @@ def _top(fill: pd.DataFrame) -> None:
         on_select=lambda: _open_largest(fill),
         selection_mode="single-row",
         alt="The ten largest parts of the window, the others, and their sum",
-        height=400,
+        height="content",
         column_config={
             "tokens": config.NumberColumn(format="localized", width=72),
             "share": config.NumberColumn(format="%.0f%%", width=56),

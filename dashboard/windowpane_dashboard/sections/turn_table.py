@@ -57,7 +57,7 @@ def turn_table_section(timeline: Timeline) -> None:
             "change": st.column_config.NumberColumn(
                 format="localized", width=84, help="used tokens against the turn before"
             ),
-            "utilization": st.column_config.NumberColumn(format="percent", width=84),
+            "utilization": st.column_config.NumberColumn(format="%.0f%%", width=84),
         },
     )
     st.caption(f"{count(len(frame), 'turn')}. Select a row to see the window there.")
@@ -72,7 +72,7 @@ def turn_table(turns: pd.DataFrame, order: TurnOrder) -> pd.DataFrame:
     table["zone"] = [zone_label(zone) for zone in turns["zone"]]
     table = table.assign(**{label: turns[component] for component, label in labels.items()})
     table["limit"] = turns["limit_tokens"]
-    table["utilization"] = turns["utilization"]
+    table["utilization"] = 100 * turns["utilization"]
     if table["time"].isna().all():
         table = table.drop(columns="time")
     if order == "change":

@@ -18,18 +18,24 @@ from windowpane_dashboard.sections.timeline import PAGE
 TABLE_PIXELS = 360
 
 
-def window_section(window: TurnWindow) -> None:
-    """Draw the size of the window and its blocks as a strip."""
+def turn_heading(window: TurnWindow) -> None:
+    """Draw the size of the window."""
     if window.values is None:
         st.text(f"Turn {window.turn} was not measured.")
         return
-    limit = window.values["limit_tokens"]
     st.subheader(
-        turn_heading(window.values, window.turn),
+        heading_text(window.values, window.turn),
         anchor=False,
         help="The window as this call sent it: every block in order, from the start of the prompt on the left, "
         "as wide as its tokens. Point at a block to see what it is, and click it to read it.",
     )
+
+
+def window_section(window: TurnWindow) -> None:
+    """Draw the blocks of the window as a strip."""
+    if window.values is None:
+        return
+    limit = window.values["limit_tokens"]
     if window.blocks.empty:
         st.text("The blocks of the window at this turn were not recorded.")
         return
@@ -63,7 +69,7 @@ def blocks_section(store: EventReader, row: SessionRow, window: TurnWindow) -> N
         _removed(removed_blocks(store, row.session_id, window.turn, window.blocks))
 
 
-def turn_heading(values: pd.Series, turn: int) -> str:
+def heading_text(values: pd.Series, turn: int) -> str:
     """Return `turn_headline` of a row of `turns_frame`."""
     limit, share = (None if pd.isna(values[name]) else values[name] for name in ("limit_tokens", "utilization"))
     return turn_headline(

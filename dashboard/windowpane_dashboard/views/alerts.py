@@ -93,7 +93,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
         "alert": alert_title,
         "session": lambda session_id: titles.get(session_id, session_id),
     }
-    columns = st.columns([2.4, 2, 1.3, 1.3, 1.3, 1.6])
+    columns = st.columns([2.2, 1.8, 1.2, 1.2, 1.2, 2])
     offered: dict[str, Sequence[str]] = {
         "session": [row.session_id for row in recent],
         "alert": tuple(RULES_BY_NAME),

@@ -160,7 +160,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
-    columns = st.columns([1.9, 1.8, 0.9, 0.9, 1.6, 1.7, 1.2], vertical_alignment="bottom")
+    columns = st.columns([1.8, 1.7, 0.9, 0.9, 1.5, 2.1, 1.2], vertical_alignment="bottom")
     widgets.filter_select(
         columns[0], "Session", sessions, filters.session, bound=bind("session", filters.session)
     )

@@ -107,7 +107,7 @@ def address_filters() -> FleetFilters:
 def filter_bar(store: EventReader, filters: FleetFilters) -> None:
     """Draw the filters with the values of the address; a choice changes the address."""
     facets = store.facets()
-    columns = st.columns([2, 1.6, 1.6, 1.4, 1.2, 1.2, 1.6, 1.3])
+    columns = st.columns([1.8, 1.4, 1.4, 1.3, 1.1, 1.1, 2.2, 1.4])
     offered: dict[str, Sequence[str]] = {
         "agent": facets.get("agents", ()),
         "model": facets.get("models", ()),

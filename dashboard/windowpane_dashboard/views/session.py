@@ -47,7 +47,7 @@ from windowpane_dashboard.sections.timeline import (
 from windowpane_dashboard.sections.tool_use import tool_use_section
 from windowpane_dashboard.sections.turn_flow import turn_flow_section
 from windowpane_dashboard.sections.turn_table import turn_table_section
-from windowpane_dashboard.sections.window import blocks_section, window_section
+from windowpane_dashboard.sections.window import blocks_section, turn_heading, window_section
 
 CHOICE, DRAWN = "session_choice", "drawn_session"
 BELOW, PIXELS = "below", 800
@@ -126,14 +126,15 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
         messages.report_read_errors("This turn cannot be read", "Other turns may still open."),
         st.container(gap="xsmall"),
     ):
-        control, clock, save = st.columns([9, 1.2, 1.4], vertical_alignment="center", gap="small")
-        with control:
-            turn = turn_control(timeline)
+        turn = turn_control(timeline)
+        window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
+        heading, clock, save = st.columns([8, 1.1, 1.3], vertical_alignment="center", gap="small")
+        with heading:
+            turn_heading(window)
         with clock:
             time_control(timeline, turn)
         with save:
             turn_report_button(snapshot.store, row, turn)
-        window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
         window_section(window)
         view = SessionView(snapshot, row, timeline, window)
         beside_block(view, lambda: session_tabs(TABS, view))

@@ -97,7 +97,7 @@ def seconds(value: float | None) -> str:
     if value is None or math.isnan(value):
         return UNKNOWN
     if value < 1:
-        return f"{value * 1_000:.0f} ms"
+        return "<1 ms" if 0 < value < 0.0005 else f"{value * 1_000:.0f} ms"
     if value < 60:
         return f"{value:.1f} s"
     if value < 3_600:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from windowpane.store.records import BlockRow, TrendRow
-from windowpane_dashboard.charts.fill import fill_treemap
+from windowpane_dashboard.charts.fill import area_blocks, fill_treemap
 from windowpane_dashboard.charts.trends import trend_chart
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
@@ -34,6 +34,27 @@ def test_a_week_starts_on_monday_and_sums_its_days() -> None:
     assert ranged.frame["cost"].sum() == pytest.approx(7.0)
     assert set(ranged.frame["period"].dt.day_of_week) == {0}
     assert ranged.frame["peak"].tolist() == pytest.approx([50.0] * len(ranged.frame))
+
+
+def test_one_day_is_drawn_with_days_around_it() -> None:
+    """An axis of a millisecond would be labelled with times of day."""
+    figure = trend_chart(trends([row(20_000, cost_dollars=1.0)], TrendAddress()), MEASURES[0], LIGHT)
+
+    assert figure is not None
+    first, last = figure.layout.xaxis.range
+    assert (last - first).days == 4
+
+
+def test_an_area_of_the_treemap_has_the_largest_block() -> None:
+    """Areas that hold others have none: a click there opens them."""
+    fill = fill_frame([block(1, target="a.py"), block(2, target="a.py", tokens=900), block(3, tool_name="bash")])
+
+    assert area_blocks(fill) == {
+        "tool_results\nread\na.py": "b2",
+        "tool_results\nbash": "b3",
+    }
+    drawn = fill_treemap(fill, LIGHT).data[0]
+    assert set(area_blocks(fill)) == set(drawn.ids) - set(drawn.parents)
 
 
 def test_lines_beyond_the_sixth_are_summed() -> None:
