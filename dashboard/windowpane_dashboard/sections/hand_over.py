@@ -58,7 +58,6 @@ def turn_report_button(store: EventReader, row: SessionRow, turn: int) -> None:
         mime="text/html",
         icon=":material/download:",
         on_click="ignore",
-        width="stretch",
         help=f"Saves the report on turn {turn} as one HTML file: its window, its removed blocks, its events.",
     )
 

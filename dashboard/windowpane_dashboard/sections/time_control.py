@@ -31,7 +31,7 @@ def time_control(timeline: Timeline, turn: int) -> None:
             moment = chosen.replace(tzinfo=times.reader_zone()).timestamp()
             select_turn(turn_at(timeline.turns, moment), turns_of(timeline)[1])
 
-    with st.popover("Time", icon=":material/schedule:", width="stretch"):
+    with st.popover("Time", icon=":material/schedule:"):
         st.datetime_input(
             "Go to time",
             None,  # of the state; "now" would be beyond the last turn

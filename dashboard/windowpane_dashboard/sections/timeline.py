@@ -118,7 +118,7 @@ def turn_control(timeline: Timeline) -> int:
     def go(turn: int) -> None:
         select_turn(int(turn), last)
 
-    left, middle, exact, right = st.columns([1.5, 7, 1.2, 1.5], vertical_alignment="center")
+    left, middle, exact, right = st.columns([1.7, 6.4, 1.2, 1.7], vertical_alignment="center")
     left.button(
         "Event before",
         icon=":material/chevron_left:",

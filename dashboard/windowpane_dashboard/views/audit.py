@@ -217,7 +217,7 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     with widgets.part():
         if damaged:
             st.warning(damage_line(damaged), icon=":material/broken_image:")
-    left, middle, right = st.columns([2.6, 2.2, 3.8], vertical_alignment="center")
+    left, middle, right = st.columns([2.1, 2.2, 4.3], vertical_alignment="center")
     left.caption(
         f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown; "
         "a download holds all that match."

@@ -128,12 +128,9 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
     ):
         turn = turn_control(timeline)
         window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
-        heading, clock, save = st.columns([8, 1.1, 1.3], vertical_alignment="center", gap="small")
-        with heading:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             turn_heading(window)
-        with clock:
             time_control(timeline, turn)
-        with save:
             turn_report_button(snapshot.store, row, turn)
         window_section(window)
         view = SessionView(snapshot, row, timeline, window)

@@ -24,7 +24,7 @@ PAGES = {
     "session": SESSION,
     **{
         f"session, {tab}": f"{SESSION}&tab={tab}"
-        for tab in ("fill", "turns", "events", "compressions", "regrets", "cost")
+        for tab in ("fill", "compare", "turns", "events", "compressions", "regrets", "alerts", "cost")
     },
     "compare": "compare?one=pi-managed-8k&other=pi-managed-32k",
     "trends": "trends",
