@@ -57,9 +57,10 @@ def steps(root: Path) -> Steps:
     match = re.search(rf"^## {SECTION}\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
     assert match, f"the README has no section {SECTION!r}"
     blocks = re.findall(r"```(\w+)\n(.*?)```", match[1], re.DOTALL)
-    assert [language for language, _ in blocks] == ["sh", "sh", "yaml", "sh"]
-    check, query = blocks[3][1].strip().splitlines()
-    return Steps(blocks[0][1].strip(), blocks[1][1].strip(), blocks[2][1], check, query)
+    assert [language for language, _ in blocks] == ["sh", "yaml", "sh"]
+    agent, rules = blocks[0][1].strip().splitlines()
+    check, query = blocks[2][1].strip().splitlines()
+    return Steps(agent, rules, blocks[1][1], check, query)
 
 
 @pytest.fixture
