@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -225,6 +226,30 @@ def test_a_connection_lost_in_a_transaction_stores_nothing_of_it(
         write()
     store.append(make_session("s1"))
     assert [row.session_id for row in store.sessions()] == ["s1"]
+    assert store.verify().intact
+
+
+def test_a_forked_child_has_its_own_connections(store: Store, postgres_url: str, make_session) -> None:
+    """It writes and closes its store, and the connections of the parent last."""
+    store.append(make_session("parent"))
+    assert store._writer is not None
+    backend = store._writer.connection.connection.info.backend_pid
+    with store._engine.lend() as database:
+        reading = database.connection.info.backend_pid
+    child = os.fork()
+    if child == 0:
+        try:
+            store.append(make_session("child"))
+            store.close()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+    store.append(make_session("later"))
+    assert {row.session_id for row in store.sessions()} == {"parent", "child", "later"}
+    assert store._writer.connection.connection.info.backend_pid == backend
+    with store._engine.lend() as database:
+        assert database.connection.info.backend_pid == reading
     assert store.verify().intact
 
 

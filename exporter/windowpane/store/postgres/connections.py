@@ -98,6 +98,7 @@ class ReaderPool:
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
+            self._leave_inherited()
             idle, self._idle = self._idle, []
         for database in idle:
             database.close()
@@ -115,10 +116,14 @@ class ReaderPool:
 
     def _take_idle(self) -> PostgresDatabase | None:
         with self._lock:
-            if self._process != os.getpid():  # a fork: closing the parent's connections here would end them there
-                self._inherited += self._idle
-                self._idle, self._process = [], os.getpid()
+            self._leave_inherited()
             return self._idle.pop() if self._idle else None
+
+    def _leave_inherited(self) -> None:
+        """After a fork, set the parent's connections aside: to close them here would end them there."""
+        if self._process != os.getpid():
+            self._inherited += self._idle
+            self._idle, self._process = [], os.getpid()
 
     def _release(self, database: PostgresDatabase) -> None:
         with self._lock:
