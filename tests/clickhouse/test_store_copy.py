@@ -22,6 +22,7 @@ from windowpane.ingest.importer import import_paths
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.store.interface import EventFilter
+from windowpane.store.postgres.store import PostgresStore
 from windowpane.store.records import DamagedEvent
 from windowpane.store.sqlite import SqliteStore
 
@@ -70,6 +71,18 @@ def test_a_copy_of_recorded_sessions_returns_what_the_store_returns(store, sessi
 
     assert_equal(store, clickhouse)
     assert counts(clickhouse)["events"] == store.size().events > 1_000
+
+
+def test_a_copy_of_a_postgresql_store_returns_what_the_store_returns(
+    make_session, postgres_url, clickhouse, copy_store
+):
+    """Whatever database the store is in."""
+    with closing(PostgresStore(postgres_url)) as store:
+        fill(store, make_session, sessions=1)
+
+        copy_store(store)
+
+        assert_equal(store, clickhouse)
 
 
 def test_sessions_that_grow_are_followed(store, make_session, clickhouse, copy_store):

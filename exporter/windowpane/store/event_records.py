@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Protocol
 
 from windowpane.core.protocols import Digester
-from windowpane.store.database import Database
+from windowpane.store import fleet, trends
+from windowpane.store.database import Database, Engine
 from windowpane.store.events import AUDIT_COLUMNS
+from windowpane.store.records import TrendRow
 
 BATCH_BYTES: Final = 32_000_000
 """Bytes of events after which a batch ends, however few they are."""
@@ -64,3 +66,29 @@ class IdentifiedStore(Protocol):
 def identity_of(store: IdentifiedStore) -> str:
     """Return a name that no other store has: a digest with this store's key."""
     return store.digester()("windowpane.store")
+
+
+class CopyReads:
+    """The reads that a copy needs beside those of every reader."""
+
+    _engine: Engine
+
+    def event_records(self, *, after_seq: int, limit: int) -> list[EventRecord]:
+        """Return the next events of all sessions as they are stored, at most *limit*; for copies."""
+        with self._engine.lend() as connection:
+            return records_after(connection, after_seq, limit)
+
+    def newest_seq(self) -> int:
+        """Return the number of the newest event; 0 without any."""
+        with self._engine.lend() as connection:
+            return newest_seq(connection)
+
+    def session_days(self, session_id: str) -> list[TrendRow]:
+        """Return what the current revision of a session adds to the trends of each day."""
+        with self._engine.lend() as connection:
+            return trends.of_session(connection, fleet.current_key(connection, session_id))
+
+    def pruned_days(self) -> list[TrendRow]:
+        """Return the trends of the sessions that retention has deleted."""
+        with self._engine.lend() as connection:
+            return trends.of_pruned(connection)

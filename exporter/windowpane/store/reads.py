@@ -19,7 +19,6 @@ from windowpane.store import (
     blocks,
     captured_content,
     content_search,
-    event_records,
     events,
     export,
     fleet,
@@ -34,6 +33,7 @@ from windowpane.store import (
 )
 from windowpane.store.connection import BUSY_SECONDS
 from windowpane.store.database import Engine
+from windowpane.store.event_records import CopyReads
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
@@ -56,7 +56,7 @@ from windowpane.store.statements import END
 ALL_SESSIONS: Final = SessionFilter()
 
 
-class Reader:
+class Reader(CopyReads):
     """An `EventReader` over a database that it never writes to. Safe to share between threads."""
 
     def __init__(self, engine: Engine) -> None:
@@ -233,28 +233,6 @@ class Reader:
                 return
             after_seq = rows[-1][0]
             yield list(events.stored_events(rows, on_unreadable))
-
-    # -- copies -----------------------------------------------------------------------------------------------
-
-    def event_records(self, *, after_seq: int, limit: int) -> list[event_records.EventRecord]:
-        """Return the next events of all sessions as they are stored, at most *limit*; for copies."""
-        with self._engine.lend() as connection:
-            return event_records.records_after(connection, after_seq, limit)
-
-    def newest_seq(self) -> int:
-        """Return the number of the newest event; 0 without any."""
-        with self._engine.lend() as connection:
-            return event_records.newest_seq(connection)
-
-    def session_days(self, session_id: str) -> list[TrendRow]:
-        """Return what the current revision of a session adds to the trends of each day."""
-        with self._engine.lend() as connection:
-            return trends.of_session(connection, fleet.current_key(connection, session_id))
-
-    def pruned_days(self) -> list[TrendRow]:
-        """Return the trends of the sessions that retention has deleted."""
-        with self._engine.lend() as connection:
-            return trends.of_pruned(connection)
 
     # -- everything else --------------------------------------------------------------------------------------
 
