@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
+from tests.store.conformance.conftest import Stores
 
 from windowpane.config.projects import ProjectRetention
 from windowpane.core.events import Event, EventContext, SessionDescribed, TurnStarted
 from windowpane.serve.maintenance import DAY_SECONDS, StoreMaintenance
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 NOW = 1_800_000_000.0
 AGES = (1, 10, 40, 100)
@@ -18,9 +16,9 @@ AGES = (1, 10, 40, 100)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
+def store(stores: Stores) -> Store:
     """A session of each age in `shop`, in `bank` and in no project."""
-    opened = SqliteStore(tmp_path / "windowpane.db")
+    opened = stores.open()
     for project in ("shop", "bank", ""):
         for days in AGES:
             name = f"{project or 'none'}-{days}"
@@ -30,17 +28,16 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
                 Event(context, 0, at, SessionDescribed(label=name, project=project)),
                 Event(context, 1, at, TurnStarted()),
             ])  # fmt: skip
-    yield opened
-    opened.close()
+    return opened
 
 
-def retained(store: SqliteStore, days: float, max_bytes: int = 10**12, **projects: ProjectRetention) -> set[str]:
+def retained(store: Store, days: float, max_bytes: int = 10**12, **projects: ProjectRetention) -> set[str]:
     StoreMaintenance(store, rules=(), clock=lambda: NOW).prune(days=days, max_bytes=max_bytes, projects=projects)
     assert store.verify().intact
     return {row.session_id for row in store.sessions()}
 
 
-def test_a_project_keeps_its_sessions_for_its_own_days(store: SqliteStore) -> None:
+def test_a_project_keeps_its_sessions_for_its_own_days(store: Store) -> None:
     """Longer or shorter than the others, which have the store's."""
     shop, bank = ProjectRetention(days=90), ProjectRetention(days=5)
     assert retained(store, 30, shop=shop, bank=bank) == {
@@ -53,13 +50,13 @@ def test_a_project_keeps_its_sessions_for_its_own_days(store: SqliteStore) -> No
     }
 
 
-def test_a_project_without_days_has_those_of_the_store(store: SqliteStore) -> None:
+def test_a_project_without_days_has_those_of_the_store(store: Store) -> None:
     """Also where it has a size."""
     rest = {f"{project}-{days}" for project in ("shop", "bank", "none") for days in (1, 10)}
     assert retained(store, 30, shop=ProjectRetention(bytes=10**12)) == rest
 
 
-def test_the_oldest_sessions_of_a_project_make_room_in_its_size(store: SqliteStore) -> None:
+def test_the_oldest_sessions_of_a_project_make_room_in_its_size(store: Store) -> None:
     """Its share is that of its events; the sessions of others stay."""
     share = store.size().bytes * 2 // 9
     remaining = retained(store, 1_000, shop=ProjectRetention(bytes=share))
@@ -72,12 +69,12 @@ def test_the_oldest_sessions_of_a_project_make_room_in_its_size(store: SqliteSto
     assert "shop-100" not in remaining
 
 
-def test_the_size_of_the_store_is_for_all_projects(store: SqliteStore) -> None:
+def test_the_size_of_the_store_is_for_all_projects(store: Store) -> None:
     """A project's days do not protect its sessions from it."""
     assert retained(store, 1_000, max_bytes=1, shop=ProjectRetention(days=900)) == set()
 
 
-def test_an_earlier_revision_has_the_retention_of_the_current_one(store: SqliteStore) -> None:
+def test_an_earlier_revision_has_the_retention_of_the_current_one(store: Store) -> None:
     """A session that was revised after it was assigned is not deleted with the sessions of no project."""
     context = EventContext("none-100", "agent", "gpt-5", 1, 1, "live", "none-100/stream")
     at = NOW - 100 * DAY_SECONDS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
+from tests.store.conformance.conftest import Stores
 
 from windowpane.core.events import AlertFired, Event, SessionDescribed
 from windowpane.store.content_search import ContentFilter
@@ -14,7 +14,7 @@ from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.project_reader import ProjectReader
 from windowpane.store.reads import Reader
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]
 
@@ -28,9 +28,9 @@ NOT_FOR_PAGES = {
 
 
 @pytest.fixture
-def store(tmp_path: Path, make_session: Session) -> Iterator[SqliteStore]:
+def store(stores: Stores, make_session: Session) -> Store:
     """Sessions s1 of `shop`, s2 of `bank`, s3 without a project; with texts, notes and replays."""
-    opened = SqliteStore(tmp_path / "windowpane.db", capture=True, redact=lambda text: text)
+    opened = stores.open(capture=True, redact=lambda text: text)
     for number, project in enumerate(("shop", "bank", ""), 1):
         events = make_session(f"s{number}")
         last = events[-1]
@@ -46,12 +46,11 @@ def store(tmp_path: Path, make_session: Session) -> Iterator[SqliteStore]:
         opened.save_replay(StoredReplay(ReplayRow(f"r{number}", f"replay {number}", float(number), 1, 1), (run,)))
     both = tuple(ReplayRunRow(name, "setup", "managed", "hybrid", "", 1_000) for name in ("s1", "s2"))
     opened.save_replay(StoredReplay(ReplayRow("both", "replay of both", 9.0, 2, 2, ("s2 failed",)), both))
-    yield opened
-    opened.close()
+    return opened
 
 
 @pytest.fixture(params=["indexed", "unindexed"])
-def shop(store: SqliteStore, request: pytest.FixtureRequest) -> ProjectReader:
+def shop(store: Store, request: pytest.FixtureRequest) -> ProjectReader:
     """A reader of one project, with and without an index for search."""
     while request.param == "indexed" and store.index_text():
         pass
@@ -65,7 +64,7 @@ def test_every_read_is_restricted_or_missing() -> None:
     assert reads - restricted - WITHOUT_RESTRICTION == NOT_FOR_PAGES
 
 
-def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: SqliteStore) -> None:
+def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: Store) -> None:
     """Also their sums, facets, tools, trends and alerts, and lists that name another project."""
     assert [row.session_id for row in shop.sessions()] == ["s1"]
     assert shop.sessions(SessionFilter(project="bank")) == []
@@ -81,7 +80,7 @@ def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: Sql
 
 
 @pytest.mark.parametrize("session_id", ["s2", "s3", "unknown"])
-def test_another_session_does_not_exist(shop: ProjectReader, store: SqliteStore, session_id: str) -> None:
+def test_another_session_does_not_exist(shop: ProjectReader, store: Store, session_id: str) -> None:
     """Whatever is asked about it by its id."""
     block = store.blocks_at("s2", 3)[0]
 
@@ -100,7 +99,7 @@ def test_another_session_does_not_exist(shop: ProjectReader, store: SqliteStore,
     assert not shop.find_content(ContentFilter("certainly", session_id=session_id)).hits
 
 
-def test_events_and_searches_find_only_the_project(shop: ProjectReader, store: SqliteStore) -> None:
+def test_events_and_searches_find_only_the_project(shop: ProjectReader, store: Store) -> None:
     """By text, by type, by number, and all of them."""
     own = store.count_events(EventFilter(session_id="s1"))
 
@@ -122,9 +121,7 @@ def test_events_and_searches_find_only_the_project(shop: ProjectReader, store: S
     assert {one.session_id for hit in hits for one in hit.occurrences} == {"s1"}
 
 
-def test_a_text_is_readable_where_a_session_of_the_project_holds_it(
-    store: SqliteStore, make_session: Session
-) -> None:
+def test_a_text_is_readable_where_a_session_of_the_project_holds_it(store: Store, make_session: Session) -> None:
     """By its digest, which is the same wherever the text is; for no other project."""
     more = make_session("s4", turns=12)
     store.append(more)
@@ -139,7 +136,7 @@ def test_a_text_is_readable_where_a_session_of_the_project_holds_it(
     assert ProjectReader(store, ["shop"]).content("secret2") is None
 
 
-def test_a_replay_is_visible_with_all_of_its_sessions(shop: ProjectReader, store: SqliteStore) -> None:
+def test_a_replay_is_visible_with_all_of_its_sessions(shop: ProjectReader, store: Store) -> None:
     """One that includes a session of another project is neither listed nor opened."""
     assert [row.id for row in shop.replays()] == ["r1"]
     assert shop.replay("r2") is None
@@ -147,7 +144,7 @@ def test_a_replay_is_visible_with_all_of_its_sessions(shop: ProjectReader, store
     assert ProjectReader(store, ["shop", "bank"]).replay("both") is not None
 
 
-def test_no_project_means_nothing(store: SqliteStore) -> None:
+def test_no_project_means_nothing(store: Store) -> None:
     """A visitor without a project sees an empty store."""
     nobody = ProjectReader(store, [])
     assert not nobody.sessions()
@@ -157,7 +154,7 @@ def test_no_project_means_nothing(store: SqliteStore) -> None:
     assert nobody.tool_leaderboard() == []
 
 
-def test_the_trends_of_a_project_survive_retention(store: SqliteStore) -> None:
+def test_the_trends_of_a_project_survive_retention(store: Store) -> None:
     """The sums of its deleted sessions are kept, and belong to it alone."""
     shop, bank = ProjectReader(store, ["shop"]), ProjectReader(store, ["bank"])
     before = shop.trends(days=10)
