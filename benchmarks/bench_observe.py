@@ -56,6 +56,9 @@ class Outputs:
     def record_hook(self, hook: str, seconds: float) -> None:
         """Record nothing."""
 
+    def earlier_compaction_tokens(self, agent: str, model: str) -> None:
+        """Return nothing: there are no earlier sessions."""
+
 
 def reply_of(number: int) -> Reply:
     part = ReplyPart("tool_call", json.dumps({"n": number}), f"call_abcdefghijklmnopqrst_{number}", "read_file")
