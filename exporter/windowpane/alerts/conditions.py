@@ -11,6 +11,7 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -114,7 +115,8 @@ class RepeatedCalls:
             if call is not None:
                 returned = (*call, block.digest)
                 self._returned.append((turn, returned))
-                times = sum(one == returned and at > turn - LOOP_TURNS for at, one in self._returned)
+                recent = takewhile(lambda result: result[0] > turn - LOOP_TURNS, reversed(self._returned))
+                times = sum(one == returned for _, one in recent)
                 if times >= LOOP_REPEATS:
                     return (Occurrence("call.repeated", times),)
         return ()

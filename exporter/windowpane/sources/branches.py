@@ -74,9 +74,9 @@ class RemovedContent:
 
     def remember(self, blocks: Iterable[Block], keys: Keys) -> None:
         """Remember content that is removed, by its keys."""
-        by_id = {block.id: block for block in blocks}
+        by_id = {block.id: block if block.text is None else replace(block, text=None) for block in blocks}
         for key, block_ids in keys.items():
-            removed = tuple(replace(by_id[block_id], text=None) for block_id in block_ids if block_id in by_id)
+            removed = tuple(by_id[block_id] for block_id in block_ids if block_id in by_id)
             if removed:
                 self._by_key.pop(key, None)
                 self._by_key[key] = removed

@@ -65,13 +65,13 @@ def test_a_compaction_near_the_documented_level_confirms_it(used: int) -> None:
 def test_two_calls_above_a_level_refute_it_until_another_compaction() -> None:
     """One call may pass it, since the agent compacts after it; the next one shows that it does not."""
     levels = CompactionLevels(AgentProgram("claude-code", "2.1.39"))
-    levels.record_call(168_000, LIMITS)
+    levels.record_call(168_000, levels.level(LIMITS))
     assert levels.level(LIMITS) == (167_000, "documented")
-    levels.record_call(160_000, LIMITS)
-    levels.record_call(168_000, LIMITS)
+    levels.record_call(160_000, levels.level(LIMITS))
+    levels.record_call(168_000, levels.level(LIMITS))
     assert levels.level(LIMITS) == (167_000, "documented")
 
-    levels.record_call(169_000, LIMITS)
+    levels.record_call(169_000, levels.level(LIMITS))
     assert levels.level(LIMITS) is None
     assert levels.level(WindowLimits.of(1_000_000, "observed_floor")) == (967_000, "documented")
 

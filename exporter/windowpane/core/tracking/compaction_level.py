@@ -46,9 +46,8 @@ class CompactionLevels:
         )
         return next((level for level in candidates if level.tokens > self._refuted_tokens), None)
 
-    def record_call(self, used_tokens: int, limits: WindowLimits | None) -> bool:
-        """Record a call; return whether it refutes the level, as one above it after another does."""
-        level = self.level(limits)
+    def record_call(self, used_tokens: int, level: CompactionLevel | None) -> bool:
+        """Record a call; return whether it refutes the present *level*, as one above it after another does."""
         if level is None or used_tokens < level.tokens:
             self._calls_above = 0
             return False

@@ -206,7 +206,7 @@ class TurnTracker:
             removed = trusted and self._compare_totals(total, at)
             self._anchor(total, at, is_identified=removed)
             self._peak_total = max(self._peak_total, total)
-            if self.compactions.record_call(total, self.limits):
+            if self.compactions.record_call(total, gauge.compaction_level):
                 self.update_compaction_level()
             if usage is not None and trusted:
                 gauge.count_reply(usage)
