@@ -38,6 +38,8 @@ SETTLED = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-s
 UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor"
 """Placeholders of parts that are not drawn yet, and parts that are about to be drawn again."""
 FAILED = "[data-testid=stException], .st-key-unforeseen"
+SERVERS = 4
+"""Servers that run at once: starting one takes seconds."""
 PATIENCE = 60_000
 """Milliseconds; a machine that runs other tests beside these draws slowly."""
 
@@ -163,25 +165,29 @@ class Site:
         return self.page.locator("[data-testid=stMain]").inner_text()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served() -> Iterator[Callable[[StoreName], str]]:
-    """The address of the dashboard on a store; it runs until another store is requested."""
-    addresses: dict[StoreName, str] = {}
-    with ExitStack() as running:
+    """The address of the dashboard on a store; the servers of the stores requested last keep running."""
+    running: dict[StoreName, tuple[str, ExitStack]] = {}
 
-        def serve(store: StoreName) -> str:
-            if store not in addresses:
-                running.close()
-                addresses.clear()
-                addresses[store] = running.enter_context(serving(store))
-            return addresses[store]
+    def serve(store: StoreName) -> str:
+        kept = running.pop(store, None)
+        if kept is None:
+            while len(running) >= SERVERS:
+                running.pop(next(iter(running)))[1].close()
+            server = ExitStack()
+            kept = server.enter_context(serving(store)), server
+        running[store] = kept
+        return kept[0]
 
-        yield serve
+    yield serve
+    for _, server in running.values():
+        server.close()
 
 
 @pytest.fixture
 def site(browser: Browser, served: Callable[[StoreName], str]) -> Iterator[Callable[..., Site]]:
-    """Serve a store and open it in a fresh browser context; one store at a time."""
+    """Serve a store and open it in a fresh browser context."""
     contexts = []
 
     def serve(

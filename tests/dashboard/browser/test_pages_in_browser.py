@@ -19,7 +19,9 @@ PlaywrightTimeout = pytest.importorskip("playwright.sync_api").TimeoutError
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (1440, 900))])
+@pytest.mark.parametrize(
+    ("scheme", "size"), [("light", (1280, 800)), pytest.param("dark", (1440, 900), marks=pytest.mark.matrix)]
+)
 def test_every_page_opens_on_real_recordings(
     site: Callable[..., Any], recorded: Path, tmp_path: Path, scheme: str, size: tuple[int, int]
 ) -> None:
