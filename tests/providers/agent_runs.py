@@ -96,7 +96,7 @@ def send_bare(request: Request, provider: LoopbackProvider) -> None:
     elif request.shape in ("messages", "invoke"):
         client = bare_client("anthropic", provider)
         body.pop("anthropic_version", None)
-        model = body.pop("model", None) or request.path.split("/")[2]
+        model = body.pop("model", None) or _model_in(request.path)
         more = {"stream": True} if request.streams and "stream" not in body else {}
         _read(client.messages.create(model=model, **body, **more), streams=request.streams)
     elif request.shape == "gemini":
@@ -110,6 +110,13 @@ def send_bare(request: Request, provider: LoopbackProvider) -> None:
         method = client.converse_stream if request.streams else client.converse
         reply = method(modelId=model, **body)
         _read(reply.get("stream"), streams=request.streams)
+
+
+def _model_in(path: str) -> str:
+    """Return the model of `/model/MODEL/invoke` or `.../models/MODEL:rawPredict`."""
+    if "/models/" in path:
+        return path.rpartition("/models/")[2].partition(":")[0]
+    return path.split("/")[2]
 
 
 @cache

@@ -46,6 +46,15 @@ GOOGLE_ADK = ("google-adk", "litellm")
 CLOUDS = ("anthropic[bedrock,vertex]", "openai")
 HEAVY = (AGNO, AUTOGEN, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, LLAMA_INDEX, STRANDS)
 """The virtualenvs of the long run."""
+OLDEST_CLIENTS = ("anthropic==0.40.0", "boto3==1.35.0", "google-genai==1.5.0", "openai==1.66.0")
+OLDEST_LANGCHAIN = (
+    "langchain==1.0.0", "langchain-anthropic==1.0.0", "langchain-google-genai==4.0.0", "langchain-openai==1.0.0",
+)  # fmt: skip
+OLDEST_LITELLM = ("litellm==1.65.0",)
+OLDEST_OPENAI_AGENTS = ("openai-agents==0.2.0",)
+OLDEST_PYDANTIC_AI = ("opentelemetry-api<1.35", "pydantic-ai-slim[anthropic,bedrock,google,openai]==1.0.0")
+OLDEST = (OLDEST_CLIENTS, OLDEST_LANGCHAIN, OLDEST_LITELLM, OLDEST_OPENAI_AGENTS, OLDEST_PYDANTIC_AI)
+"""The oldest supported releases, in the long run too; docs/observing.md lists them."""
 
 
 class NotInstalledError(Exception):
@@ -79,5 +88,5 @@ def _install(folder: Path, python: Path, wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    for one in (*LIGHT, *HEAVY) if "all" in sys.argv else LIGHT:
+    for one in (*LIGHT, *HEAVY, *OLDEST) if "all" in sys.argv else LIGHT:
         print(environment(one))

@@ -15,8 +15,14 @@ from tests.providers.environments import (
     AGNO,
     AUTOGEN,
     CLIENTS,
+    CLOUDS,
     LITELLM,
     LLAMA_INDEX,
+    OLDEST_CLIENTS,
+    OLDEST_LANGCHAIN,
+    OLDEST_LITELLM,
+    OLDEST_OPENAI_AGENTS,
+    OLDEST_PYDANTIC_AI,
     ROOT,
     STRANDS,
     NotInstalledError,
@@ -32,7 +38,16 @@ LIGHT_RUNS = (
     (LITELLM, "litellm smolagents"),
 )
 """Frameworks that run in one process each time, in this order: importing them takes longer than their agents."""
-HEAVY_RUNS = ((AGNO, "agno"), (AUTOGEN, "autogen"), (LLAMA_INDEX, "llama_index"), (STRANDS, "strands"))
+HEAVY_RUNS = (
+    (AGNO, "agno"), (AUTOGEN, "autogen"), (CLOUDS, "clouds"), (LLAMA_INDEX, "llama_index"), (STRANDS, "strands"),
+)  # fmt: skip
+OLDEST_RUNS = (
+    (OLDEST_CLIENTS, "everything google_genai"),
+    (OLDEST_LANGCHAIN, "langchain"),
+    (OLDEST_LITELLM, "litellm"),
+    (OLDEST_OPENAI_AGENTS, "openai_agents"),
+    (OLDEST_PYDANTIC_AI, "pydantic_ai"),
+)
 pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks
 
 
@@ -50,6 +65,15 @@ def test_the_windows_of_large_frameworks_equal_those_of_a_bare_client(
     requirements: tuple[str, ...], frameworks: str, tmp_path: Path
 ) -> None:
     """The same for the frameworks that take long to install."""
+    compare(frameworks, installed(requirements), tmp_path)
+
+
+@pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="old releases: make test-all")
+@pytest.mark.parametrize(("requirements", "frameworks"), OLDEST_RUNS, ids=[names for _, names in OLDEST_RUNS])
+def test_the_windows_of_the_oldest_releases_equal_those_of_a_bare_client(
+    requirements: tuple[str, ...], frameworks: str, tmp_path: Path
+) -> None:
+    """The same with the oldest supported releases."""
     compare(frameworks, installed(requirements), tmp_path)
 
 

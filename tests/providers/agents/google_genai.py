@@ -21,6 +21,9 @@ def weather(city: str) -> str:
     return report(city)
 
 
+weather.__annotations__ = {"city": str, "return": str}  # early releases do not read them as text
+
+
 CONFIG = types.GenerateContentConfig(system_instruction=SYSTEM, tools=[weather])
 
 
