@@ -44,7 +44,14 @@ CLAUDE_AGENT_SDK = ("claude-agent-sdk", "mcp")
 CREWAI = ("crewai", "openai")
 GOOGLE_ADK = ("google-adk", "litellm")
 CLOUDS = ("anthropic[bedrock,vertex]", "openai")
-HEAVY = (AGNO, AUTOGEN, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, LLAMA_INDEX, STRANDS)
+INSTRUMENTATIONS = (
+    "anthropic", "google-genai<3", "httpx", "openai<3", "openinference-instrumentation-anthropic",
+    "openinference-instrumentation-openai", "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-instrumentation-anthropic", "opentelemetry-instrumentation-google-genai==1.3b0",
+    "opentelemetry-instrumentation-openai", "opentelemetry-instrumentation-openai-v2==2.3b0", "wrapt<2",
+)  # fmt: skip
+"""Official ones (prereleases), OpenInference's and Traceloop's, with clients that they instrument."""
+HEAVY = (AGNO, AUTOGEN, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, INSTRUMENTATIONS, LLAMA_INDEX, STRANDS)
 """The virtualenvs of the long run."""
 OLDEST_CLIENTS = ("anthropic==0.40.0", "boto3==1.35.0", "google-genai==1.5.0", "openai==1.66.0")
 OLDEST_LANGCHAIN = (
@@ -52,7 +59,10 @@ OLDEST_LANGCHAIN = (
 )  # fmt: skip
 OLDEST_LITELLM = ("litellm==1.65.0",)
 OLDEST_OPENAI_AGENTS = ("openai-agents==0.2.0",)
-OLDEST_PYDANTIC_AI = ("opentelemetry-api<1.35", "pydantic-ai-slim[anthropic,bedrock,google,openai]==1.0.0")
+OLDEST_PYDANTIC_AI = (
+    "anthropic==0.66.0", "google-genai==1.36.0", "openai==1.107.3", "opentelemetry-api<1.35",
+    "pydantic-ai-slim[anthropic,bedrock,google,openai]==1.0.0",
+)  # fmt: skip
 OLDEST = (OLDEST_CLIENTS, OLDEST_LANGCHAIN, OLDEST_LITELLM, OLDEST_OPENAI_AGENTS, OLDEST_PYDANTIC_AI)
 """The oldest supported releases, in the long run too; docs/observing.md lists them."""
 

@@ -30,6 +30,7 @@ _CALL_KINDS: Final = frozenset({"tool_call", "tool-call", "tool_use", "function_
 _RESULT_KINDS: Final = frozenset(
     {"tool_call_response", "tool-result", "tool_result", "function_call_output", "server_tool_call_response"}
 )
+_WRAPPERS: Final = frozenset({"result", "output", "error"})
 _MEDIA_KINDS: Final = frozenset(
     {
         "image",
@@ -229,10 +230,20 @@ def _result(part: Mapping[str, Any]) -> dict[str, Any]:
     content = next((part[name] for name in names if part.get(name) is not None), None)
     if isinstance(content, Mapping) and set(content) <= {"type", "value", "providerOptions"}:  # Vercel AI SDK
         content = content.get("value")
+    content = _unwrapped(content)
     call_id = _identifier(part, "tool_use_id", "id", "toolCallId", "call_id")
     if content is not None and not isinstance(content, str | list):
         content = _json(content)
     return {"type": "tool_result", "tool_use_id": call_id, "content": content}
+
+
+def _unwrapped(content: Any) -> Any:
+    """Return the text that Gemini's clients wrap into an object of one field; other content as it is."""
+    if isinstance(content, Mapping) and len(content) == 1:
+        [(name, value)] = content.items()
+        if name in _WRAPPERS and isinstance(value, str):
+            return value
+    return content
 
 
 def _reply_part(item: Mapping[str, Any]) -> ReplyPart | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.metadata import version
 from typing import Any
 
+from anthropic import AsyncAnthropic
 from pydantic_ai import Agent
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.bedrock import BedrockConverseModel
@@ -74,7 +76,7 @@ def openai_stream(provider: LoopbackProvider) -> None:
 
 
 def anthropic_in_a_fallback(provider: LoopbackProvider) -> None:
-    anthropic = AnthropicProvider(api_key="k", base_url=provider.url)
+    anthropic = AnthropicProvider(anthropic_client=AsyncAnthropic(api_key="k", base_url=provider.url))
     model = AnthropicModel("claude-sonnet-4-5", provider=anthropic)
     other = OpenAIChatModel("gpt-4o", provider=openai_provider(provider))
     converse(agent_of(windowpane.observe(FallbackModel(model, other))))
@@ -98,3 +100,5 @@ SCENARIOS = {
         anthropic_in_a_fallback, google, bedrock,
     )
 }  # fmt: skip
+if version("pydantic-ai-slim").startswith("1."):  # a run ends before its stream does
+    del SCENARIOS["openai_stream"]

@@ -29,7 +29,8 @@ def watch_anthropic(client: object, watched: WatchedClient) -> bool:
 
 def watch_all_anthropic(base: ModuleType, watched: WatchedClient) -> list[Restore]:
     """Watch every client of the package, now and later."""
-    return [watch_requests(kind, MESSAGES, watched) for kind in (base.SyncAPIClient, base.AsyncAPIClient)]
+    kinds = (base.SyncAPIClient, base.AsyncAPIClient)
+    return [restore for kind in kinds for restore in watch_requests(kind, MESSAGES, watched)]
 
 
 def _watch(client: object, watched: WatchedClient) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing, contextmanager
 from functools import partial
@@ -124,7 +125,7 @@ class _Body:
         self._started = self._waiting = True
         try:
             yield
-        except GeneratorExit:  # the agent stopped reading
+        except (GeneratorExit, CancelledError):  # the agent stopped reading
             self._end()
             raise
         except BaseException as error:

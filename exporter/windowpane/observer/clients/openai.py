@@ -28,7 +28,7 @@ def watch_openai(client: object, watched: WatchedClient) -> bool:
 def watch_all_openai(base: ModuleType, watched: WatchedClient) -> list[Restore]:
     """Watch every client of the package, now and later."""
     kinds = (base.SyncAPIClient, base.AsyncAPIClient)
-    return [watch_requests(kind, {**CHAT, **RESPONSES}, watched) for kind in kinds]
+    return [restore for kind in kinds for restore in watch_requests(kind, {**CHAT, **RESPONSES}, watched)]
 
 
 def _watch(client: object, watched: WatchedClient) -> None:

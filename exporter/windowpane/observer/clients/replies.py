@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
@@ -75,7 +76,7 @@ class StreamedReply(Generic[P]):
         """Record the end of an iteration, whichever it is."""
         try:
             yield
-        except GeneratorExit:  # the agent stopped reading
+        except (GeneratorExit, CancelledError):  # the agent stopped reading
             self.end()
             raise
         except BaseException as error:

@@ -9,7 +9,9 @@ read, as a stream or a raw response, is recorded from its body (`bodies`).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Final
+from weakref import ref
 
 from windowpane.observer.clients.bodies import watch_body
 from windowpane.observer.clients.calls import WatchedCall, WatchedClient, boundary
@@ -18,6 +20,8 @@ from windowpane.observer.messages import Shape
 
 Paths = Mapping[str, Shape]
 """The paths of requests that are observed."""
+_request: Final[ContextVar[Callable[[], object]]] = ContextVar("windowpane_request", default=lambda: None)
+"""The latest request that is recorded: a method that calls the one of its base class does not record it again."""
 
 
 def watch_resource(resource: object, paths: Paths, client: WatchedClient) -> None:
@@ -37,17 +41,28 @@ def watch_resource(resource: object, paths: Paths, client: WatchedClient) -> Non
     resource._post = watched_method(post, start, record_result)  # type: ignore[attr-defined]
 
 
-def watch_requests(kind: type, paths: Paths, client: WatchedClient) -> Restore:
-    """Watch the requests of all clients of the base class *kind*."""
+def watch_requests(kind: type[Any], paths: Paths, client: WatchedClient) -> list[Restore]:
+    """Watch the requests of all clients of the base class *kind*.
+
+    Another library may have put its own method into a class below it, which calls the former one of *kind*.
+    """
 
     def start(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> WatchedCall | None:
         options = kwargs.get("options") or args[2]
         shape = paths.get(options.url.partition("?")[0])
-        if shape is None or options.method.lower() != "post":
+        if shape is None or options.method.lower() != "post" or _request.get()() is options:
             return None
+        _request.set(ref(options))
         return client.start(shape, options.json_data)
 
-    return watch_class(kind, ("request",), start, record_result)
+    own = [one for one in _below(kind) if "request" in vars(one)]
+    return [watch_class(one, ("request",), start, record_result) for one in (kind, *own)]
+
+
+def _below(kind: type[Any]) -> Iterator[type[Any]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _below(one)
 
 
 def watch_copies(client: object, watch: Callable[[Any], object]) -> None:

@@ -1,0 +1,127 @@
+"""Real OpenTelemetry instrumentations that send to `windowpane serve --otlp`: windows as by `observe`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.providers.agent_runs import QUESTION, SYSTEM, report, script
+from tests.providers.environments import INSTRUMENTATIONS, ROOT
+from tests.providers.instrumented_runs import RUNS
+from tests.providers.loopback import loopback_provider
+from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
+from tests.providers.windows import windows_of
+
+from windowpane.store.sqlite import SqliteStore
+
+pytestmark = [
+    pytest.mark.timeout(900),  # the first run installs the instrumentations
+    pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large environment: make test-all"),
+]
+
+
+@contextmanager
+def receiver(folder: Path) -> Iterator[str]:
+    """Run `windowpane serve --otlp` until the block ends; yields its address."""
+    (folder / "config.yml").write_text("otlp: {receive_wait_seconds: 0.5}")
+    command = [
+        sys.executable, "-m", "windowpane", "serve", "--otlp", "--port", "0", "--otlp-port", "0",
+        "--store", str(folder / "received.db"),
+    ]  # fmt: skip
+    environment = variables(folder) | {"WINDOWPANE_CONFIG": str(folder / "config.yml")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as serving:
+        assert serving.stdout is not None
+        address = re.search(r"http://[\d.:]+", next(line for line in serving.stdout if "OTLP" in line))
+        assert address is not None
+        try:
+            yield address[0]
+        finally:
+            serving.terminate()
+            serving.wait(60)
+
+
+def run(name: str, folder: Path) -> tuple[SqliteStore, SqliteStore]:
+    """Return the store of the receiver, and that of the observed clients."""
+    with receiver(folder) as address:
+        module = ["-m", "tests.providers.instrumented_runs", name, address, folder / "observed.db"]
+        done = subprocess.run(
+            [installed(INSTRUMENTATIONS), "-W", "ignore", *module],
+            cwd=ROOT, env=variables(folder) | {"OTEL_SDK_DISABLED": "false"}, capture_output=True, text=True,
+            timeout=RUN_SECONDS, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return SqliteStore(folder / "received.db"), SqliteStore(folder / "observed.db")
+
+
+TOOLS_ARE_DIFFERENT = ("openai_v2", "google_genai")
+"""Instrumentations that report no definitions of tools, or in another form."""
+DEPENDS_ON_TOOLS = ("tool_definition", "unattributed")
+
+
+def comparable(rows: list[tuple[Any, ...]], *, has_tools: bool) -> list[tuple[Any, ...]]:
+    """Return *rows* without costs, with the content of a call in one order.
+
+    The price is that of the model that a reply names, which the scripted provider makes up.
+    """
+    if not has_tools:
+        rows = [row for row in rows if row[1] != "before" and row[2] not in DEPENDS_ON_TOOLS]
+    compared: list[tuple[Any, ...]] = []
+    added: list[tuple[Any, ...]] = []
+    for row in rows:
+        if row[1] == "added":
+            added.append(row)
+            continue
+        compared += [*sorted(added, key=str), row[:3]]
+        added = []
+    return compared
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_windows_equal_those_of_an_observed_client(name: str, tmp_path: Path) -> None:
+    """The same conversation by spans with content, and by the client itself: block for block, token for token."""
+    received, observed = run(name, tmp_path)
+    first, second = sorted(received.sessions(), key=lambda row: row.started_at or 0)
+
+    assert (first.turns, second.turns) == (1, 4)
+    has_tools = name not in TOOLS_ARE_DIFFERENT
+    expected = windows_of(observed, observed.sessions())
+    assert comparable(windows_of(received, [second]), has_tools=has_tools) == comparable(
+        expected, has_tools=has_tools
+    )
+
+
+def test_the_windows_of_the_vercel_ai_sdk(tmp_path: Path, require_server: Callable[[str], Path]) -> None:
+    """A program in another language: both calls, the tool and its results, in the session that it names."""
+    node, npm = require_server("node"), require_server("npm")
+    program = tmp_path / "program"
+    shutil.copytree(ROOT / "tests/providers/vercel_ai", program)
+    installed = subprocess.run(
+        [npm, "install", "--silent"], cwd=program, capture_output=True, text=True, check=False
+    )
+    if installed.returncode != 0:
+        pytest.skip(f"the packages cannot be installed: {installed.stderr[-300:]}")
+    with loopback_provider() as provider, receiver(tmp_path) as address:
+        provider.script = script()
+        arguments = [provider.url, address, SYSTEM, QUESTION, report("CITY")]
+        done = subprocess.run(
+            [node, "run.mjs", *arguments], cwd=program, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+    received = SqliteStore(tmp_path / "received.db")
+    (row,) = received.sessions()
+    rows = windows_of(received, [row])
+
+    assert (row.session_id, row.turns) == ("otlp:vercel", 2)
+    assert [usage.output_tokens for _, kind, usage, *_ in rows if kind == "usage"] == [40, 12]
+    assert [one[2] for one in rows if one[1] == "added" and one[2] != "unattributed"] == [
+        "tool_definition", "system_prompt", "user_message", "tool_call", "tool_call", "tool_result",
+        "tool_result", "assistant_response",
+    ]  # fmt: skip
