@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.core.events import BlockAdded, Event, FidelityEvaluated
 from windowpane.core.redaction import join_split_secrets
 from windowpane.store.database import Database
+from windowpane.store.statements import Value
 
 Redactor = Callable[[str], str]
 """Text to the same text without its secrets."""
 
 PREVIEW_CHARS: Final = 80
-PREVIEW_BATCH: Final = 50
+BATCH: Final = 50
+"""Texts that one statement reads; fewer are filled up, so that the statement is the same for every number."""
 _COMPRESSION: Final = 1
 """The fastest level: content is compressed on the write path, and this level halves its size already."""
 _INSERT: Final = "INSERT INTO contents (digest, chars, preview, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _QUEUE: Final = "INSERT INTO content_queue (digest) VALUES (?) ON CONFLICT DO NOTHING"
 """The text waits to be indexed for search."""
-_PREVIEWS: Final = f"SELECT digest, preview FROM contents WHERE digest IN ({', '.join('?' * PREVIEW_BATCH)})"  # noqa: S608
+_AMONG: Final = f"FROM contents WHERE digest IN ({', '.join('?' * BATCH)})"
+_PREVIEWS: Final = f"SELECT digest, preview {_AMONG}"  # our columns
+_BODIES: Final = f"SELECT digest, body {_AMONG}"  # our columns
 
 
 class CapturedText(NamedTuple):
@@ -122,6 +127,21 @@ def read(connection: Database, digest: str) -> str | None:
     return None if row is None else zlib.decompress(row[0]).decode("utf-8", "surrogatepass")
 
 
+def read_in_batches(connection: Database, digests: Iterable[str]) -> Iterator[CapturedText]:
+    """Yield the captured texts of the digests, in their order; one batch is read at a time."""
+    following = iter(digests)
+    while batch := list(islice(following, BATCH)):
+        bodies = dict(connection.execute(_BODIES, filled_up(batch)).fetchall())
+        for digest in batch:
+            if digest in bodies:
+                yield CapturedText(digest, zlib.decompress(bodies[digest]).decode("utf-8", "surrogatepass"))
+
+
+def filled_up(batch: Sequence[Value]) -> list[Value]:
+    """Return `BATCH` values: those of the batch, the last one repeated."""
+    return [*batch, *[batch[-1]] * (BATCH - len(batch))]
+
+
 def holds(connection: Database, digest: str) -> bool:
     """Return whether the text of a digest was captured."""
     return connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).fetchone() is not None
@@ -134,11 +154,8 @@ def previews(connection: Database, digests: set[str]) -> dict[str, str]:
     previews: dict[str, str] = {}
     remaining = sorted(digests)
     while remaining:
-        batch, remaining = remaining[:PREVIEW_BATCH], remaining[PREVIEW_BATCH:]
-        batch += batch[-1:] * (
-            PREVIEW_BATCH - len(batch)
-        )  # the statement is the same for every number of digests
-        previews.update(connection.execute(_PREVIEWS, batch).fetchall())
+        batch, remaining = remaining[:BATCH], remaining[BATCH:]
+        previews.update(connection.execute(_PREVIEWS, filled_up(batch)).fetchall())
     return previews
 
 

@@ -26,7 +26,9 @@ _WAITING: Final = "SELECT digest FROM content_queue LIMIT ?"
 _NUMBER: Final = "INSERT INTO content_numbers (digest) VALUES (?) ON CONFLICT DO NOTHING RETURNING id"
 _COUNTS: Final = "SELECT (SELECT count(*) FROM content_queue), (SELECT count(*) FROM content_numbers)"
 _NUMBER_OF: Final = "SELECT id FROM content_numbers WHERE digest = ?"
-_DIGEST: Final = "SELECT digest FROM content_numbers WHERE id = ?"
+_DIGESTS: Final = (
+    f"SELECT id, digest FROM content_numbers WHERE id IN ({', '.join('?' * captured_content.BATCH)})"  # noqa: S608
+)
 _EVERY: Final = "SELECT id FROM content_numbers ORDER BY id DESC"
 
 
@@ -117,10 +119,16 @@ def candidates(
     if numbers is None:
         numbers = (number for (number,) in connection.execute(_EVERY))
     if among is None:
-        digests = ((connection.execute(_DIGEST, (number,)).fetchone() or (None,))[0] for number in numbers)
-        return (digest for digest in digests if digest is not None)
+        return _digests(connection, numbers)
     wanted = _numbers(connection, among)
     return (wanted[number] for number in numbers if number in wanted)
+
+
+def _digests(connection: Database, numbers: Iterator[int]) -> Iterator[str]:
+    """Yield the digests of the texts with these numbers, in their order."""
+    while batch := list(islice(numbers, captured_content.BATCH)):
+        digests = dict(connection.execute(_DIGESTS, captured_content.filled_up(batch)).fetchall())
+        yield from (digests[number] for number in batch if number in digests)
 
 
 def _numbers(connection: Database, digests: Iterable[str]) -> dict[int, str]:

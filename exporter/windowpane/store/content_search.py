@@ -179,13 +179,10 @@ class _Reading:
         self._remaining = READ_CHARACTERS
 
     def matches(self, digests: Iterable[str]) -> Iterator[_Match]:
-        for digest in digests:
+        for digest, text in captured_content.read_in_batches(self._connection, digests):
             if self._remaining <= 0:
                 self.is_whole = False
                 return
-            text = captured_content.read(self._connection, digest)
-            if text is None:
-                continue
             self._remaining -= len(text) + 200  # a text costs something to fetch, whatever its length
             if contains(text, self._terms):
                 yield _Match(digest, len(text), snippet_of(text, self._terms))
