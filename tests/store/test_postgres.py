@@ -229,6 +229,22 @@ def test_a_connection_lost_in_a_transaction_stores_nothing_of_it(
     assert store.verify().intact
 
 
+def test_an_error_of_a_statement_that_waits_undoes_the_transaction(store: Store, make_session) -> None:
+    """It is sent with a later one, at the latest before the commit."""
+
+    def write() -> None:
+        with store._writing() as writer:
+            writer.append(make_session("undone", turns=1))
+            writer.connection.executemany("INSERT INTO agents (name) VALUES (?)", [("twice",), ("twice",)])
+
+    with pytest.raises(EventsRefusedError, match="duplicate key"):
+        write()
+    store.append(make_session("s1", turns=1))
+
+    assert [row.session_id for row in store.sessions()] == ["s1"]
+    assert store.verify().intact
+
+
 def test_a_forked_child_has_its_own_connections(store: Store, postgres_url: str, make_session) -> None:
     """It writes and closes its store, and the connections of the parent last."""
     store.append(make_session("parent"))

@@ -18,8 +18,8 @@ from psycopg.types.string import StrBinaryDumper, StrDumper, StrDumperUnknown
 from windowpane.store.database import Cursor, Dialect, Row
 from windowpane.store.postgres_dialect import POSTGRES
 
-COPY_ROWS: Final = 8
-"""Rows from which a COPY costs less than that many statements."""
+COPY_ROWS: Final = 24
+"""Rows from which a COPY costs less than that many statements in a pipeline."""
 
 _PARTS: Final = re.compile(r"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(\?)|(%)")
 _INSERT: Final = re.compile(
@@ -121,6 +121,7 @@ class PostgresDatabase:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
         self._types: dict[BulkInsert, list[int]] = {}
+        self._waiting: list[tuple[str, list[Sequence[Any]]]] = []
 
     @property
     def in_transaction(self) -> bool:
@@ -133,25 +134,61 @@ class PostgresDatabase:
         return not self.connection.closed
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor:
-        """Run one statement."""
-        return self.connection.execute(translated(sql), parameters or None)
+        """Run one statement, and before it those that wait."""
+        if not self._waiting:
+            return self.connection.execute(translated(sql), parameters or None)
+        with self.connection.pipeline():
+            self._send_waiting()
+            return self.connection.execute(translated(sql), parameters or None)
 
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Cursor:
-        """Run a statement once per row of values; inserts of many rows are copied."""
+        """Run a statement once per row of values; inserts of many rows are copied.
+
+        In a transaction fewer rows wait until the next statement, and are sent together with it.
+        """
         rows = parameters if isinstance(parameters, list) else list(parameters)
-        insert = bulk_insert(sql) if len(rows) >= COPY_ROWS and self.in_transaction else None
         cursor = self.connection.cursor()
-        if insert is not None and not insert.expects_conflicts:
-            self._copy(cursor, insert, rows)
-        elif insert is None or not self._copies_new(cursor, insert, rows):
+        if not self.in_transaction:
             cursor.executemany(translated(sql), rows)
+        elif len(rows) < COPY_ROWS or not self._copies(cursor, sql, rows):
+            self._waiting.append((sql, rows))
         return cursor
+
+    def finish(self) -> None:
+        """Run the statements that wait."""
+        if self._waiting:
+            with self.connection.pipeline():
+                self._send_waiting()
+
+    def roll_back(self) -> None:
+        """Undo the transaction."""
+        self._waiting.clear()
+        self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection; what it has not committed is undone."""
         self.connection.close()
 
     # -- internals --------------------------------------------------------------------------------------------
+
+    def _send_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        cursor = self.connection.cursor()
+        for sql, rows in waiting:
+            statement = translated(sql)
+            for row in rows:
+                cursor.execute(statement, row)
+
+    def _copies(self, cursor: psycopg.Cursor[Row], sql: str, rows: list[Sequence[Any]]) -> bool:
+        """Copy the rows if the statement is an insert that can be copied; else return False."""
+        insert = bulk_insert(sql)
+        if insert is None:
+            return False
+        self.finish()
+        if insert.expects_conflicts:
+            return self._copies_new(cursor, insert, rows)
+        self._copy(cursor, insert, rows)
+        return True
 
     def _copy(self, cursor: psycopg.Cursor[Row], insert: BulkInsert, rows: Iterable[Sequence[Any]]) -> None:
         types = self._column_types(insert)

@@ -155,10 +155,11 @@ class PostgresEngine:
             _own(database).connection.execute(_START)
             self._keep_month(database)
             yield database
+            _own(database).finish()
         except BaseException:
             self._month_checked_at = float("-inf")
             with suppress(psycopg.Error):
-                database.execute("ROLLBACK")
+                _own(database).roll_back()
             raise
         self._commit(database)
 
