@@ -130,7 +130,7 @@ class WindowLimits:
         falls below its threshold by the hysteresis share of the limit, so a window at a threshold does not flap.
         """
         entered = self._highest_zone(used_tokens)
-        if previous is None or ZONES.index(entered) >= ZONES.index(previous):
+        if previous in (None, entered) or ZONES.index(entered) >= ZONES.index(previous):
             return entered
         slack = int(self.thresholds.hysteresis * self.limit_tokens)
         return min(self._highest_zone(used_tokens + slack), previous, key=ZONES.index)
