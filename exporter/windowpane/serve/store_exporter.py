@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS: Final = 1.0
 """Interval between reads of new events."""
-INDEX_EVENTS: Final = 500
+INDEX_EVENTS: Final = 100
 """Events indexed for search at once: those that arrive meanwhile wait for the store."""
 MAINTENANCE_SECONDS: Final = 3_600.0
 """Interval between verifications of the audit chain and deletions of old sessions."""
