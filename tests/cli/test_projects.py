@@ -48,7 +48,9 @@ def test_a_new_token_is_that_of_the_printed_configuration(run: Run, tmp_path: Pa
 
 def test_commands_read_one_project(run: Run, filled: Path, tmp_path: Path) -> None:
     """Reports, exports and searches find nothing of another one."""
-    assert "work for shop" in run("report", "one-of", "--project", "shop").output
+    report = run("report", "one-of", "--project", "shop").output
+    assert "work for shop" in report
+    assert "project shop" in report
     assert "no session starts with" in run("report", "one-of-bank", "--project", "shop", code=1).output
     assert (
         "no session starts with"

@@ -98,13 +98,17 @@ def send_test_section() -> None:
 
     A visitor of the page must not be able to make this machine send requests to addresses of their choice.
     """
-    settings = load_config().notify
-    urls = [channel.url.get_secret_value() for channel in settings.channels]
+    config = load_config()
+    settings = config.notify
+    urls = [channel.url.get_secret_value() for channel in config.channels()]
     channels = {f"{number}. {url.partition(':')[0]}": url for number, url in enumerate(urls, 1)}
     with st.expander("Send a test message", icon=":material/send:"), st.form("alerts_test", border=False):
         left, right = st.columns([5, 1], vertical_alignment="bottom")
         left.selectbox(
-            "Channel", channels, key=CHANNEL, help="The receivers in `notify.channels`, by their kind."
+            "Channel",
+            channels,
+            key=CHANNEL,
+            help="The receivers in `notify.channels` and of the projects, by their kind.",
         )
         if settings.test_any_address:
             left.text_input(

@@ -37,6 +37,8 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         *([level] if level else []),
         state if row.last_at is None else f"{state}, last event {ago(row.last_at, now)}",
     ]
+    if row.project:
+        parts.append(f"project {row.project}")
     if row.revision > 1:
         parts.append(f"revision {row.revision}")
     sources = set(timeline.turns["count_source"].dropna())

@@ -41,7 +41,7 @@ def test(ctx: click.Context, url: str | None, public_url: str | None) -> None:
 
 def _configured() -> list[str]:
     """Return the addresses of the configured channels."""
-    channels = load_config().notify.channels
+    channels = load_config().channels()
     if not channels:
         raise click.ClickException("no channel is configured in notify.channels; name the address of one")
     return [channel.url.get_secret_value() for channel in channels]

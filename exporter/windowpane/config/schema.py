@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from windowpane.alerts.rules import Rule, configured
 from windowpane.config.dashboard import DashboardConfig
 from windowpane.config.outputs import (
+    ChannelConfig,
     ClickHouseConfig,
     IngestConfig,
     NotifyConfig,
@@ -331,6 +332,11 @@ class Config(Section):
         """Return the lower bounds of the zones; None where the window's size decides."""
         zones = self.pressure.thresholds
         return None if zones is None else Thresholds(zones.yellow, zones.orange, zones.red)
+
+    def channels(self) -> tuple[ChannelConfig, ...]:
+        """Return the receivers of alerts: the common ones, then those of each project."""
+        own = (channel for project in self.projects.values() for channel in project.channels or ())
+        return (*self.notify.channels, *own)
 
     def project_retention(self) -> dict[str, ProjectRetention]:
         """Return the retention of each project."""

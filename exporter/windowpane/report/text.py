@@ -91,7 +91,8 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
 def _location(session: SessionRow) -> list[str]:
     """Return a line with where the session worked, as far as it is recorded."""
     names = (("folder", session.folder), ("repository", session.repository), ("branch", session.branch))
-    recorded = [f"{name} {value}" for name, value in (*names, ("label", session.label)) if value]
+    others = (("label", session.label), ("project", session.project))
+    recorded = [f"{name} {value}" for name, value in (*names, *others) if value]
     return ["   ".join(recorded)] if recorded else []
 
 
