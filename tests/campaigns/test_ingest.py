@@ -205,7 +205,7 @@ def test_restarted_databases(
     """Agents of several processes store in PostgreSQL, which is stopped and started again meanwhile."""
     database = new_postgres_server()
     server = start_server(database.create_database())
-    processes, agents = campaign.attempts(sample=2, whole=4), campaign.attempts(sample=10, whole=500)
+    processes, agents = campaign.attempts(sample=1, whole=4), campaign.attempts(sample=10, whole=500)
     restarts, turns = campaign.attempts(sample=1, whole=2), campaign.attempts(sample=10, whole=6)
     started = time.monotonic()
     running = [
