@@ -4,12 +4,16 @@ CREATE INDEX alerts_at ON alerts (fired_at, fired_seq)
 CREATE INDEX alerts_unresolved_at ON alerts (fired_at, fired_seq) WHERE resolved_turn IS NULL
 -- index blocks_left
 CREATE INDEX blocks_left ON blocks (session, left_seq, entered_seq)
+-- index events_at
+CREATE INDEX events_at ON events (at)
 -- index events_session
 CREATE INDEX events_session ON events (session)
 -- index events_type
 CREATE INDEX events_type ON events (type, session)
 -- index heads_session
 CREATE INDEX heads_session ON heads (session_id, revision)
+-- index received_streams_of
+CREATE INDEX received_streams_of ON received_streams (session_id)
 -- index replays_at
 CREATE INDEX replays_at ON replays (at)
 -- index sessions_compacted
@@ -30,6 +34,10 @@ None
 -- index sqlite_autoindex_event_types_1
 None
 -- index sqlite_autoindex_migrations_1
+None
+-- index sqlite_autoindex_project_days_1
+None
+-- index sqlite_autoindex_received_streams_1
 None
 -- index sqlite_autoindex_sessions_1
 None
@@ -142,6 +150,12 @@ CREATE TABLE late_events (
     ) WITHOUT ROWID
 -- table migrations
 CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL)
+-- table project_days
+CREATE TABLE project_days (
+        project TEXT NOT NULL, day BIGINT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
+        release TEXT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL, cache_read_tokens BIGINT NOT NULL, cost_micros BIGINT NOT NULL, compactions BIGINT NOT NULL, fidelity_millis BIGINT NOT NULL, fidelities BIGINT NOT NULL, regrets BIGINT NOT NULL, cache_breaks BIGINT NOT NULL, cache_break_micros BIGINT NOT NULL, sessions BIGINT NOT NULL, peaks BIGINT NOT NULL, peak_sum_millis BIGINT NOT NULL, red_sessions BIGINT NOT NULL,
+        PRIMARY KEY (project, day, agent, model, release)
+    )
 -- table read_files
 CREATE TABLE read_files (
     path TEXT PRIMARY KEY,
@@ -151,6 +165,11 @@ CREATE TABLE read_files (
     reading TEXT NOT NULL,
     report BLOB NOT NULL
 ) WITHOUT ROWID
+-- table received_streams
+CREATE TABLE received_streams (
+        stream_id TEXT NOT NULL, session_id TEXT NOT NULL, numbers TEXT NOT NULL,
+        PRIMARY KEY (stream_id, session_id)
+    )
 -- table replay_runs
 CREATE TABLE replay_runs (
         replay TEXT NOT NULL,
@@ -229,7 +248,7 @@ CREATE TABLE sessions (
         last_event TEXT NOT NULL,
         pressure REAL NOT NULL,
         last_turn INTEGER NOT NULL,
-        memory BLOB NOT NULL, count_source TEXT, compaction_tokens INTEGER, compaction_evidence TEXT, turns_until_compaction REAL, title TEXT NOT NULL DEFAULT '', title_source TEXT NOT NULL DEFAULT '', folder TEXT NOT NULL DEFAULT '', repository TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '', agent_version TEXT NOT NULL DEFAULT '', label TEXT NOT NULL DEFAULT '', cache_breaks INTEGER NOT NULL DEFAULT 0, cache_break_tokens INTEGER NOT NULL DEFAULT 0, cache_break_dollars REAL, carried_price INTEGER NOT NULL DEFAULT 0, compressions_in_task INTEGER NOT NULL DEFAULT 0,
+        memory BLOB NOT NULL, count_source TEXT, compaction_tokens INTEGER, compaction_evidence TEXT, turns_until_compaction REAL, title TEXT NOT NULL DEFAULT '', title_source TEXT NOT NULL DEFAULT '', folder TEXT NOT NULL DEFAULT '', repository TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '', agent_version TEXT NOT NULL DEFAULT '', label TEXT NOT NULL DEFAULT '', cache_breaks INTEGER NOT NULL DEFAULT 0, cache_break_tokens INTEGER NOT NULL DEFAULT 0, cache_break_dollars REAL, carried_price INTEGER NOT NULL DEFAULT 0, compressions_in_task INTEGER NOT NULL DEFAULT 0, project TEXT NOT NULL DEFAULT '',
         UNIQUE (session_id, revision)
     )
 -- table sqlite_sequence
