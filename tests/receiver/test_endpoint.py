@@ -222,7 +222,7 @@ def _field(number: int, content: bytes) -> bytes:
         (b"{}", {}, 415, "missing"),
         (b"{}", JSON | {"Content-Encoding": "br"}, 415, "br"),
         (b"{}", JSON | {"Content-Encoding": "gzip"}, 400, "not gzip"),
-        (gzip.compress(b"{}")[:-4], JSON | {"Content-Encoding": "gzip"}, 400, "cut short"),
+        (gzip.compress(b"{}", mtime=0)[:-4], JSON | {"Content-Encoding": "gzip"}, 400, "cut short"),
     ],
 )
 def test_hostile_bodies_are_refused(
