@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 3
 STATEMENT_SECONDS: Final = 60
-SCHEMES: Final = ("http", "https")
-EMBEDDED: Final = "chdb"
-"""Scheme of the same engine inside this process, which the tests use."""
 
 WRITING: Final = {
     "insert_distributed_sync": 1,
@@ -113,8 +110,6 @@ class ClickHouse:
         from clickhouse_connect import get_client
 
         parts = urlsplit(self._url)
-        if parts.scheme == EMBEDDED:
-            return get_client(dsn=self._url, settings=self._settings)
         return get_client(
             host=parts.hostname,
             port=parts.port or (8443 if parts.scheme == "https" else 8123),

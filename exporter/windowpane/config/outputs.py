@@ -169,7 +169,7 @@ class ClickHouseConfig(Section):
         if url is None:
             return None
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https", "chdb") or (parts.scheme != "chdb" and not parts.hostname):
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
                 "clickhouse.url must be the address of ClickHouse's HTTP interface, http://host:8123"
             )
