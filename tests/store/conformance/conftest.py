@@ -16,11 +16,12 @@ from windowpane.store.reads import Reader
 from windowpane.store.store import Store
 
 QUICK = (
-    "test_round_trip", "test_session_import", "test_retention", "test_search", "test_fleet", "test_notes",
-    "test_trends", "test_block_life", "test_agreement", "test_received", "test_an_untouched_store_is_intact",
-    "test_a_cut_tail_is_detected_by_the_recorded_head", "test_a_keyed_chain_needs_its_key",
-    "test_a_new_key_takes_over_and_the_old_one_still_verifies", "test_a_text_is_found_by_any_part",
-    "test_damaged_events_are_returned_in_their_positions",
+    "test_round_trip", "test_retention", "test_agreement",
+    "test_a_longer_recording_appends_its_new_events",
+    "test_a_changed_past_starts_a_revision_that_counts_only_new_events",
+    "test_an_agent_continues_its_session_after_a_note", "test_only_wanted_types_are_searched",
+    "test_an_untouched_store_is_intact", "test_a_cut_tail_is_detected_by_the_recorded_head",
+    "test_a_keyed_chain_needs_its_key", "test_a_new_key_takes_over_and_the_old_one_still_verifies",
     "test_a_copy_is_the_same_store_and_continues_as_one", "test_a_copy_that_was_killed_continues",
 )  # fmt: skip
 """Modules and tests that `make test` runs on PostgreSQL, too; `make test-all` runs every one."""

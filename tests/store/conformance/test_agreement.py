@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.servers.postgres import PostgresServer
 
@@ -165,7 +165,6 @@ event_filters = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(query=session_filters, live_since=st.sampled_from(TIMES))
 def test_lists_and_totals_of_sessions(both: Both, query: SessionFilter, live_since: float) -> None:
     """Every filter and order, and the sums over all that match."""
@@ -173,7 +172,6 @@ def test_lists_and_totals_of_sessions(both: Both, query: SessionFilter, live_sin
     both.agree(lambda store: store.fleet_totals(query, live_since=live_since))
 
 
-@settings(max_examples=60)
 @given(query=event_filters)
 def test_events_and_their_number(both: Both, query: EventFilter) -> None:
     """Every filter, with and without words to search for, in both directions."""
