@@ -143,7 +143,7 @@ def test_a_full_disk_is_reported_and_loses_nothing(
     running.emit(events("s", 0, 5))
     assert running.flush(20)
     assert running.store is not None
-    connection = running.store._writer.connection  # type: ignore[union-attr]
+    connection = running.store._shared.writer.connection  # type: ignore[union-attr]
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages}")
 

@@ -167,7 +167,7 @@ def test_a_closed_store_raises_a_store_error(store, make_session):
 def test_flush_commits_with_full_synchronization_only_when_needed(store, make_session):
     """SQLite calls fsync for the commit of a flush; without new events nothing is committed."""
     statements: list[str] = []
-    store._writer.connection.set_trace_callback(statements.append)
+    store._shared.writer.connection.set_trace_callback(statements.append)
     store.append(make_session(turns=1))
     store.flush()
     full = statements.index("PRAGMA synchronous = FULL")
@@ -181,7 +181,7 @@ def test_flush_commits_with_full_synchronization_only_when_needed(store, make_se
 def test_a_full_disk_stores_nothing_of_the_batch(store, make_session):
     """The batch that does not fit raises; earlier batches are whole, and later ones can be stored."""
     store.append(make_session("fits", turns=2))
-    connection = store._writer.connection
+    connection = store._shared.writer.connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + 2}")
 

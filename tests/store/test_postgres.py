@@ -107,8 +107,8 @@ def test_a_running_agent_continues_in_a_store_that_was_migrated(
 ) -> None:
     """By a newer release, also where its connection breaks afterwards."""
     rows(postgres_url, "INSERT INTO migrations VALUES ('m999_later', 0)")
-    assert store._writer is not None
-    end_connection(postgres_url, store._writer.connection)
+    assert store._shared.writer is not None
+    end_connection(postgres_url, store._shared.writer.connection)
     with suppress(StoreError):
         store.append(make_session("s1"))
     store.append(make_session("s2"))
@@ -248,8 +248,8 @@ def test_an_error_of_a_statement_that_waits_undoes_the_transaction(store: Store,
 def test_a_forked_child_has_its_own_connections(store: Store, postgres_url: str, make_session) -> None:
     """It writes and closes its store, and the connections of the parent last."""
     store.append(make_session("parent"))
-    assert store._writer is not None
-    backend = store._writer.connection.connection.info.backend_pid
+    assert store._shared.writer is not None
+    backend = store._shared.writer.connection.connection.info.backend_pid
     with store._engine.lend() as database:
         reading = database.connection.info.backend_pid
     child = os.fork()
@@ -263,7 +263,7 @@ def test_a_forked_child_has_its_own_connections(store: Store, postgres_url: str,
 
     store.append(make_session("later"))
     assert {row.session_id for row in store.sessions()} == {"parent", "child", "later"}
-    assert store._writer.connection.connection.info.backend_pid == backend
+    assert store._shared.writer.connection.connection.info.backend_pid == backend
     with store._engine.lend() as database:
         assert database.connection.info.backend_pid == reading
     assert store.verify().intact

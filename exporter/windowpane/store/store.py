@@ -5,11 +5,9 @@ Safe to share between threads and, through separate connections, between process
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from itertools import groupby
 from pathlib import Path
 
@@ -36,12 +34,13 @@ from windowpane.store import (
 )
 from windowpane.store.captured_content import ContentCapture, Redactor
 from windowpane.store.chain import Accepted
-from windowpane.store.database import Engine
+from windowpane.store.database import Database, Engine
 from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
 from windowpane.store.read_files import ReadFile
 from windowpane.store.reads import Reader
 from windowpane.store.received import Receipt, ReceivedBatch
 from windowpane.store.records import ImportOutcome, Verification
+from windowpane.store.shared_writer import SharedWriter
 from windowpane.store.spool import SpooledEvents
 from windowpane.store.writes import Writer
 
@@ -75,14 +74,9 @@ class Store(Reader):
         self._old_audit_keys = old_keys(old_audit_keys)
         self._capture = ContentCapture(redact) if capture and redact is not None else None
         self._clock = clock
-        self._lock = threading.RLock()  # guards the writing connection and the writer's memory
-        self._dirty = False
-        self._inherited: list[Writer] = []
-        self._process = os.getpid()
-        self._closed = False
         self._refuses_events = False
         self._unconfirmed: set[tuple[str, int]] = set()
-        self._writer: Writer | None = self._open()
+        self._shared = SharedWriter(engine, self._make_writer, engine.close_readers)
 
     # -- writing ----------------------------------------------------------------------------------------------
 
@@ -148,13 +142,7 @@ class Store(Reader):
 
     def flush(self) -> None:
         """Return only when everything appended so far survives a power cut."""
-        with self._lock, self._engine.reporting():
-            if not self._dirty and (self._writer is None or self._process != os.getpid()):
-                return
-            writer = self._current()
-            if self._dirty:
-                self._engine.sync(writer.connection)
-            self._dirty = False
+        self._shared.sync()
 
     def take_in(self, spooled: SpooledEvents) -> int:
         """Store the events of a spool file that are not stored yet, in order; return how many.
@@ -273,8 +261,7 @@ class Store(Reader):
                 break
             pruned += deleted
         if pruned:
-            with self._lock, self._engine.reporting():
-                self._engine.reclaim(self._current().connection)
+            self._shared.reclaim()
         return pruned
 
     def delete_content(self, digest: str | None = None) -> int:
@@ -356,48 +343,15 @@ class Store(Reader):
 
     def close(self) -> None:
         """Flush and close every connection; a closed store can no longer be used."""
-        with self._lock:
-            if self._closed:
-                return
-            try:
-                if self._dirty:
-                    self.flush()
-            finally:
-                self._closed = True
-                super().close()  # before the writer: the last connection to close moves the log into the file
-                self._close_writer()
+        self._shared.close(super().close)
 
     # -- internals -----------------------------------------------------------------------------------------------
 
-    def _open(self) -> Writer:
-        with self._engine.reporting():
-            connection = self._engine.open_writer()
-            try:
-                return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
-            except BaseException:
-                connection.close()
-                raise
+    def _make_writer(self, connection: Database) -> Writer:
+        return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
 
-    def _current(self) -> Writer:
-        """Return this process's writer, opened again after a fork and when the store was replaced."""
-        if self._closed:
-            raise StoreError(f"{self.name}: the store is closed")
-        if self._process != os.getpid():  # after a fork: the parent's connection must not even be closed here
-            self._inherited += [] if self._writer is None else [self._writer]
-            self._writer, self._process = None, os.getpid()
-        if self._writer is not None and not self._engine.is_usable(self._writer.connection):
-            self._close_writer()
-        if self._writer is not None:
-            try:
-                self._engine.check_writer(self._writer.connection)
-            except StoreError:
-                self._dirty = False
-                self._engine.close_readers()  # no old connection may remain: companion files have the same names
-                self._close_writer()
-                raise
-        if self._writer is None:
-            self._writer = self._open()
-        return self._writer
+    def _writing(self) -> AbstractContextManager[Writer]:
+        return self._shared.lend()
 
     def _unstored(self, writer: Writer, batch: Sequence[Event]) -> Sequence[Event]:
         """Return the events without those of an earlier batch that was committed when the connection broke."""
@@ -407,26 +361,3 @@ class Store(Reader):
         for session_id, events in groupby(batch, key=lambda event: event.context.session_id):
             missing += writer.missing(session_id, list(events))
         return missing
-
-    def _close_writer(self) -> None:
-        writer, self._writer = self._writer, None
-        if writer is not None and self._process == os.getpid():
-            writer.connection.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[Writer]:
-        """Lend the writer inside a transaction; when that fails, the writer discards what it remembers."""
-        with self._lock, self._engine.reporting():
-            writer = self._current()
-            if writer.connection.in_transaction:  # nested: a metric fold admits an agent's label
-                yield writer
-                return
-            try:
-                with self._engine.transaction(writer.connection):
-                    writer.start()
-                    yield writer
-                    writer.connection.execute("UPDATE store SET writes = writes + 1")
-            except BaseException:
-                writer.reset()
-                raise
-            self._dirty = True
