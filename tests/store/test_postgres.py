@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from windowpane.exceptions import (
 from windowpane.store import migrations
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
-from windowpane.store.postgres import connections, errors, months
+from windowpane.store.postgres import connections, errors, months, write_count
 from windowpane.store.postgres.store import PostgresReader, PostgresStore
 from windowpane.store.store import Store
 
@@ -350,3 +351,58 @@ def test_an_error_names_the_permission_that_a_user_lacks(store: Store, postgres_
     rows(postgres_url, "DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")
     with pytest.raises(StoreError, match="the user lacks a permission; make it the owner of the database"):
         open_reader(postgres_url.replace("postgres@", "stranger@"))
+
+
+# -- announced writes -----------------------------------------------------------------------------------------
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_reader_learns_of_writes_without_a_query(
+    store: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Live pages ask for the version every few seconds; one connection that listens answers for all of them."""
+    with closing(open_reader(postgres_url)) as reader:
+        assert reader.version() == store.version()
+        wait_until(lambda: reader._engine.announced_version() is not None)
+        with monkeypatch.context() as patched:
+            patched.setattr(reader._engine, "lend", lambda: pytest.fail("the version was read by a query"))
+            before = reader.version()
+            store.admit_agent("a")
+            wait_until(lambda: reader.version() > before)
+        assert reader.version() == store.version()
+
+
+def test_a_writer_knows_its_own_writes_at_once(store: Store) -> None:
+    """A page that added a note is drawn with it, not when the announcement arrives."""
+    store.version()
+    wait_until(lambda: store._engine.announced_version() is not None)
+    for number in range(20):
+        before = store.version()
+        store.admit_agent(f"agent-{number}")
+        assert store.version() > before
+
+
+def test_the_version_is_read_while_nothing_listens(
+    store: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection that listens was ended: the number is still right, and is announced again later."""
+    monkeypatch.setattr(write_count, "RETRY_SECONDS", 0.1)
+    with closing(open_reader(postgres_url)) as reader:
+        reader.version()
+        wait_until(lambda: reader._engine.announced_version() is not None)
+        rows(
+            postgres_url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT writes%'",
+        )
+        wait_until(lambda: reader._engine.announced_version() is None)
+        assert reader.version() == store.version()
+        store.admit_agent("a")
+        assert reader.version() == store.version()
+        wait_until(lambda: reader._engine.announced_version() is not None)
+        assert reader.version() == store.version()

@@ -195,6 +195,10 @@ class Engine(Protocol):
         """Return how many bytes the store takes."""
         ...
 
+    def announced_version(self) -> int | None:
+        """Return the number of writes that the database has announced; None where it has to be read."""
+        ...
+
     def close_readers(self) -> None:
         """Close the reading connections that no read holds."""
         ...

@@ -311,7 +311,8 @@ class Reader(CopyReads):
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""
-        return int(self._store_column("writes"))
+        announced = self._engine.announced_version()
+        return int(self._store_column("writes")) if announced is None else announced
 
     def digester(self) -> Digester:
         """Return the function that makes this store's digests, keyed so they reveal nothing across stores."""

@@ -76,6 +76,10 @@ class SqliteEngine:
         (page_bytes,) = database.execute("PRAGMA page_size").fetchone()
         return int((pages - free) * page_bytes)
 
+    def announced_version(self) -> int | None:
+        """Return None: a file announces nothing."""
+        return None
+
     def close_readers(self) -> None:
         """Close the idle connections."""
         self._pool.close()

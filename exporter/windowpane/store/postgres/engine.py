@@ -25,6 +25,7 @@ from windowpane.store.postgres import months, schema
 from windowpane.store.postgres.connections import ReaderPool, connect
 from windowpane.store.postgres.database import PostgresDatabase
 from windowpane.store.postgres.errors import explain, reporting
+from windowpane.store.postgres.write_count import ANNOUNCE, WriteCount
 
 MONTH_SECONDS: Final = 60.0
 """The longest that a process continues the partition of a month after its end."""
@@ -55,6 +56,7 @@ class PostgresEngine:
         self._address = address
         self._busy_seconds = busy_seconds
         self._pool = ReaderPool(address, busy_seconds=busy_seconds)
+        self._write_count = WriteCount(address)
         self._was_opened = False
         self._month_checked_at = float("-inf")
         self._bytes_per_event = 0.0
@@ -109,9 +111,14 @@ class PostgresEngine:
             self._measured_at = time.monotonic()
         return round(events * self._bytes_per_event)
 
+    def announced_version(self) -> int | None:
+        """Return the number of writes that the server has announced; None where it has to be read."""
+        return self._write_count.latest()
+
     def close_readers(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections and the one that listens."""
         self._pool.close()
+        self._write_count.close()
 
     # -- writing ----------------------------------------------------------------------------------------------
 
@@ -183,11 +190,12 @@ class PostgresEngine:
 
     def _commit(self, database: Database) -> None:
         try:
-            database.execute("COMMIT")
+            database.execute(f"{ANNOUNCE}; COMMIT")
         except psycopg.OperationalError as error:
             if _own(database).is_alive:
                 raise
             raise UnconfirmedWriteError(explain(self._address, error)) from error
+        self._write_count.forget()
 
     def _keep_month(self, database: Database) -> None:
         if time.monotonic() - self._month_checked_at < MONTH_SECONDS:
