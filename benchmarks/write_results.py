@@ -58,7 +58,9 @@ def run(name: str) -> str:
     print(done.stdout, end="")
     if done.returncode:
         print(done.stderr, file=sys.stderr)
-    output = done.stdout.rstrip() if done.returncode == 0 else f"failed with exit code {done.returncode}"
+    output = done.stdout.rstrip()
+    if done.returncode:  # 1 is a goal that is missed, where something was printed
+        output += f"\nfailed with exit code {done.returncode}"
     command = f"`python benchmarks/bench_{name}.py` ({took:.0f} s, {datetime.now(UTC):%Y-%m-%d})"
     return f"## {name}\n\n{summary}\n\n{command}\n\n```\n{output}\n```\n"
 
