@@ -80,7 +80,8 @@ def test_no_page_has_a_serious_finding(
     assert findings(site(replayed, scheme=scheme), pages, scheme) == {}
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.matrix)])
+@pytest.mark.matrix
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_empty_page_has_a_serious_finding(
     site: Callable[..., Any], empty_store: SqliteStore, scheme: str
 ) -> None:
