@@ -113,7 +113,10 @@ def _quoted(word: str) -> str:
 _ADD_TEXT: Final = (
     "INSERT INTO contents_text (id, trigrams) VALUES (?, CAST(? AS integer[])) ON CONFLICT DO NOTHING"
 )
-_MATCHING: Final = "SELECT id FROM contents_text WHERE trigrams @> CAST(? AS integer[]) ORDER BY id DESC"
+_MATCHING: Final = """
+    WITH t AS MATERIALIZED (SELECT id FROM contents_text WHERE trigrams @> CAST(? AS integer[]))
+    SELECT id FROM t ORDER BY id DESC"""
+"""By the index: without statistics of trigrams the planner may walk all texts instead, and compare each array."""
 
 
 class GinContentIndex:
