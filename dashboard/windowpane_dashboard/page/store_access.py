@@ -129,7 +129,7 @@ def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None
     @st.fragment(run_every=REFRESH_SECONDS)
     def watch() -> None:
         try:
-            changed = snapshot.store.version() != snapshot.version
+            changed = snapshot.store.has_changed_since(snapshot.version)
         except READ_ERRORS:
             logger.warning("the store cannot be read now; the page stays as it is", exc_info=True)
             return

@@ -189,6 +189,10 @@ class ProjectReader:
         """Return a number that grows with every write of any process."""
         return self._reader.version()
 
+    def has_changed_since(self, version: int) -> bool:
+        """Return whether there was a write after *version*, of any process."""
+        return self._reader.has_changed_since(version)
+
     # -- replays ----------------------------------------------------------------------------------------------
 
     def replays(self, *, limit: int = 50) -> list[ReplayRow]:

@@ -311,8 +311,12 @@ class Reader(CopyReads):
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""
+        return int(self._store_column("writes"))
+
+    def has_changed_since(self, version: int) -> bool:
+        """Return whether there was a write after *version*; a database that announces writes is not asked."""
         announced = self._engine.announced_version()
-        return int(self._store_column("writes")) if announced is None else announced
+        return self.version() != version if announced is None else announced > version
 
     def digester(self) -> Digester:
         """Return the function that makes this store's digests, keyed so they reveal nothing across stores."""

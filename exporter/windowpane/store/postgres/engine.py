@@ -195,7 +195,6 @@ class PostgresEngine:
             if _own(database).is_alive:
                 raise
             raise UnconfirmedWriteError(explain(self._address, error)) from error
-        self._write_count.forget()
 
     def _keep_month(self, database: Database) -> None:
         if time.monotonic() - self._month_checked_at < MONTH_SECONDS:

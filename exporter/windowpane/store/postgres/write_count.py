@@ -50,10 +50,6 @@ class WriteCount:
                     self._thread = thread
         return self._count
 
-    def forget(self) -> None:
-        """Let the number be read until the next announcement: this process has written."""
-        self._count = None
-
     def close(self) -> None:
         """Stop listening."""
         self._closed.set()
