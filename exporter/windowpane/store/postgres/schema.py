@@ -23,7 +23,7 @@ _SUMS: Final = (
 )  # fmt: skip
 _DAILY: Final = (*_SUMS, "sessions", "peaks", "peak_sum_millis", "red_sessions")
 _SHORT_PENDING: Final = "WITH (gin_pending_list_limit = 128)"
-"""Kilobytes of new entries that each search reads one by one; the default is 4,096, which cost it 20 ms."""
+"""Kilobytes of new entries that each search reads one by one; the default is 4,096."""
 _TYPES: Final = {"INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "BLOB": "BYTEA", "TEXT": 'TEXT COLLATE "C"'}
 _TYPE: Final = re.compile(rf"\b({'|'.join(_TYPES)})\b")
 
