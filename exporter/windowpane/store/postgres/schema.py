@@ -22,8 +22,6 @@ _SUMS: Final = (
     "fidelity_millis", "fidelities", "regrets", "cache_breaks", "cache_break_micros",
 )  # fmt: skip
 _DAILY: Final = (*_SUMS, "sessions", "peaks", "peak_sum_millis", "red_sessions")
-_SHORT_PENDING: Final = "WITH (gin_pending_list_limit = 128)"
-"""Kilobytes of new entries that each search reads one by one; the default is 4,096."""
 _TYPES: Final = {"INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "BLOB": "BYTEA", "TEXT": 'TEXT COLLATE "C"'}
 _TYPE: Final = re.compile(rf"\b({'|'.join(_TYPES)})\b")
 
@@ -280,9 +278,9 @@ STATEMENTS: Final = (
     "CREATE TABLE content_queue (digest TEXT PRIMARY KEY)",
     f"CREATE TABLE content_numbers (id {_KEY}, digest TEXT NOT NULL UNIQUE)",
     "CREATE TABLE events_text (seq INTEGER PRIMARY KEY, words tsvector NOT NULL)",
-    f"CREATE INDEX events_text_words ON events_text USING gin (words) {_SHORT_PENDING}",
+    "CREATE INDEX events_text_words ON events_text USING gin (words)",
     "CREATE TABLE contents_text (id INTEGER PRIMARY KEY, trigrams int4[] NOT NULL)",
-    f"CREATE INDEX contents_text_trigrams ON contents_text USING gin (trigrams) {_SHORT_PENDING}",
+    "CREATE INDEX contents_text_trigrams ON contents_text USING gin (trigrams)",
     "CREATE TABLE agents (name TEXT PRIMARY KEY)",
     """CREATE TABLE endpoints (
         host TEXT NOT NULL, port INTEGER NOT NULL, pid INTEGER NOT NULL, started_at REAL NOT NULL,

@@ -28,9 +28,11 @@ _WITH_RARE: Final = "WITH t AS MATERIALIZED (SELECT seq FROM events_text WHERE w
 """The events of a rare word by the index: the planner expects far too many of one without statistics."""
 _IN_USE: Final = f"{_WITH_RARE} SELECT 1 FROM t JOIN events AS e ON e.seq = t.seq LIMIT 1"  # noqa: S608
 _WITH_WORD: Final = f"""{_WITH_RARE}
-    SELECT s.session_id, e.body FROM t JOIN events AS e ON e.seq = t.seq
+    SELECT s.session_id, e.body FROM t
+    CROSS JOIN LATERAL (SELECT session, type, body FROM events WHERE seq = t.seq OFFSET 0) AS e
     JOIN sessions AS s ON s.key = e.session AND s.current = 1
     WHERE e.type = (SELECT id FROM event_types WHERE name = ?) ORDER BY t.seq DESC LIMIT ?"""  # noqa: S608
+"""OFFSET 0 has each event fetched by its number; a plain join may walk all events of the type instead."""
 _COMMON: Final = """
     SELECT CAST(CAST(most_common_elems AS text) AS text[]) FROM pg_stats
     WHERE schemaname = current_schema() AND tablename = 'events_text' AND attname = 'words'"""
@@ -113,10 +115,7 @@ def _quoted(word: str) -> str:
 _ADD_TEXT: Final = (
     "INSERT INTO contents_text (id, trigrams) VALUES (?, CAST(? AS integer[])) ON CONFLICT DO NOTHING"
 )
-_MATCHING: Final = """
-    WITH t AS MATERIALIZED (SELECT id FROM contents_text WHERE trigrams @> CAST(? AS integer[]))
-    SELECT id FROM t ORDER BY id DESC"""
-"""By the index: without statistics of trigrams the planner may walk all texts instead, and compare each array."""
+_MATCHING: Final = "SELECT id FROM contents_text WHERE trigrams @> CAST(? AS integer[]) ORDER BY id DESC"
 
 
 class GinContentIndex:
