@@ -2,9 +2,10 @@
 
 Five processes: a provider that answers at once, the proxy and the reader of its calls, a bare pass-through
 (uvicorn and httpx2, nothing between), and the client. Rounds alternate between the two, and a round starts when
-the reader has read the calls of the one before. Eight agents send histories of 200 messages and 400 kB, which
-grow by two messages a call; a reply is a stream of 400 events. Prints the time to the first byte, the throughput,
-and the processor time of a call in each process (Linux); accepts `--json`.
+the reader has stored the calls of the one before, every one of them. Eight agents send histories of 200 messages
+and 400 kB, which grow by two messages a call; a reply is a stream of 400 events. Prints the time to the first
+byte, the throughput without a pause, the time of a call at a usual rate, and the processor time of a call in each
+process (Linux); accepts `--json`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import json
 import multiprocessing
 import os
 import socket
+import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +34,8 @@ PARALLEL = 8
 EVENTS = 400
 EVENT = b'data: {"id":"c","model":"gpt-4.1","choices":[{"index":0,"delta":{"content":"some words "}}]}\n\n'
 WARM_UP_CALLS = 2
+PACED_A_SECOND = 10
+LONGEST_READING_SECONDS = 120
 FIRST_BYTE_LIMIT_MS = 1.0
 THROUGHPUT_LIMIT = 0.95
 
@@ -135,12 +140,26 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def settle(process: int) -> None:
-    """Wait until a process uses no processor time."""
-    used = -1.0
-    while (now := processor_seconds(process)) - used > 0.02:
-        used = now
-        await asyncio.sleep(0.3)
+class Readings:
+    """The calls that the reader has stored."""
+
+    def __init__(self, folder: str) -> None:
+        self._store = Path(folder) / "windowpane.db"
+        self.sent = 0
+        """Calls that went through the proxy."""
+
+    async def settle(self) -> float:
+        """Wait until every call that was sent is stored; returns the seconds."""
+        started = time.perf_counter()
+        while self._stored() < self.sent:
+            if time.perf_counter() - started > LONGEST_READING_SECONDS:
+                sys.exit(f"{self.sent} calls were sent and {self._stored()} are stored")
+            await asyncio.sleep(0.1)
+        return time.perf_counter() - started
+
+    def _stored(self) -> int:
+        with closing(sqlite3.connect(self._store)) as connection:
+            return connection.execute("SELECT sum(turns) FROM sessions").fetchone()[0] or 0
 
 
 async def first_byte_ms(client: httpx2.AsyncClient, url: str, agent: Agent) -> float:
@@ -154,6 +173,7 @@ async def first_byte_ms(client: httpx2.AsyncClient, url: str, agent: Agent) -> f
 
 
 async def calls_per_second(client: httpx2.AsyncClient, url: str, agents: list[Agent]) -> float:
+    """Return the rate of agents that call without a pause."""
     bodies = [[agent.body() for _ in range(CALLS // 4)] for agent in agents]
 
     async def some(own: list[bytes]) -> None:
@@ -165,27 +185,53 @@ async def calls_per_second(client: httpx2.AsyncClient, url: str, agents: list[Ag
     return PARALLEL * (CALLS // 4) / (time.perf_counter() - started)
 
 
-async def measure(targets: dict[str, Target], reader: int) -> dict[str, dict[str, list[Any]]]:
-    measured: dict[str, dict[str, list[Any]]] = {name: {"first": [], "rate": [], "cpu": []} for name in targets}
+async def paced_call_ms(client: httpx2.AsyncClient, url: str, agents: list[Agent]) -> list[float]:
+    """Return the times of calls that the agents make at a rate, whether or not earlier ones have ended."""
+    bodies = [agent.body() for agent in agents]
+
+    async def one(number: int) -> float:
+        await asyncio.sleep(number / PACED_A_SECOND)
+        started = time.perf_counter()
+        await client.post(url, content=bodies[number])
+        return (time.perf_counter() - started) * 1_000
+
+    return await asyncio.gather(*map(one, range(len(agents))))
+
+
+async def measure(targets: dict[str, Target], readings: Readings) -> dict[str, dict[str, list[Any]]]:
+    measured: dict[str, dict[str, list[Any]]] = {
+        name: {"first": [], "paced": [], "rate": [], "cpu": [], "behind": []} for name in targets
+    }
     agents = {name: [Agent(number) for number in range(PARALLEL)] for name in targets}
+
+    def sent(name: str, calls: int) -> None:
+        readings.sent += calls if name == "proxy" else 0
+
     async with httpx2.AsyncClient(timeout=None) as client:
         for name, target in targets.items():
             for agent in agents[name]:
                 for _ in range(WARM_UP_CALLS):
                     await first_byte_ms(client, target.url, agent)
+            sent(name, PARALLEL * WARM_UP_CALLS)
         for _ in range(ROUNDS):
             for name, target in targets.items():
-                await settle(reader)
+                await readings.settle()
                 measured[name]["first"] += [
                     await first_byte_ms(client, target.url, agents[name][number % PARALLEL])
                     for number in range(CALLS)
                 ]
+                sent(name, CALLS)
             for name, target in targets.items():
-                await settle(reader)
+                await readings.settle()
+                measured[name]["paced"] += await paced_call_ms(client, target.url, agents[name])
+                sent(name, PARALLEL)
+            for name, target in targets.items():
+                await readings.settle()
                 used = [processor_seconds(process) for process in target.processes]
-                measured[name]["rate"].append(await calls_per_second(client, target.url, agents[name]))
-                await settle(reader)
                 calls = PARALLEL * (CALLS // 4)
+                measured[name]["rate"].append(await calls_per_second(client, target.url, agents[name]))
+                sent(name, calls)
+                measured[name]["behind"].append(await readings.settle())
                 measured[name]["cpu"].append(
                     [
                         (processor_seconds(process) - before) / calls * 1_000
@@ -215,12 +261,15 @@ def main() -> None:
             "pass-through": started("/chat/completions", serve_floor, upstream),
             "proxy": started("/openai/chat/completions", serve_proxy, upstream, folder),
         }
-        measured = asyncio.run(measure(targets, targets["proxy"].processes[1]))
+        readings = Readings(folder)
+        measured = asyncio.run(measure(targets, readings))
         for process in running:
             process.terminate()
             process.join()
     first = {name: statistics.median(values["first"]) for name, values in measured.items()}
     rate = {name: statistics.median(values["rate"]) for name, values in measured.items()}
+    paced = {name: statistics.median(values["paced"]) for name, values in measured.items()}
+    behind = statistics.median(measured["proxy"]["behind"])
     added = first["proxy"] - first["pass-through"]
     ratio = statistics.median(
         ours / floor
@@ -232,7 +281,8 @@ def main() -> None:
         values = {
             "first_byte_ms": first, "calls_per_second": rate, "added_ms": added, "ratio": ratio,
             "forwarding_cpu_ms": forwarding, "reading_cpu_ms": reading, "pass_through_cpu_ms": floor_cpu,
-            "cpu_ratio": floor_cpu / forwarding,
+            "cpu_ratio": floor_cpu / forwarding, "paced_ms": paced, "read_after_s": behind,
+            "calls": readings.sent,
         }  # fmt: skip
         print(json.dumps(values))
         return
@@ -240,10 +290,15 @@ def main() -> None:
     for name in targets:
         print(f"{name:<14} first byte {first[name]:6.2f} ms   {rate[name]:6.1f} calls per second")
     print(f"first byte: {added:+.2f} ms beside the pass-through (limit {FIRST_BYTE_LIMIT_MS} ms)")
-    print(f"throughput: {ratio:.2f} of the pass-through's (limit {THROUGHPUT_LIMIT})")
+    print(f"throughput without a pause: {ratio:.2f} of the pass-through's (limit {THROUGHPUT_LIMIT})")
+    print(
+        f"{PACED_A_SECOND} calls per second: {paced['proxy']:.1f} ms a call, "
+        f"{paced['pass-through']:.1f} ms by the pass-through, {paced['direct']:.1f} ms without either"
+    )
+    print(f"all {readings.sent} calls are stored, the last of a burst {behind:.1f} s after its end")
     print(
         f"processor time of a call: forwarding {forwarding:.1f} ms, {floor_cpu / forwarding:.2f} of the "
-        f"pass-through's {floor_cpu:.1f} ms; reading {reading:.1f} ms, at a lower priority"
+        f"pass-through's {floor_cpu:.1f} ms; reading {reading:.1f} ms, when no other process needs the processor"
     )
 
 

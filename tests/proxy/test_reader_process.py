@@ -24,6 +24,7 @@ from windowpane.proxy.server import ProxyServer
 from windowpane.proxy.upstreams import upstreams_of
 from windowpane.store.sqlite import SqliteStore
 
+CALLS_BEHIND = 5
 REPLY = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
@@ -35,6 +36,11 @@ REPLY = {
 
 def request(text: str) -> dict[str, object]:
     return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+
+
+def sent(number: int, size: int) -> SentCall:
+    body = json.dumps(request(f"{number} " + "x" * size)).encode()
+    return SentCall(number, "chat", "/v1/chat/completions", None, (), (body,), time.time())
 
 
 def settings_in(folder: Path) -> ReaderSettings:
@@ -80,6 +86,21 @@ def test_calls_go_through_while_the_reader_is_dead(
     assert not is_running(last)
 
 
+def test_a_reader_continues_where_the_last_one_ended(tmp_path: Path, wait_until: Callable[..., None]) -> None:
+    """Calls that wait for a process that does not get to them are read by the next one."""
+    with CallQueue(settings_in(tmp_path)) as calls:
+        first = calls.reader
+        os.kill(first.pid, signal.SIGSTOP)
+        for number in range(1, 11):
+            assert calls.put(sent(number, 100_000))
+            assert calls.put(EndedCall(number, 200, (), (json.dumps(REPLY).encode(),), time.time(), 0.1))
+        wait_until(lambda: calls.waiting_bytes > 1_000_000, what="the calls to be written")
+        os.kill(first.pid, signal.SIGKILL)
+        wait_until(lambda: calls.reader is not first, what="another reader")
+
+    assert sum(turns(tmp_path).values()) == 10
+
+
 def test_what_finds_no_room_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call above the size of the queue is refused; its number reaches the metrics.
 
@@ -87,10 +108,6 @@ def test_what_finds_no_room_is_counted(tmp_path: Path, monkeypatch: pytest.Monke
     """
     (tmp_path / "json.py").write_text("raise RuntimeError")
     monkeypatch.chdir(tmp_path)
-
-    def sent(number: int, size: int) -> SentCall:
-        body = json.dumps(request("x" * size)).encode()
-        return SentCall(number, "chat", "/v1/chat/completions", None, (), (body,), time.time())
 
     with CallQueue(settings_in(tmp_path), maximum_bytes=10_000) as calls:
         assert not calls.put(sent(1, 20_000))
@@ -121,7 +138,7 @@ def test_a_reader_that_cannot_start_is_an_error(tmp_path: Path, monkeypatch: pyt
 def test_a_killed_proxy_ends_its_reader_and_loses_no_answered_call(
     answering: UpstreamServer, tmp_path: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
 ) -> None:
-    """The reader stores what it was sent and ends; another proxy starts at the same port."""
+    """The reader is far behind: it stores what was written for it, and ends. A proxy starts at the same port."""
     port = free_port()
     command = [
         sys.executable, "-m", "windowpane", "proxy", "--port", str(port), "--upstream", f"openai={answering.url}",
@@ -134,11 +151,15 @@ def test_a_killed_proxy_ends_its_reader_and_loses_no_answered_call(
         while "metrics:" not in (line := proxy.stdout.readline()):
             assert line, "the proxy did not start"
         children = Path(f"/proc/{proxy.pid}/task/{proxy.pid}/children").read_text(encoding="ascii").split()
-        assert json.loads(post(url, request(f"call {number}"))) == REPLY
-        time.sleep(0.5)  # a killed process loses what it has not passed on yet
+        (reader,) = map(int, children)
+        os.kill(reader, signal.SIGSTOP)
+        for call in range(CALLS_BEHIND):
+            assert json.loads(post(url, request(f"call {number} {call} " + "x" * 400_000))) == REPLY
+        time.sleep(0.5)  # a killed process loses what it has not written yet
         proxy.kill()
+        os.kill(reader, signal.SIGCONT)
         proxy.wait()
         proxy.stdout.close()
-        wait_until(lambda: not any(map(is_running, map(int, children))), what="the reader to end")  # noqa: B023
+        wait_until(lambda: not is_running(reader), what="the reader to end")  # noqa: B023
 
-    assert sorted(turns(tmp_path).values()) == [1, 1]
+    assert sum(turns(tmp_path).values()) == 2 * CALLS_BEHIND

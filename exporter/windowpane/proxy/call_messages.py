@@ -9,8 +9,11 @@ import msgspec
 
 from windowpane.sources.exchanges.bodies import Api
 
-MESSAGE_OVERHEAD_BYTES: Final = 200
-"""Size of a message without its body, roughly."""
+MESSAGE_BYTES: Final = 200
+"""Size of a message without its pieces and texts, at most."""
+PIECE_BYTES: Final = 5
+"""Size of a piece beside its content, when it is encoded."""
+CHARACTER_BYTES: Final = 4
 
 
 class SentCall(msgspec.Struct, tag="sent", array_like=True, frozen=True):
@@ -68,6 +71,14 @@ class CallMessages(Protocol):
 
 
 def size_of(message: SentCall | EndedCall | FailedCall) -> int:
-    """Return the bytes that *message* holds."""
-    pieces = () if isinstance(message, FailedCall) else message.body
-    return MESSAGE_OVERHEAD_BYTES + sum(map(len, pieces))
+    """Return the bytes that *message* takes in memory and when it is encoded, rounded up."""
+    match message:
+        case FailedCall():
+            return MESSAGE_BYTES + CHARACTER_BYTES * len(message.error)
+        case SentCall():
+            size = MESSAGE_BYTES + CHARACTER_BYTES * len(message.uri)
+        case _:
+            size = MESSAGE_BYTES
+    return size + sum(
+        PIECE_BYTES + len(piece) for pieces in (message.encodings, message.body) for piece in pieces
+    )

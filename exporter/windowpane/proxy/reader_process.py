@@ -1,15 +1,17 @@
 """The process that reads the passing calls and runs the outputs, seen from the forwarding one.
 
 Parsing, comparing and counting a call takes longer than forwarding it, and would share one interpreter with it.
-The messages go through the process's standard input, each after its length. It ends at the end of its input,
-so it never outlives the forwarding process; its standard output has a line of JSON for its start and for each
-line of its log.
+The messages go through a file (`proxy.spool`), so the forwarding process never waits for the reading one. The
+process's standard input has its settings, then a byte for each message; it ends at the end of its input, with
+the last message, so it does not outlive the forwarding process for long. Its standard output has a line of JSON
+for its start and for each line of its log.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -21,19 +23,15 @@ from typing import Final
 import msgspec
 
 from windowpane.exceptions import WindowpaneError
-from windowpane.proxy.call_messages import CallMessage
+from windowpane.proxy.spool import LENGTH_BYTES, Spool
 
 START_SECONDS: Final = 60.0
-PIPE_BYTES: Final = 1 << 20
-LENGTH_BYTES: Final = 4
-"""Size of the length before each message."""
 
 _log: Final = logging.getLogger("windowpane")
-_encoder: Final = msgspec.msgpack.Encoder()
 
 
 class ReaderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the process, its first message."""
+    """Settings of the process, which it is sent when it starts."""
 
     agent: str
     limit_tokens: int | None = None
@@ -52,7 +50,7 @@ class ReaderProcess:
     Raises `ReaderError` if it does not start.
     """
 
-    def __init__(self, settings: ReaderSettings, on_end: Callable[[], object]) -> None:
+    def __init__(self, settings: ReaderSettings, spool: Spool, on_end: Callable[[], object]) -> None:
         self._on_end = on_end
         self._error = "it did not start"
         self.metrics_url: str | None = None
@@ -60,17 +58,25 @@ class ReaderProcess:
         self.started_at = time.monotonic()
         self._ready = threading.Event()
         self._ended = threading.Event()
-        self._popen = subprocess.Popen(  # this program
-            [sys.executable, "-P", "-m", "windowpane.proxy.reader_main"],
+        self._popen = subprocess.Popen(  # noqa: S603  # this program
+            [
+                *(sys.executable, "-P", "-m", "windowpane.proxy.reader_main"),
+                *(str(spool.descriptor), str(spool.capacity)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pipesize=PIPE_BYTES,
+            pass_fds=[spool.descriptor],
             start_new_session=True,  # an interrupt from the terminal is for the forwarding process
         )
+        assert self._popen.stdin is not None
+        self._input = self._popen.stdin
         threading.Thread(target=self._read_lines, name="windowpane-reader", daemon=True).start()
         with suppress(OSError):
-            self.send(settings)
+            encoded = msgspec.msgpack.encode(settings)
+            self._input.write(len(encoded).to_bytes(LENGTH_BYTES, "big") + encoded)
+            self._input.flush()
+        os.set_blocking(self._input.fileno(), False)
         is_ready = self._ready.wait(START_SECONDS) and not self._ended.is_set()
         if not is_ready:
             self.stop(0)
@@ -86,27 +92,23 @@ class ReaderProcess:
         """The process runs no longer."""
         return self._ended.is_set()
 
-    def send(self, message: CallMessage | ReaderSettings) -> None:
-        """Pass on a message; waits while the pipe is full. Raises `OSError` if the process has ended."""
-        encoded = _encoder.encode(message)
-        assert self._popen.stdin is not None
-        self._popen.stdin.write(len(encoded).to_bytes(LENGTH_BYTES, "big"))
-        self._popen.stdin.write(encoded)
-        self._popen.stdin.flush()
+    def wake(self) -> None:
+        """Let it look for messages. One that has ended, or still has to read earlier ones, needs no notice."""
+        with suppress(OSError, ValueError):
+            os.write(self._input.fileno(), b"+")
 
     def stop(self, timeout_seconds: float) -> int | None:
-        """Let it read what it was sent, and return its exit code; None if it took longer and was killed."""
-        assert self._popen.stdin is not None
+        """Let it read what waits, and return its exit code; None if it took longer and was killed."""
         code = self._popen.poll()
         if timeout_seconds > 0:
             with suppress(OSError, subprocess.TimeoutExpired):
-                self._popen.stdin.close()
+                self._input.close()
                 code = self._popen.wait(timeout_seconds)
         if code is None:
             self._popen.kill()
             self._popen.wait()
         with suppress(OSError):
-            self._popen.stdin.close()
+            self._input.close()
         self._ended.set()
         return code
 
