@@ -69,9 +69,7 @@ def study(task: Task) -> Studied | None:
     """Replay one session in one window; None if its content never fills the window or cannot fit it."""
     prepared = PreparedRecording(task.source.load())
     default = ReplaySetup(task.limit_tokens, policy=DEFAULT)
-    limits = default.limits
-    fullest = max((sum(b.tokens for b in call.history) for call in prepared.history.calls), default=0)
-    if fullest <= Levels.of(limits).evict or prepared.static_tokens > limits.usable_tokens:
+    if not fills(prepared, default):
         return None
     setups = [ReplaySetup(task.limit_tokens, policy=name) for name in POLICIES]
     setups += [ReplaySetup(task.limit_tokens, preset=name) for name in preset_names()]
@@ -84,6 +82,13 @@ def study(task: Task) -> Studied | None:
     presets = [run for run in runs if run.setup.preset]
     matched += [_match(run.setup.name, swept.at, 200, 980, run.measures.tokens_sent) for run in presets]
     return Studied(task.source.name, task.limit_tokens, runs, tuple(matched))
+
+
+def fills(prepared: PreparedRecording, default: ReplaySetup) -> bool:
+    """Whether a session reaches the default's first eviction, and its system prompt and tools fit."""
+    limits = default.limits
+    fullest = max((sum(b.tokens for b in call.history) for call in prepared.history.calls), default=0)
+    return fullest > Levels.of(limits).evict and prepared.static_tokens <= limits.usable_tokens
 
 
 class Swept:
@@ -134,6 +139,8 @@ def _match(kind: str, at: Callable[[int], ReplayRun], low: int, high: int, targe
     while high - low > 1:
         middle = (low + high) // 2
         run = at(middle)
+        if abs(run.measures.tokens_sent / target - 1) <= MATCHED:
+            return Matched(kind, values_of(run), overflows=run.measures.overflows)
         if run.measures.tokens_sent <= target:
             low, below = middle, run
         else:

@@ -26,6 +26,13 @@ REGRET = "regret_ratio"
 
 def pooled(studied: Sequence[Studied]) -> list[str]:
     """Compare with both baselines at the default's tokens, by every reading, and with the best preset."""
+    best = best_preset(studied)
+    text = _difference_text(studied, lambda one: values_of(run_of(one, best)), REGRET)
+    return [*pooled_with_baselines(studied), f"- All windows, against the best {best}, as it is: {text}."]
+
+
+def pooled_with_baselines(studied: Sequence[Studied]) -> list[str]:
+    """Compare with both baselines at the default's tokens, by every reading."""
     lines = []
     for kind, title in BASELINES:
         against = matched(kind)
@@ -38,9 +45,7 @@ def pooled(studied: Sequence[Studied]) -> list[str]:
         ]
         text = _difference_text(studied, sound(kind), REGRET)
         lines.append(f"  - All windows, only sessions in which it never overflows: {text}.")
-    best = best_preset(studied)
-    text = _difference_text(studied, lambda one: values_of(run_of(one, best)), REGRET)
-    return [*lines, f"- All windows, against the best {best}, as it is: {text}."]
+    return lines
 
 
 def matched(kind: str) -> Callable[[Studied], Figures | None]:
