@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from windowpane.cli import installation
+from windowpane.cli import doctor
 from windowpane.cli.shipped import GRAFANA
 
 Run = Callable[..., Result]
@@ -44,27 +44,27 @@ class TestOtherDistributions:
         distribution(tmp_path, "glazing")
         distribution(tmp_path, "unrelated", module="unrelated")
 
-        found = sorted(installation.other_distributions([str(tmp_path)]))
+        found = sorted(doctor.other_distributions([str(tmp_path)]))
 
         assert found == ["distribution glazing 3.1", "distribution windowpane 3.1"]
 
     def test_ours_is_not_foreign(self, tmp_path: Path) -> None:
         """Neither our distribution nor one from before its renaming is reported."""
         distribution(tmp_path, "windowpane-observability")
-        distribution(tmp_path, "windowpane", summary=installation.SUMMARY)
+        distribution(tmp_path, "windowpane", summary=doctor.SUMMARY)
 
-        assert list(installation.other_distributions([str(tmp_path)])) == []
+        assert list(doctor.other_distributions([str(tmp_path)])) == []
 
     def test_the_summary_is_the_packages(self) -> None:
         """Our older installations are recognized by the summary of pyproject.toml."""
-        assert f'description = "{installation.SUMMARY}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+        assert f'description = "{doctor.SUMMARY}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_a_module_of_the_same_name_is_named(tmp_path: Path) -> None:
     """A `windowpane.py` in a folder of the path is reported, this package is not."""
     (tmp_path / "windowpane.py").write_text("", encoding="utf-8")
 
-    found = list(installation.other_modules([*sys.path, str(tmp_path)]))
+    found = list(doctor.other_modules([*sys.path, str(tmp_path)]))
 
     assert found == [tmp_path / "windowpane.py"]
 
@@ -76,7 +76,7 @@ def test_a_foreign_command_earlier_in_the_path_is_named(tmp_path: Path) -> None:
     behind = program(tmp_path / "c", "exec glass")
     folders = (tmp_path, foreign.parent, ours.parent, behind.parent)
 
-    assert list(installation.other_commands(os.pathsep.join(map(str, folders)))) == [foreign]
+    assert list(doctor.other_commands(os.pathsep.join(map(str, folders)))) == [foreign]
 
 
 def test_doctor_names_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from windowpane.config.loading import load_config
-from windowpane.config.project_tokens import project_of_token
+from windowpane.config.projects import project_of_token
 from windowpane.core.events import Event, EventContext, SessionDescribed, TurnStarted
 from windowpane.store.sqlite import SqliteStore
 
@@ -39,7 +39,7 @@ def test_a_new_token_is_that_of_the_printed_configuration(run: Run, tmp_path: Pa
     file = tmp_path / "config.yml"
     file.write_text("\n".join(line.removeprefix("  ") for line in f"  {settings}".splitlines()))
 
-    assert project_of_token(load_config(file, environ={}), token[1]) == "shop"
+    assert project_of_token(load_config(file, environ={}).projects, token[1]) == "shop"
     assert token[1] not in file.read_text()
     assert token[1] not in second
     assert "is not the name of a project" in run("token", "new", "--project", "a b", code=1).output

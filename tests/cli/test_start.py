@@ -16,7 +16,7 @@ from click.testing import Result
 from windowpane import cli
 from windowpane.cli import COMMANDS, main
 from windowpane.config.paths import default_store
-from windowpane.hooks.configured_store import configured_store
+from windowpane.hooks.input import configured_store
 
 HEAVY = {
     "asyncio", "click", "dataclasses", "importlib.metadata", "inspect", "logging", "msgspec", "numpy", "pathlib",

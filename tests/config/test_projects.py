@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from windowpane.config.loading import load_config
-from windowpane.config.project_tokens import hashed_token, project_of_token
+from windowpane.config.projects import hashed_token, project_of_token
 from windowpane.config.schema import Config
 from windowpane.exceptions import ConfigurationError
 
@@ -28,9 +28,11 @@ def test_a_token_belongs_to_one_project(tmp_path: Path) -> None:
         f"  bank: {{tokens: [{FIRST[::-1]}]}}\n  docs:\n",
     )
 
-    assert [project_of_token(config, token) for token in (FIRST, SECOND, FIRST[::-1])] == ["shop", "shop", "bank"]
+    projects = config.projects
+    owners = [project_of_token(projects, token) for token in (FIRST, SECOND, FIRST[::-1])]
+    assert owners == ["shop", "shop", "bank"]
     for token in ("", FIRST[:-1], FIRST + " ", hashed_token(SECOND), "\udcff", "x" * 100_000):
-        assert project_of_token(config, token) is None
+        assert project_of_token(projects, token) is None
     assert FIRST not in repr(config)
 
 

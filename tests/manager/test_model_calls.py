@@ -17,10 +17,10 @@ from windowpane.core.events import ContentCompressed, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo
 from windowpane.manager.drivers import BlockingWindow
-from windowpane.manager.model_budget import BURST
 from windowpane.manager.model_calls import split_answer
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
+from windowpane.manager.state import BURST
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 TURNS = 200

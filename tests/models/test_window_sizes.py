@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.models.catalog import PackagedCatalog
-from windowpane.models.window_sizes import window_sizes
+from windowpane.models.catalog import PackagedCatalog, window_sizes
 
 
 @pytest.mark.parametrize(

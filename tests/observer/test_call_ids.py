@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowpane.observer.block_specs import BlockSpec, call_spec, text_specs
-from windowpane.observer.call_ids import CallIds
+from windowpane.observer.diff import CallIds
 from windowpane.observer.gemini_contents import gemini_blocks
 
 

@@ -25,8 +25,13 @@ from windowpane.observer.clients.model_profiles import packaged_profile
 from windowpane.observer.messages import Shape, parse_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
-from windowpane.telemetry.assembled import Assembled, AssembledCall, AssembledCompaction
-from windowpane.telemetry.reported_call import ReportedCall, ReportedCompaction
+from windowpane.telemetry.reported_call import (
+    Assembled,
+    AssembledCall,
+    AssembledCompaction,
+    ReportedCall,
+    ReportedCompaction,
+)
 
 START = 1_700_000_000.0
 SYSTEM = "You are a careful weather guide. Answer briefly and name the path to take."

@@ -27,7 +27,7 @@ from windowpane.core.events import Event, SessionStarted, TurnEnded
 from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
 from windowpane.receiver.endpoint import OtlpEndpoint
 from windowpane.receiver.intake import Intake
-from windowpane.serve import compressed_bodies, request_bodies
+from windowpane.serve import request_bodies
 from windowpane.serve.http_server import MetricsServer, start_http_server
 from windowpane.serve.routes import PostRequest, Routes
 
@@ -246,7 +246,7 @@ def test_a_gzip_bomb_is_refused_before_it_is_unpacked(
     receiver: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kilobyte that decompresses to a megabyte, with a lower maximum; also in several members."""
-    monkeypatch.setattr(compressed_bodies, "MAXIMUM_DECODED_BYTES", 100_000)
+    monkeypatch.setattr(request_bodies, "MAXIMUM_DECODED_BYTES", 100_000)
     for bomb in (gzip.compress(bytes(1_000_000)), gzip.compress(bytes(60_000)) * 2):
         response = receiver.post(bomb, PROTOBUF | {"Content-Encoding": "gzip"})
 

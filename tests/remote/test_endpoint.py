@@ -19,7 +19,7 @@ from windowpane.remote import batches, endpoint
 from windowpane.remote.batches import CONTENT_TYPE, PATH
 from windowpane.remote.endpoint import IngestEndpoint
 from windowpane.remote.group_commit import GroupCommit
-from windowpane.serve import compressed_bodies
+from windowpane.serve import request_bodies
 from windowpane.serve.http_server import MetricsServer, start_http_server
 from windowpane.serve.routes import Routes
 from windowpane.store.received import Receipt, ReceivedBatch
@@ -125,7 +125,7 @@ def test_requests_that_are_not_batches_are_refused(
     """Wrong types, encodings and methods, bombs, and more records than a batch may have."""
     server = serve(store)
     zipped = PLAIN | {"Content-Encoding": "gzip"}
-    monkeypatch.setattr(compressed_bodies, "MAXIMUM_DECODED_BYTES", 100_000)
+    monkeypatch.setattr(request_bodies, "MAXIMUM_DECODED_BYTES", 100_000)
     monkeypatch.setattr(endpoint, "MAXIMUM_RECORDS", 50)
 
     assert post(server, b"{}", {"Content-Type": "application/json"}).status == 415

@@ -13,7 +13,7 @@ from reads import Json, Read
 
 from windowpane.core.codec import encode
 from windowpane.models.tokens import counter_for
-from windowpane.sources.opencode.export import OpencodeExportReader
+from windowpane.sources.opencode.reader import OpencodeExportReader
 from windowpane.sources.playback import session_events
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.records import (

@@ -21,8 +21,7 @@ from windowpane.ingest.remembered_files import RememberedFiles
 from windowpane.ingest.watch import Watcher
 from windowpane.sources.databases import SessionState
 from windowpane.sources.discovery import all_readers, default_folders, reader_for
-from windowpane.sources.opencode.database import OpencodeDatabaseReader
-from windowpane.sources.opencode.storage import OpencodeStorageReader
+from windowpane.sources.opencode.reader import OpencodeDatabaseReader, OpencodeStorageReader
 from windowpane.sources.records import ModelCalled, SessionOpened
 from windowpane.store.sqlite import SqliteStore
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from windowpane.telemetry import json_bodies, protobuf_bodies
-from windowpane.telemetry.assembled import Assembled
 from windowpane.telemetry.assembly import CallAssembly
 from windowpane.telemetry.records import LogRecord, Span, Telemetry
+from windowpane.telemetry.reported_call import Assembled
 
 FOLDER = Path(__file__).parent / "recorded"
 NAMES = sorted({path.name.split(".")[0] for path in FOLDER.iterdir()})

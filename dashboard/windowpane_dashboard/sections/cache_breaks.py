@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from windowpane.report.evidence import read_evidence
+from windowpane.report.findings import read_evidence
 from windowpane.text.formats import count, dollars, tokens
 from windowpane.text.labels import CACHE_BREAK_LABELS
 from windowpane_dashboard.page import widgets

@@ -6,8 +6,7 @@ import time
 
 import streamlit as st
 
-from windowpane.report.evidence import read_evidence
-from windowpane.report.findings import Finding, findings
+from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars
 from windowpane_dashboard.page import store_access

@@ -18,7 +18,7 @@ from windowpane.cli.claude_settings import (
 from windowpane.cli.options import report_errors, store_option
 from windowpane.config.paths import data_folder, named_store
 from windowpane.core.store_names import StoreName, StoreUrl, full_name
-from windowpane.hooks.configured_store import configured_store
+from windowpane.hooks.input import configured_store
 from windowpane.hooks.status import print_status
 from windowpane.hooks.transcript import import_named_transcript
 

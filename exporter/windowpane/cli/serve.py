@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import signal
 import threading
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from windowpane.cli.ingest_endpoint import INGEST_CONNECTIONS, ingesting
 from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.cli.otlp_receiver import receiving
 from windowpane.clickhouse.configured import configured_copier
@@ -20,10 +21,13 @@ from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.core.store_names import StoreName
 from windowpane.remote.access import IngestAccess
+from windowpane.remote.endpoint import IngestEndpoint
+from windowpane.remote.group_commit import GroupCommit
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.authentication import TlsOptions, read_token, require_protection
 from windowpane.serve.connections import MAXIMUM_CONNECTIONS
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
+from windowpane.serve.routes import Health
 from windowpane.serve.store_exporter import StoreExporter
 
 if TYPE_CHECKING:
@@ -32,7 +36,9 @@ if TYPE_CHECKING:
     from windowpane.metrics.fold import AsOf
     from windowpane.serve.http_server import MetricsServer
     from windowpane.serve.routes import Routes
+    from windowpane.serve.store_exporter import StoreExporter
     from windowpane.store.store import Store
+
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -210,3 +216,36 @@ def wait_for_stop() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     stop.wait()
+
+
+INGEST_CONNECTIONS: Final = 256
+"""Connections open at once: a sender keeps one while its events are being stored."""
+
+
+@contextmanager
+def ingesting(store: Store, serving: StoreExporter, routes: Routes, access: IngestAccess) -> Iterator[Routes]:
+    """Yield *routes* with the endpoint that receives events, until the block ends and everything is stored."""
+
+    def on_stored(seconds: float) -> None:
+        serving.internal.record_store_write(seconds)
+        serving.wake()
+
+    def health() -> Health:
+        served = routes.health()
+        details = {**served.details, "waiting_events": commits.waiting_events}
+        if commits.problem:
+            details["store_problem"] = commits.problem
+        return replace(served, degraded=served.degraded or bool(commits.problem), details=details)
+
+    commits = GroupCommit(store, on_stored=on_stored)
+    endpoint = IngestEndpoint(commits, project_of=access.project)
+    commits.start()
+    try:
+        yield replace(
+            routes,
+            posts={**routes.posts, **endpoint.posts},
+            authorized=dict.fromkeys(endpoint.posts, access.accepts) if access.needs_token else {},
+            health=health,
+        )
+    finally:
+        commits.close()

@@ -7,7 +7,7 @@ import secrets
 import click
 
 from windowpane.cli.options import report_errors
-from windowpane.config.project_tokens import hashed_token
+from windowpane.config.projects import hashed_token
 from windowpane.core.names import check_project
 
 TOKEN_BYTES = 32

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from windowpane.config.conflicts import contradictions, preset_conflicts
-from windowpane.config.nearest_key import nearest_key
 from windowpane.config.schema import Config
 from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains, parse_value
 from windowpane.contrib.presets import preset_named
@@ -272,3 +272,37 @@ def _message(error: Mapping[str, Any], key: KeyPath) -> str:
 
 def _expectation(message: str) -> str:
     return message.removeprefix("Input should be ").removeprefix("Field ")
+
+
+def nearest_key(settings: type[BaseModel], key: Sequence[str | int]) -> str:
+    """Return the dotted key that is spelled most like *key*, in its section, else anywhere; empty if none is."""
+    *path, name = key
+    keys = _section(settings, path).model_fields
+    if close := get_close_matches(str(name), keys, n=1):
+        return ".".join(map(str, (*path, *close)))
+    return next((dotted for dotted in _all_keys(settings) if dotted.rpartition(".")[2] == name), "")
+
+
+def _section(settings: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:
+    parts = iter(path)
+    for part in parts:
+        annotation = settings.model_fields[str(part)].annotation
+        settings = next(_sections(annotation))
+        if {get_origin(kind) for kind in (annotation, *get_args(annotation))} & {dict, tuple}:
+            next(parts, None)  # the name or number of an element
+    return settings
+
+
+def _sections(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the sections in a field's type: itself, an optional one, or those of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _sections(argument)
+
+
+def _all_keys(settings: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, information in settings.model_fields.items():
+        yield f"{prefix}{name}"
+        for section in _sections(information.annotation):
+            yield from _all_keys(section, f"{prefix}{name}.")

@@ -5,6 +5,7 @@ A token is written as it is, or as `sha256:` with its digest, so that the config
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Mapping
 from hashlib import sha256
@@ -68,3 +69,22 @@ def token_digest(token: SecretStr) -> bytes:
     if text.startswith(HASHED):
         return bytes.fromhex(text.removeprefix(HASHED))
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def project_of_token(projects: Mapping[str, ProjectConfig], token: str) -> str | None:
+    """Return the project that *token* may write to, or None.
+
+    Every token of every project is compared, in constant time, so the time reveals nothing about them.
+    """
+    given = sha256(token.encode("utf-8", "surrogatepass")).digest()
+    owner = None
+    for name, project in projects.items():
+        for accepted in project.tokens:
+            if hmac.compare_digest(given, token_digest(accepted)):
+                owner = name
+    return owner
+
+
+def hashed_token(token: str) -> str:
+    """Return the form of a token that a configuration may hold without giving it away."""
+    return f"{HASHED}{sha256(token.encode()).hexdigest()}"

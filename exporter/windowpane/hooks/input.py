@@ -1,8 +1,12 @@
-"""The document that a coding agent writes to the standard input of its hooks."""
+"""The input of a hook: the document on its standard input, and the configured store.
+
+The store is found without loading the configuration where that is possible.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -19,3 +23,30 @@ def read_document() -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def configured_store(name: str | None = None) -> str:
+    """Return the path of the store *name*, else of the configured one; on a server, its URL.
+
+    On Linux the default is known without platformdirs, which takes as long to load as the interpreter.
+    """
+    name = name or os.environ.get("WINDOWPANE_STORE")
+    if name:
+        return os.path.expanduser(name if ":" not in name else _file_of(name))  # noqa: PTH111  # pathlib is slow
+    if any(variable.startswith(("WINDOWPANE_CONFIG", "WINDOWPANE_STORE__")) for variable in os.environ):
+        from windowpane.config.loading import load_config
+        from windowpane.core.store_names import full_name
+
+        return full_name(load_config().store.path)
+    if sys.platform == "linux" and not os.environ.get("XDG_DATA_HOME"):
+        return os.path.expanduser("~/.local/share/windowpane/windowpane.db")  # noqa: PTH111
+    from windowpane.config.paths import default_store
+
+    return str(default_store())
+
+
+def _file_of(url: str) -> str:
+    from windowpane.core.store_names import StoreUrl, parse_store_name
+
+    name = parse_store_name(url)
+    return name.url if isinstance(name, StoreUrl) else name

@@ -6,8 +6,7 @@ import os
 import sys
 
 from windowpane.core.zones import default_zone
-from windowpane.hooks.configured_store import configured_store
-from windowpane.hooks.input import read_document
+from windowpane.hooks.input import configured_store, read_document
 from windowpane.text.forecasts import next_event
 from windowpane.text.status_line import status_line
 

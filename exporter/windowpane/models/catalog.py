@@ -1,17 +1,20 @@
 """The model catalog: window sizes and prices from the data of the `genai-prices` package.
 
-Windows that it does not state are those of a second table (`window_sizes`). Nothing is fetched, so two runs with
-the same packages give the same results. A name that the data does not contain has no limit and no price; it never
-gets those of the nearest match. The data is loaded at the first lookup, in about 0.2 s, not at import.
+Windows that it does not state are those of LiteLLM's public table. Nothing is fetched, so two runs with the same
+packages give the same results. A name that the data does not contain has no limit and no price; it never gets
+those of the nearest match. The data is loaded at the first lookup, in about 0.2 s, not at import.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
 
 from windowpane.core.calendar import moment
 from windowpane.core.limits import MAXIMUM_TOKENS
@@ -19,7 +22,6 @@ from windowpane.core.protocols import ModelInfo
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.names import ModelName, provider_id, split_model_name
 from windowpane.models.prices import cost_of
-from windowpane.models.window_sizes import WindowSizes, window_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +31,50 @@ if TYPE_CHECKING:
 
     from windowpane.core.events import Usage
     from windowpane.core.vocabulary import LimitSource
+
+
+_VENDORS: Final = ("gemini", "mistral", "dashscope", "moonshot", "deepseek", "xai", "zai", "meta_llama")
+"""Providers that serve their own models; of several sizes theirs is the model's."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSizes:
+    """The sizes of one model's window at the providers that serve it."""
+
+    tokens: int
+    """The vendor's size, else the one that most providers serve."""
+    is_certain: bool
+    """The size is the vendor's or all providers serve the same."""
+    larger: tuple[int, ...] = ()
+    """Sizes above it, in order."""
+
+
+def window_sizes(model: str) -> WindowSizes | None:
+    """Return the sizes of *model*'s window; None for a name that is not in the table."""
+    reference = split_model_name(model)
+    name = "/".join((*reference.prefixes, reference.name))
+    served = _served().get(name)
+    if served is None:
+        return None
+    counts = Counter(served.values())
+    vendors = (f"{vendor}/{name}" for vendor in _VENDORS)
+    own = next((served[one] for one in (name, *vendors) if one in served), None)
+    tokens = own or min(counts, key=lambda size: (-counts[size], size))
+    larger = sorted(size for size in counts if size > tokens)
+    return WindowSizes(tokens, own is not None or len(counts) == 1, tuple(larger))
+
+
+@cache
+def _served() -> dict[str, dict[str, int]]:
+    """Return the whole names and sizes by each end of the names."""
+    text = files("windowpane.models").joinpath("data/window_sizes.json").read_text(encoding="utf-8")
+    served: dict[str, dict[str, int]] = {}
+    for name, size in json.loads(text).items():
+        parts = name.split("/")
+        for start in range(len(parts)):
+            served.setdefault("/".join(parts[start:]), {})[name] = size
+    return served
+
 
 LONG_CONTEXT_SUFFIX = "[1m]"
 """Suffix by which Claude Code marks a model with a window of a million tokens."""

@@ -3,7 +3,7 @@
 A call holds *contents*, whose *parts* are texts, function calls and their responses. The clients of Google write
 names in camel case; the API takes the snake case of its definition too. A function call has an id only where the
 model gives one; without it calls are recognized by name and arguments, responses by name and content, and their
-blocks get ids from `call_ids`.
+blocks get ids from `diff.CallIds`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from windowpane.observer.observer import WindowObserver
 from windowpane.sources.compaction import recorded_compaction
 from windowpane.sources.player import session_id_of
 from windowpane.sources.records import Compacted
-from windowpane.telemetry.assembled import Assembled, AssembledCall, AssembledCompaction
+from windowpane.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 from windowpane.telemetry.session_keys import SessionKeys
 
 if TYPE_CHECKING:

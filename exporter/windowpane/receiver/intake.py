@@ -15,9 +15,9 @@ from typing import Final, NamedTuple, Protocol
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.receiver.call_recorder import CallRecorder
-from windowpane.telemetry.assembled import Assembled
 from windowpane.telemetry.assembly import WAIT_SECONDS, CallAssembly
 from windowpane.telemetry.records import LogRecord, Span, Telemetry
+from windowpane.telemetry.reported_call import Assembled
 
 CAPACITY_BYTES: Final = 256 * 2**20
 """Bytes of the requests whose calls wait to be recorded."""

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
-from windowpane.serve.compressed_bodies import decompressed
-from windowpane.serve.request_bodies import BodyError
+from windowpane.serve.request_bodies import BodyError, decompressed
 from windowpane.serve.routes import PostRequest, Response
 from windowpane.telemetry import json_bodies, protobuf_bodies
 from windowpane.telemetry.records import Telemetry, UnreadableBodyError

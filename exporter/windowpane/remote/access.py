@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windowpane.config.project_tokens import project_of_token
+from windowpane.config.projects import project_of_token
 from windowpane.exceptions import ConfigurationError
 from windowpane.serve.authentication import has_bearer_token, is_loopback
 
@@ -49,4 +49,4 @@ class IngestAccess:
 
     def _token_project(self, authorization: str) -> str | None:
         scheme, _, token = authorization.partition(" ")
-        return project_of_token(self._config, token.strip()) if scheme.lower() == "bearer" else None
+        return project_of_token(self._config.projects, token.strip()) if scheme.lower() == "bearer" else None

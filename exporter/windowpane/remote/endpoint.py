@@ -18,8 +18,7 @@ from windowpane.remote.batches import (
     read_batch,
 )
 from windowpane.remote.group_commit import GroupCommit
-from windowpane.serve.compressed_bodies import decompressed
-from windowpane.serve.request_bodies import RETRY_AFTER, BodyError
+from windowpane.serve.request_bodies import RETRY_AFTER, BodyError, decompressed
 from windowpane.serve.routes import PostRequest, Response
 from windowpane.store.received import ReceivedBatch
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from windowpane.report.html import to_html
 from windowpane.report.session_report import SessionReport, gather, to_json
 from windowpane.report.text import to_text
-from windowpane.report.turn_html import turn_to_html
-from windowpane.report.turn_report import TurnReport, gather_turn, turn_to_json
-from windowpane.report.turn_text import turn_to_text
+from windowpane.report.turn_report import TurnReport, gather_turn, turn_to_html, turn_to_json, turn_to_text
 
 __all__ = [
     "SessionReport",

@@ -1,7 +1,7 @@
 """Findings: what a session spent on content that did it no good, each with dollars, evidence and a replay to try.
 
-Rules are pure functions over rows that the store has read; pages and reports only show their results. The share
-of content in the cost of a call is its share of the call's tokens.
+Rules are pure functions over rows that `read_evidence` reads in bounded reads; pages and reports only show their
+results. The share of content in the cost of a call is its share of the call's tokens.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from windowpane.core.events import CacheBroken, ContentRegretted
-from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow
+from windowpane.core.liveness import is_live
+from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events
 from windowpane.text.formats import count, dollars, percent, tokens, tokens_short
 from windowpane.text.labels import CACHE_BREAK_LABELS
 
@@ -275,3 +277,31 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
 _RULES: Final[tuple[Callable[[SessionEvidence], Iterator[Finding]], ...]] = (
     _cache_breaks, _stale, _duplicates, _tool_flood, _unused_tools, _compaction_soon, _lost_content,
 )  # fmt: skip
+
+
+MAXIMUM_EVENTS: Final = 500
+"""Cache breaks and regrets that are read, of each; their totals are in the session's row."""
+
+Payload = TypeVar("Payload", CacheBroken, ContentRegretted)
+
+
+def read_evidence(
+    store: EventReader, session: SessionRow, turns: Sequence[TurnRow], *, now: float | None = None
+) -> SessionEvidence:
+    """Read the evidence about *session*; without *now* it counts as recorded, not live."""
+    last = turns[-1].turn if turns else 0
+    return SessionEvidence(
+        session,
+        turns,
+        store.tool_use(session.session_id),
+        _read(store, session, CacheBroken) if session.cache_breaks else (),
+        _read(store, session, ContentRegretted) if session.regrets else (),
+        [block for block in store.blocks_at(session.session_id, last) if block.content_type == "tool_definition"],
+        is_live=now is not None and is_live(session, now),
+    )
+
+
+def _read(store: EventReader, session: SessionRow, kind: type[Payload]) -> list[tuple[int, Payload]]:
+    query = EventFilter(session_id=session.session_id, types=(kind.type,), limit=MAXIMUM_EVENTS)
+    events = intact_events(store.events_or_damage(query))
+    return [(one.event.context.turn, data) for one in events if isinstance(data := one.event.data, kind)]

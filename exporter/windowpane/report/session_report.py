@@ -18,8 +18,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
-from windowpane.report.evidence import read_evidence
-from windowpane.report.findings import Finding, findings
+from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader

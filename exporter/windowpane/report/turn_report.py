@@ -1,14 +1,18 @@
-"""The content of a report on one turn of a session: its window, its events, what it removed."""
+"""The report on one turn of a session: its window, its events, what it removed; as text, JSON and HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from windowpane.core.vocabulary import COMPONENT_OF, Component
+from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
+from windowpane.report.block_life import block_name
 from windowpane.report.headline import turn_headline
+from windowpane.report.html_page import html_page, identity, legend, table, tiles
+from windowpane.report.markup import escape
 from windowpane.report.session_report import plain_values
+from windowpane.report.text import text_page
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
@@ -20,7 +24,13 @@ from windowpane.store.records import (
     TurnRow,
     intact_events,
 )
+from windowpane.text import formats
 from windowpane.text.events import describe_damage, describe_event
+from windowpane.text.labels import COMPONENT_LABELS
+
+if TYPE_CHECKING:
+    from windowpane.store.records import BlockRow
+
 
 MAXIMUM_EVENTS: Final = 500
 MAXIMUM_REMOVED: Final = 200
@@ -137,3 +147,150 @@ def _event(stored: StoredEvent | DamagedEvent) -> TurnEvent:
 def turn_to_json(report: TurnReport) -> dict[str, Any]:
     """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
     return {**plain_values(asdict(report)), "answer": report.headline}
+
+
+ROWS: Final = 12
+"""Rows of each section; further rows are counted."""
+
+
+def turn_to_text(report: TurnReport, *, unicode: bool = True) -> str:
+    """Return the whole report in lines of at most 80 columns."""
+    sections = [_head(report), _composition(report), _largest(report), _removed(report), _events(report)]
+    return text_page(sections, unicode=unicode)
+
+
+def _head(report: TurnReport) -> list[str]:
+    turn = report.turn
+    calls = [
+        f"change {formats.tokens_short(report.change_tokens, signed=True)}",
+        f"input {formats.tokens(turn.input_tokens)}",
+        f"output {formats.tokens(turn.output_tokens)}",
+        f"cost {formats.dollars(turn.cost_dollars)}",
+    ]
+    return [report.session.session_id, f"at {formats.local(turn.at)}", "", report.headline, "   ".join(calls)]
+
+
+def _composition(report: TurnReport) -> list[str]:
+    sizes = report.turn.components
+    rows = [f"  {COMPONENT_LABELS[name]:<20}{sizes[name]:>12,}" for name in COMPONENTS if sizes.get(name)]
+    return ["Composition, tokens", *rows] if rows else []
+
+
+def _largest(report: TurnReport) -> list[str]:
+    ordered = sorted(report.blocks, key=lambda one: -one.tokens)
+    rows = [
+        f"  {formats.tokens(one.tokens, estimated=one.is_estimated):>10}  "
+        f"{' '.join(filter(None, (block_name(one.block), one.block.target)))}"
+        for one in ordered
+    ]
+    return _listed("Largest blocks, tokens", rows)
+
+
+def _removed(report: TurnReport) -> list[str]:
+    rows = [
+        f"  {formats.tokens(row.tokens):>10}  {block_name(row)}: {row.reason or row.removed_by}"
+        for row in report.removed
+    ]
+    return _listed("Removed at this turn, tokens", rows)
+
+
+def _events(report: TurnReport) -> list[str]:
+    return _listed("Events", [f"  {event.text}" for event in report.events])
+
+
+def _listed(title: str, rows: list[str]) -> list[str]:
+    more = [f"  and {len(rows) - ROWS:,} more"] if len(rows) > ROWS else []
+    return [title, *rows[:ROWS], *more] if rows else []
+
+
+def turn_to_html(report: TurnReport) -> str:
+    """Return the whole page."""
+    session = report.session
+    return html_page(
+        f"{session.agent}: turn {report.turn.turn} of {session.session_id}",
+        f"<h1>{escape(report.headline)}</h1>",
+        identity(
+            [
+                ("session", session.session_id),
+                ("agent", session.agent),
+                ("model", report.turn.model or formats.UNKNOWN),
+                ("turn", f"{report.turn.turn:,} of {session.turns:,}"),
+                ("at", formats.utc(report.turn.at)),
+            ]
+        ),
+        _tiles(report),
+        "<h2>The window, in the order the model saw it</h2>",
+        _strip(report),
+        _tables(report),
+    )
+
+
+def _tiles(report: TurnReport) -> str:
+    turn = report.turn
+    cached = None
+    if turn.input_tokens and turn.cache_read_tokens is not None:
+        cached = turn.cache_read_tokens / turn.input_tokens
+    return tiles(
+        [
+            ("change", formats.tokens_short(report.change_tokens, signed=True), "tokens"),
+            ("input", formats.tokens(turn.input_tokens), "tokens"),
+            ("from the cache", formats.percent(cached), "of the input"),
+            ("output", formats.tokens(turn.output_tokens), "tokens"),
+            ("cost", formats.dollars(turn.cost_dollars), "of this call"),
+            ("took", formats.seconds(turn.latency_seconds), ""),
+        ]
+    )
+
+
+def _strip(report: TurnReport) -> str:
+    drawn = "".join(
+        f'<i class="{COMPONENT_OF[one.block.content_type]}" style="flex:{one.tokens}" '
+        f'title="{escape(_name(one.block))}, {_size(one)} tokens"></i>'
+        for one in report.blocks
+        if one.tokens > 0
+    )
+    free = (report.turn.limit_tokens or 0) - sum(one.tokens for one in report.blocks)
+    room = f'<i class=free style="flex:{free}"></i>' if free > 0 else ""
+    seen = legend(name for name in COMPONENTS if report.turn.components.get(name))
+    return f"<div class=strip>{drawn}{room}</div><p class=legend>{seen}</p>"
+
+
+def _size(one: WindowBlock) -> str:
+    return formats.tokens(one.tokens, estimated=one.is_estimated)
+
+
+def _name(block: BlockRow) -> str:
+    return f"{block_name(block)}: {block.target}" if block.target else block_name(block)
+
+
+def _tables(report: TurnReport) -> str:
+    sizes = report.turn.components
+    components = [
+        [COMPONENT_LABELS[name], formats.tokens(sizes[name]), formats.percent(sizes[name] / sum(sizes.values()))]
+        for name in COMPONENTS
+        if sizes.get(name)
+    ]
+    blocks = [
+        [
+            _name(one.block), _size(one), str(one.block.turn_added), one.block.block_id, one.block.preview or "",
+        ]
+        for one in report.blocks
+    ]  # fmt: skip
+    removed = [
+        [_name(row), formats.tokens(row.tokens, estimated=row.count_source == "estimate"), str(row.turn_added),
+         row.removed_by or "", row.reason, row.block_id]
+        for row in report.removed
+    ]  # fmt: skip
+    return "".join(
+        [
+            table("Components", ("component", "tokens", "share"), components),
+            table("Alerts", ("severity", "alert", "what"),
+                  [[item.severity, item.alert, item.summary] for item in report.alerts]),
+            table("Notes of readers", ("written", "note"),
+                  [[formats.local(note.at), note.text or note.kind] for note in report.notes]),
+            table("Removed at this turn", ("what", "tokens", "since turn", "how", "why", "block"), removed),
+            table("Blocks of the window", ("what", "tokens", "since turn", "block", "text"), blocks),
+            table("Events of the turn", ("seq", "event", "what"),
+                  [[str(event.seq), event.type, event.text] for event in report.events]),
+        ]
+    )  # fmt: skip

@@ -38,8 +38,13 @@ from windowpane.manager.window import ManagedWindow
 from windowpane.models.catalog import packaged_catalog
 from windowpane.otlp.spans import CurrentSpan
 from windowpane.runtime.current import process_digester, running_outputs
-from windowpane.runtime.engine_settings import preset_of, settings_for, tracker_settings
-from windowpane.runtime.options import EngineOptions, check_options
+from windowpane.runtime.engine_settings import (
+    EngineOptions,
+    check_options,
+    preset_of,
+    settings_for,
+    tracker_settings,
+)
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config, JudgeConfig

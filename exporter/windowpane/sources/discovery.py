@@ -33,9 +33,7 @@ from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesRe
 from windowpane.sources.goose.reader import GooseDatabaseReader, GooseLinesReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
-from windowpane.sources.opencode.database import OpencodeDatabaseReader
-from windowpane.sources.opencode.export import OpencodeExportReader
-from windowpane.sources.opencode.storage import OpencodeStorageReader
+from windowpane.sources.opencode.reader import OpencodeDatabaseReader, OpencodeExportReader, OpencodeStorageReader
 from windowpane.sources.openhands.reader import BESIDE_EVENTS, OpenHandsReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.reader import Reader

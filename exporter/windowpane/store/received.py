@@ -8,6 +8,7 @@ they are stored one by one, then divided, until only the faulty events are refus
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
@@ -17,8 +18,52 @@ from windowpane.core.events import Event, SessionDescribed
 from windowpane.exceptions import EventsRefusedError, SessionRefusedError
 from windowpane.store import projects
 from windowpane.store.captured_content import CapturedText
-from windowpane.store.number_ranges import NumberRanges
 from windowpane.store.writes import Writer
+
+MAXIMUM_RANGES: Final = 1_000
+"""Ranges of one stream; beyond them the lowest two become one, with the numbers between them."""
+
+
+class NumberRanges:
+    """A set of numbers, written as text such as `0-41,43-90`."""
+
+    def __init__(self, text: str = "") -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for part in filter(None, text.split(",")):
+            start, _, end = part.partition("-")
+            self._starts.append(int(start))
+            self._ends.append(int(end or start))
+
+    def __str__(self) -> str:
+        pairs = zip(self._starts, self._ends, strict=True)
+        return ",".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
+
+    def add(self, number: int) -> bool:
+        """Add a number, which must not be negative; return False if the set holds it already."""
+        starts, ends = self._starts, self._ends
+        after = bisect_right(starts, number)  # the first range that starts behind it
+        if after and number <= ends[after - 1]:
+            return False
+        extends = bool(after) and number == ends[after - 1] + 1
+        reaches = after < len(starts) and number + 1 == starts[after]
+        if extends and reaches:
+            ends[after - 1] = ends[after]
+            del starts[after], ends[after]
+        elif extends:
+            ends[after - 1] = number
+        elif reaches:
+            starts[after] = number
+        else:
+            starts.insert(after, number)
+            ends.insert(after, number)
+            self._limit()
+        return True
+
+    def _limit(self) -> None:
+        if len(self._starts) > MAXIMUM_RANGES:
+            del self._starts[1], self._ends[0]
+
 
 Writing = Callable[[], AbstractContextManager[Writer]]
 """Lends the writer inside a transaction."""

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.telemetry import coding_agents, gen_ai
-from windowpane.telemetry.assembled import Assembled, AssembledCall, AssembledCompaction
 from windowpane.telemetry.records import LogRecord, Span
-from windowpane.telemetry.reported_call import ReportedCall
+from windowpane.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction, ReportedCall
 from windowpane.telemetry.spans import agent_of, conversation_of, facts_of, service_of
 
 WAIT_SECONDS: Final = 10.0

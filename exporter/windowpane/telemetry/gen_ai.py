@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from windowpane.core.events import Usage
 from windowpane.models.replies import ReplyPart
-from windowpane.telemetry.attributes import count_of, first_of, text_of, usage_of
-from windowpane.telemetry.flattened import unflattened
+from windowpane.telemetry.attributes import count_of, first_of, text_of, unflattened, usage_of
 from windowpane.telemetry.messages import (
     Message,
     decoded,

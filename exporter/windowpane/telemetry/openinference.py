@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windowpane.telemetry.attributes import amount_of, count_of, first_of, text_of, usage_of
-from windowpane.telemetry.flattened import unflattened
+from windowpane.telemetry.attributes import amount_of, count_of, first_of, text_of, unflattened, usage_of
 from windowpane.telemetry.messages import Message, decoded, message_of, messages_of, reply_parts
 from windowpane.telemetry.records import Attributes
 from windowpane.telemetry.reported_call import ReportedCall

@@ -1,4 +1,4 @@
-"""One model call as one span or one event reports it; several reports of the same call are merged."""
+"""One model call as one span or one event reports it, and as the assembly of all reports about it gives it."""
 
 from __future__ import annotations
 
@@ -51,3 +51,40 @@ class ReportedCompaction:
     tokens_after: int | None
     succeeded: bool = True
     duration_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class AssembledCall:
+    """One model call, with everything that was reported of it."""
+
+    call: ReportedCall
+    trace_id: str
+    span_id: str
+    started_at: float
+    ended_at: float
+    service: str = ""
+    """The name of the process that made it."""
+    enclosing_name: str = ""
+    """The agent that the nearest span around the call names."""
+    enclosing_agent: str = ""
+    """The id of that span; empty without one."""
+    outer_agent: str = ""
+    """The id of the span around that which names another agent, whose sub-agent it then is."""
+
+    @property
+    def agent(self) -> str:
+        """The agent that made the call, else the process; empty where neither has a name."""
+        return self.call.agent or self.enclosing_name or self.service
+
+
+@dataclass(slots=True)
+class AssembledCompaction:
+    """A compaction that an agent reports."""
+
+    compaction: ReportedCompaction
+    conversation: str
+    agent: str
+    started_at: float
+
+
+Assembled = AssembledCall | AssembledCompaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from windowpane.telemetry.assembled import AssembledCall
+from windowpane.telemetry.reported_call import AssembledCall
 
 MAXIMUM_CONVERSATIONS: Final = 20_000
 

@@ -17,11 +17,10 @@ from windowpane.core.events import (
     TelemetryDropped,
     TurnStarted,
 )
-from windowpane.store import number_ranges
+from windowpane.store import received
 from windowpane.store.captured_content import CapturedText
 from windowpane.store.interface import EventFilter
-from windowpane.store.number_ranges import NumberRanges
-from windowpane.store.received import ReceivedBatch
+from windowpane.store.received import NumberRanges, ReceivedBatch
 
 
 def stored(store, session_id: str | None = None) -> list[Event]:
@@ -48,7 +47,7 @@ def test_ranges_hold_the_numbers_of_a_set(numbers: list[int]) -> None:
 
 def test_the_ranges_of_one_stream_are_bounded(monkeypatch) -> None:
     """The lowest two become one; the newest gaps stay."""
-    monkeypatch.setattr(number_ranges, "MAXIMUM_RANGES", 3)
+    monkeypatch.setattr(received, "MAXIMUM_RANGES", 3)
     ranges = NumberRanges()
     for number in range(0, 20, 2):
         ranges.add(number)

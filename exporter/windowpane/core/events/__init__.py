@@ -7,16 +7,18 @@ this one stream. `windowpane.core.codec` converts events to JSON.
 
 from __future__ import annotations
 
-from windowpane.core.events.annotations import ANNOTATIONS, NoteAdded, NoteDeleted, SessionTitled
-from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
     BlocksReferenced,
     Candidate,
+    ContentCompressed,
     EvictedBlock,
+    FactOutcome,
+    FidelityEvaluated,
     HistoryRewound,
     ReplyDiscarded,
+    Strategy,
 )
 from windowpane.core.events.derived import (
     AlertFired,
@@ -42,6 +44,7 @@ from windowpane.core.events.envelope import (
     event_id,
 )
 from windowpane.core.events.facts import (
+    ANNOTATIONS,
     BreakerOpened,
     BudgetBlocked,
     BudgetWarned,
@@ -51,12 +54,15 @@ from windowpane.core.events.facts import (
     CheckpointSaved,
     HistoryRepaired,
     LimitChanged,
+    NoteAdded,
+    NoteDeleted,
     NoteWritten,
     OverflowDetected,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
+    SessionTitled,
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,

@@ -6,12 +6,12 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from windowpane.core.events.annotations import NoteAdded, NoteDeleted, SessionTitled
-from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
     BlocksReferenced,
+    ContentCompressed,
+    FidelityEvaluated,
     HistoryRewound,
     ReplyDiscarded,
 )
@@ -37,12 +37,15 @@ from windowpane.core.events.facts import (
     CheckpointSaved,
     HistoryRepaired,
     LimitChanged,
+    NoteAdded,
+    NoteDeleted,
     NoteWritten,
     OverflowDetected,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
+    SessionTitled,
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,

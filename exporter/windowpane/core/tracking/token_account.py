@@ -1,10 +1,15 @@
-"""Used tokens of the window: the provider's last total, the reply, and a calibrated estimate of the rest."""
+"""Used tokens of the window: the provider's last total, the reply, and a calibrated estimate of the rest.
+
+Two totals in a row show the change between them: a compaction, or content that was removed without a record.
+"""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from windowpane.core.vocabulary import COMPONENTS, Component
+from windowpane.core.events import BlocksEvicted, CompactionMeasured, EvictedBlock
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import COMPONENTS, UNKNOWN_CAUSE, Component
 
 CALIBRATION_RATE: Final = 0.2
 """Weight of the newest observation in the moving average of the calibration."""
@@ -137,3 +142,72 @@ def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, in
             receiver = max((component for component in raw if component != "unattributed"), key=raw.__getitem__)
         parts[receiver] += remainder
     return parts
+
+
+DROP_RATIO: Final = 0.10
+DROP_TOKENS: Final = 2_000
+"""A total that is lower by more than this, and by more than `DROP_RATIO` of the last one, shows a removal."""
+
+
+class _Compaction(NamedTuple):
+    event_id: str
+    tokens_before: int
+    stated: bool
+    """The size before is what the agent stated: no call precedes the compaction."""
+    limits: WindowLimits | None
+
+
+class ProviderTotals:
+    """The last total, and the removals recorded since."""
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+        self._model = ""
+        self._is_reduced = False
+        self._compaction: _Compaction | None = None
+
+    def record_removal(self) -> None:
+        """Record that content was removed: it explains a lower total of the next call."""
+        self._is_reduced = True
+
+    def record_rewind(self) -> None:
+        """Record that the conversation went back: the next total measures no compaction before it."""
+        self._is_reduced, self._compaction = True, None
+
+    def record_compaction(self, event_id: str, *, stated_tokens: int | None, limits: WindowLimits | None) -> None:
+        """Record a compaction, to be measured by the next total; *stated_tokens* is the agent's own count."""
+        self._is_reduced = True
+        before = self._last if self._last is not None else stated_tokens
+        if before is not None and self._compaction is None:
+            self._compaction = _Compaction(event_id, before, self._last is None, limits)
+        elif self._compaction is not None:
+            self._compaction = self._compaction._replace(event_id=event_id)
+
+    def restart(self) -> None:
+        """Continue with an empty window."""
+        self._last, self._is_reduced, self._compaction = None, False, None
+
+    def add(self, total: int, model: str) -> CompactionMeasured | BlocksEvicted | None:
+        """Add the total of a call; return the compaction that it measures, or the removal that only it shows."""
+        last, compaction = self._last, self._compaction
+        explained = self._is_reduced or model != self._model
+        self._last, self._model, self._is_reduced, self._compaction = total, model, False, None
+        if compaction is not None:
+            return _measured(compaction, total)
+        if last is None or explained or last - total <= max(DROP_TOKENS, DROP_RATIO * last):
+            return None
+        removed = last - total
+        block = EvictedBlock("unidentified", "unattributed", removed, "drop", "removed, cause unknown")
+        return BlocksEvicted(UNKNOWN_CAUSE, (block,), removed, removed)
+
+
+def _measured(compaction: _Compaction, total: int) -> CompactionMeasured:
+    before, limits = compaction.tokens_before, compaction.limits
+    return CompactionMeasured(
+        compaction.event_id,
+        before,
+        total,
+        "reported" if compaction.stated else "usage",
+        None if limits is None else limits.limit_tokens,
+        None if limits is None else limits.zone_of(before, previous="green"),
+    )

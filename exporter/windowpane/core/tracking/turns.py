@@ -31,7 +31,7 @@ from windowpane.core.tracking.compaction_level import CompactionLevels
 from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
 from windowpane.core.tracking.pressure import PressureGauge, TrendCounters
 from windowpane.core.tracking.prompt_cache import PromptCache
-from windowpane.core.tracking.provider_totals import ProviderTotals
+from windowpane.core.tracking.token_account import ProviderTotals
 from windowpane.core.vocabulary import (
     CountSource,
     LimitSource,

@@ -15,9 +15,8 @@ from windowpane.core.events import Candidate
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.manager.plans.placeholders import handle_of, placeholder_text
-from windowpane.manager.plans.policies import Policy
+from windowpane.manager.plans.policies import SCORERS, Policy
 from windowpane.manager.plans.protection import Grade, protected
-from windowpane.manager.plans.scorers import SCORERS
 from windowpane.manager.snapshot import Group, Item, Snapshot, groups_of
 
 LISTED_CANDIDATES: Final = 20

@@ -18,9 +18,8 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels, cache_break_even
 from windowpane.manager.plans.eviction import EvictionPlan, Removal, plan_eviction
 from windowpane.manager.plans.placeholders import handle_of
-from windowpane.manager.plans.policies import Policy
+from windowpane.manager.plans.policies import STORED_TERMS, Policy
 from windowpane.manager.plans.protection import Grade
-from windowpane.manager.plans.scorers import STORED_TERMS
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.snapshot import Snapshot
 from windowpane.manager.steps.step import NOT_DONE, StepResult

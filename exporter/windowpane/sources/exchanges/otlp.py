@@ -20,10 +20,10 @@ from windowpane.sources.json_document import DocumentLog, DocumentReader, shape_
 from windowpane.sources.json_lines import head_rows
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Compacted, Record
-from windowpane.telemetry.assembled import AssembledCall, AssembledCompaction
 from windowpane.telemetry.assembly import CallAssembly
 from windowpane.telemetry.json_bodies import logs_of, sdk_spans_of, traces_of
 from windowpane.telemetry.records import LogRecord, Span, Telemetry, UnreadableBodyError
+from windowpane.telemetry.reported_call import AssembledCall, AssembledCompaction
 from windowpane.telemetry.session_keys import SessionKeys
 
 AGENT: Final = "otlp"

@@ -1,0 +1,250 @@
+"""The recordings of opencode: its database, the folders of earlier releases, and the exported document.
+
+The database `opencode.db` and the folders `storage/session`, `message` and `part` are built from opencode's
+source; no recorded ones were at hand. Messages and parts are the exported ones in each.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from windowpane.exceptions import SourceError
+from windowpane.sources.databases import MAGIC, SessionState, columns_of, opened, tables_of
+from windowpane.sources.folders import names_in
+from windowpane.sources.json_document import (
+    DocumentLog,
+    DocumentReader,
+    JsonObject,
+    load_document,
+    load_list,
+    parse_object,
+    shape_of,
+)
+from windowpane.sources.json_lines import milliseconds
+from windowpane.sources.opencode.session import Message, OpencodeSession
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import Record
+from windowpane.sources.transcript import IDLE_SECONDS, is_idle
+
+_TABLES: Final = frozenset({"session", "message", "part"})
+_CHANGES: Final = """
+    SELECT session.id, session.time_updated, last.id, last.time_updated
+    FROM session LEFT JOIN message AS last ON last.id = (
+        SELECT id FROM message WHERE session_id = session.id ORDER BY time_created DESC, id DESC LIMIT 1
+    )
+    ORDER BY session.time_created, session.id
+"""
+"""The last message of each session, which an index finds: earlier ones do not change the window any more."""
+_FIELDS: Final = ("id", "parent_id", "directory", "title", "version", "time_created", "time_updated", "revert")
+_MESSAGES: Final = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+_PARTS: Final = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
+
+
+def data_folder() -> Path:
+    """Return the folder of opencode's data; `XDG_DATA_HOME` moves it."""
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "opencode"
+
+
+class OpencodeDatabaseReader:
+    """Reads all sessions of a database."""
+
+    format: ClassVar[str] = "opencode"
+    experimental: ClassVar[bool] = True
+
+    def __init__(self, *, complete: bool | None = None) -> None:
+        """*complete* is whether sessions are finished; None: those without a change for two minutes are."""
+        self._complete = complete
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return whether the file is a database with opencode's tables."""
+        return head.startswith(MAGIC) and tables_of(path) >= _TABLES
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Return the databases of all release channels."""
+        folder = data_folder()
+        others = sorted(folder.glob("opencode-*.db"))
+        return (folder / "opencode.db", *others)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Yield the records of all sessions, one after the other."""
+        for key in self.sessions(path):
+            yield from self.read_session(path, key, stats=stats, problems=problems)
+
+    def sessions(self, path: Path) -> dict[str, SessionState]:
+        """Return the states of the sessions by their last message."""
+        with opened(path) as connection:
+            return {
+                str(key): SessionState(
+                    max((at for at in map(milliseconds, (updated, changed)) if at is not None), default=None),
+                    f"{updated} {last} {changed} {self._is_complete(changed)}",
+                )
+                for key, updated, last, changed in connection.execute(_CHANGES)
+            }
+
+    def read_session(
+        self, path: Path, key: str, *, stats: FileStats, problems: list[Problem]
+    ) -> Iterator[Record]:
+        """Yield the records of one session."""
+        log = DocumentLog(path, stats, problems)
+        with opened(path) as connection:
+            info = _info(connection, key, log)
+            changed = connection.execute("SELECT max(time_updated) FROM message WHERE session_id = ?", (key,))
+            (updated,) = changed.fetchone()
+            session = OpencodeSession(stats, complete=self._is_complete(updated))
+            yield from session.read(info, _messages(connection, key, log))
+        if session.deferred:
+            log.odd(None, f"session {key}", "the last reply is in progress, or none has come; held back")
+
+    def _is_complete(self, updated: object) -> bool:
+        if self._complete is not None:
+            return self._complete
+        at = milliseconds(updated)
+        return at is None or time.time() - at > IDLE_SECONDS
+
+
+def _info(connection: sqlite3.Connection, key: str, log: DocumentLog) -> JsonObject:
+    """Return a session's row in the form of its exported `info`."""
+    fields = [name for name in _FIELDS if name in columns_of(connection, "session")]
+    row = connection.execute(f"SELECT {', '.join(fields)} FROM session WHERE id = ?", (key,)).fetchone()  # noqa: S608
+    stated: dict[str, Any] = dict(zip(fields, row or (), strict=False))
+    path = f"session {key}"
+    info = {
+        "id": key,
+        "parentID": stated.get("parent_id"),
+        "directory": stated.get("directory"),
+        "title": stated.get("title"),
+        "version": stated.get("version"),
+        "time": {"created": stated.get("time_created"), "updated": stated.get("time_updated")},
+        "revert": parse_object(stated.get("revert"), f"{path}.revert", log).value,
+    }
+    return JsonObject(info, path, log)
+
+
+def _messages(connection: sqlite3.Connection, key: str, log: DocumentLog) -> Iterator[Message]:
+    for message_id, data in connection.execute(_MESSAGES, (key,)):
+        info = parse_object(data, f"message {message_id}", log)
+        info.value["id"] = message_id
+        parts = connection.execute(_PARTS, (message_id,))
+        yield Message(info, [parse_object(part, f"part {part_id}", log) for part_id, part in parts])
+
+
+class OpencodeStorageReader:
+    """Reads a folder with the messages of one session."""
+
+    format: ClassVar[str] = "opencode"
+    experimental: ClassVar[bool] = True
+
+    def __init__(self, *, complete: bool | None = None) -> None:
+        """*complete* is whether sessions are finished; None: those without a write for two minutes are."""
+        self._complete = complete
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return False: a recording is a folder."""
+        del path, head
+        return False
+
+    @staticmethod
+    def parts(folder: Path, files: Sequence[str]) -> list[str]:
+        """Return the files of the messages; ids sort by time."""
+        if folder.parent.name != "message":
+            return []
+        return sorted(name for name in files if name.startswith("msg_") and name.endswith(".json"))
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Return the folder with the messages of all sessions."""
+        return (data_folder() / "storage" / "message",)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Yield the records of the session. Raises `SourceError` when the folder cannot be read."""
+        log = DocumentLog(path, stats, problems)
+        storage, names = path.parent.parent, self.parts(path, names_in(path))
+        if not names:
+            log.fail("expected files of messages, named msg_….json")
+        info = _info_in(storage, path.name, log)
+        newest = path / names[-1]
+        complete = is_idle(newest) if self._complete is None else self._complete
+        session = OpencodeSession(stats, complete=complete)
+        yield from session.read(info, _messages_in(storage, [path / name for name in names], log))
+        if session.deferred:
+            log.odd(None, "", "the last reply is in progress, or none has come; held back")
+
+
+def _info_in(storage: Path, session_id: str, log: DocumentLog) -> JsonObject:
+    """Return the session's own file, which is in its project's folder; its id alone without such a file."""
+    for project in sorted(names_in(storage / "session")):
+        file = storage / "session" / project / f"{session_id}.json"
+        if file.is_file():
+            return JsonObject({"id": session_id} | _object(file, log), f"session {session_id}", log)
+    log.odd(None, f"session {session_id}", "no file of the session in storage/session: title and folder unknown")
+    return JsonObject({"id": session_id}, f"session {session_id}", log)
+
+
+def _messages_in(storage: Path, files: list[Path], log: DocumentLog) -> Iterator[Message]:
+    for file in files:
+        folder = storage / "part" / file.stem
+        parts = [
+            JsonObject(_object(folder / name, log), f"part {name}", log)
+            for name in sorted(names_in(folder))
+            if name.endswith(".json")
+        ]
+        yield Message(JsonObject({"id": file.stem} | _object(file, log), f"message {file.stem}", log), parts)
+
+
+def _object(file: Path, log: DocumentLog) -> dict[str, object]:
+    """Return the object of a file; an empty one, reported, where it holds none."""
+    try:
+        value = load_document(file, log)
+    except SourceError:
+        return {}
+    if isinstance(value, dict):
+        return value
+    log.bad(file.name, "expected an object")
+    return {}
+
+
+_SESSION_PATHS: Final = ({"info.id"}, {"info.slug"}, {"info.projectID"}, {"info.directory", "info.time"})
+
+
+class OpencodeExportReader(DocumentReader):
+    """Reads exported sessions, which may still be in progress."""
+
+    format: ClassVar[str] = "opencode"
+
+    def __init__(self, *, complete: bool | None = None) -> None:
+        """*complete* is whether files are finished; None: those without a write for two minutes are."""
+        self._complete = complete
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return whether the file is an object with a session's `info`, and messages of `info` and `parts`."""
+        del path
+        paths = shape_of(head)
+        if {"messages[].info", "messages[].parts"} <= paths:
+            return True
+        return "messages" in paths and any(session <= paths for session in _SESSION_PATHS)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Yield the records of the session. Raises `SourceError` when the file holds no messages."""
+        log = DocumentLog(path, stats, problems)
+        document = load_list(path, log, of="messages")
+        messages = (
+            Message(message.item("info"), list(message.items("parts"))) for message in document.items("messages")
+        )
+        info = document.item("info")
+        complete = self._complete
+        if complete is None:
+            complete = is_idle(path, updated_at=milliseconds(info.item("time").value.get("updated")))
+        session = OpencodeSession(stats, complete=complete)
+        yield from session.read(info, messages)
+        if session.deferred:
+            log.odd(None, "messages", "the last reply is in progress, or none has come; held back")
