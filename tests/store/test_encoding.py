@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import msgspec
+from windowpane.core.events.compression import FactOutcome
 
 from windowpane.core.codec import decode, encode, to_document
 from windowpane.core.events import (
@@ -18,7 +19,6 @@ from windowpane.core.events import (
     SessionEnded,
     event_id,
 )
-from windowpane.core.events.content import FactOutcome
 
 
 def document_bytes(event: Event) -> bytes:

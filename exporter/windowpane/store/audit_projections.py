@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from windowpane.exceptions import EventFormatError, StoreError
 from windowpane.store import fleet, migrations, projection, session_import, trends
-from windowpane.store.connection import SqliteDatabase, transaction
+from windowpane.store.connection import transaction
 from windowpane.store.database import Database
+from windowpane.store.sqlite_dialect import SqliteDatabase
 
 _ORDER: Final = {
     "turns": "turn",

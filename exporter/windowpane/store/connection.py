@@ -1,8 +1,7 @@
-"""Connections to the database file: creating and opening it, sharing connections, explaining errors, its SQL.
+"""Connections to the database file: creating and opening it, sharing connections, explaining errors.
 
 A store has one writing connection and a few reading ones, each lent to one read at a time. A forked child does
-not touch its parent's connections and opens its own. SQLite has no statistics here, so statements name the index
-or keep it from choosing one.
+not touch its parent's connections and opens its own.
 """
 
 from __future__ import annotations
@@ -11,17 +10,16 @@ import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from windowpane.core.file_kinds import irregular_kind
 from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import EventsRefusedError, StoreBusyError, StoreError
-from windowpane.store.database import ContentIndex, Dialect, EventIndex
-from windowpane.store.text_indexes.fts5 import Fts5ContentIndex, Fts5EventIndex
+from windowpane.store.sqlite_dialect import SqliteDatabase
 
 BUSY_SECONDS: Final = 30.0
 """The longest that a writer waits for another process's transaction, unless it is opened with another limit."""
@@ -33,39 +31,6 @@ IDLE_CONNECTIONS: Final = 4
 _UNREADABLE: Final = ("not a database", "malformed", "encrypted")
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _ABOUT_DATA: Final = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError)
-
-
-class SqliteDialect:
-    """The parts of statements for SQLite."""
-
-    def __init__(self) -> None:
-        self.event_index: EventIndex = Fts5EventIndex()
-        self.content_index: ContentIndex = Fts5ContentIndex()
-
-    def contains(self, expression: str) -> str:
-        """Return the condition that a text or bytes contain the value of its one placeholder."""
-        return f"instr({expression}, ?)"
-
-    def unindexed(self, column: str) -> str:
-        """Return a column for a condition that must not choose the index."""
-        return f"+{column}"
-
-    def by_index(self, name: str) -> str:
-        """Return what follows a table to read it through this index."""
-        return f" INDEXED BY {name}"
-
-    def continue_numbers(self, table: str, column: str) -> Sequence[str]:  # noqa: ARG002  # SQLite does by itself
-        """Return no statement."""
-        return ()
-
-
-SQLITE: Final = SqliteDialect()
-
-
-class SqliteDatabase(sqlite3.Connection):
-    """A connection that states its dialect; nothing else differs."""
-
-    dialect: ClassVar[Dialect] = SQLITE
 
 
 @contextmanager

@@ -18,13 +18,13 @@ from windowpane.store.connection import (
     BUSY_SECONDS,
     FileIdentity,
     ReaderPool,
-    SqliteDatabase,
     identity_of,
     open_writer,
     reporting,
     transaction,
 )
 from windowpane.store.database import Database
+from windowpane.store.sqlite_dialect import SqliteDatabase
 
 
 class SqliteEngine:

@@ -7,6 +7,7 @@ this one stream. `windowpane.core.codec` converts events to JSON.
 
 from __future__ import annotations
 
+from windowpane.core.events.annotations import ANNOTATIONS, NoteAdded, NoteDeleted, SessionTitled
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
@@ -44,7 +45,6 @@ from windowpane.core.events.envelope import (
     event_id,
 )
 from windowpane.core.events.facts import (
-    ANNOTATIONS,
     BreakerOpened,
     BudgetBlocked,
     BudgetWarned,
@@ -54,15 +54,12 @@ from windowpane.core.events.facts import (
     CheckpointSaved,
     HistoryRepaired,
     LimitChanged,
-    NoteAdded,
-    NoteDeleted,
     NoteWritten,
     OverflowDetected,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
-    SessionTitled,
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,

@@ -6,6 +6,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from windowpane.core.events.annotations import NoteAdded, NoteDeleted, SessionTitled
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
@@ -37,15 +38,12 @@ from windowpane.core.events.facts import (
     CheckpointSaved,
     HistoryRepaired,
     LimitChanged,
-    NoteAdded,
-    NoteDeleted,
     NoteWritten,
     OverflowDetected,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
-    SessionTitled,
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,

@@ -15,8 +15,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrBinaryDumper, StrDumper, StrDumperUnknown
 
-from windowpane.store.database import ContentIndex, Cursor, Dialect, EventIndex, Row
-from windowpane.store.text_indexes.gin import GinContentIndex, GinEventIndex
+from windowpane.store.database import Cursor, Dialect, Row
+from windowpane.store.postgres_dialect import POSTGRES
 
 COPY_ROWS: Final = 24
 """Rows from which a COPY costs less than that many statements in a pipeline."""
@@ -26,35 +26,6 @@ _INSERT: Final = re.compile(
     r"\s*INSERT INTO (?P<table>\w+) \((?P<columns>[^)]*)\)\s+VALUES \((?:\?, )*\?\)"
     r"(?P<conflict>\s+ON CONFLICT .*)?\s*\Z"
 )
-
-
-class PostgresDialect:
-    """The parts of statements for PostgreSQL."""
-
-    def __init__(self) -> None:
-        self.event_index: EventIndex = GinEventIndex()
-        self.content_index: ContentIndex = GinContentIndex()
-
-    def contains(self, expression: str) -> str:
-        """Return the condition that a text or bytes contain the value of its one placeholder."""
-        return f"position(? IN {expression}) > 0"
-
-    def unindexed(self, column: str) -> str:
-        """Return the column as it is."""
-        return column
-
-    def by_index(self, name: str) -> str:  # noqa: ARG002  # the planner chooses
-        """Return nothing."""
-        return ""
-
-    def continue_numbers(self, table: str, column: str) -> Sequence[str]:
-        """Return the statement that sets the sequence of the column, where it has one."""
-        sequence = f"pg_get_serial_sequence('{table}', '{column}')"
-        following = f"(SELECT coalesce(max({column}), 0) + 1 FROM {table})"  # noqa: S608  # our tables
-        return (f"SELECT setval({sequence}, {following}, FALSE) WHERE {sequence} IS NOT NULL",)
-
-
-POSTGRES: Final = PostgresDialect()
 
 
 class _Number(Loader):

@@ -1,0 +1,37 @@
+"""Facts that a reader of a session adds to it: notes and bookmarks on turns, and a title."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class NoteAdded:
+    """A reader of the session added a note or a bookmark to the event's turn."""
+
+    type: ClassVar[str] = "note.added"
+    note_id: str
+    note: str
+    """The text: redacted, at most 2,000 characters; may be empty for a bookmark."""
+    kind: Literal["note", "bookmark"] = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteDeleted:
+    """A reader deleted a note or bookmark; the event that added it stays in the record."""
+
+    type: ClassVar[str] = "note.deleted"
+    note_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTitled:
+    """A reader gave the session a title, which replaces that of the recording."""
+
+    type: ClassVar[str] = "session.titled"
+    title: str
+
+
+ANNOTATIONS: Final = (NoteAdded.type, NoteDeleted.type, SessionTitled.type)
+"""Types of the events that readers of a session add at any later time: nothing happened in it then."""

@@ -1,0 +1,38 @@
+"""The SQL of PostgreSQL, whose statistics choose between indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from windowpane.store.database import ContentIndex, EventIndex
+from windowpane.store.text_indexes.gin import GinContentIndex, GinEventIndex
+
+
+class PostgresDialect:
+    """The parts of statements for PostgreSQL."""
+
+    def __init__(self) -> None:
+        self.event_index: EventIndex = GinEventIndex()
+        self.content_index: ContentIndex = GinContentIndex()
+
+    def contains(self, expression: str) -> str:
+        """Return the condition that a text or bytes contain the value of its one placeholder."""
+        return f"position(? IN {expression}) > 0"
+
+    def unindexed(self, column: str) -> str:
+        """Return the column as it is."""
+        return column
+
+    def by_index(self, name: str) -> str:  # noqa: ARG002  # the planner chooses
+        """Return nothing."""
+        return ""
+
+    def continue_numbers(self, table: str, column: str) -> Sequence[str]:
+        """Return the statement that sets the sequence of the column, where it has one."""
+        sequence = f"pg_get_serial_sequence('{table}', '{column}')"
+        following = f"(SELECT coalesce(max({column}), 0) + 1 FROM {table})"  # noqa: S608  # our tables
+        return (f"SELECT setval({sequence}, {following}, FALSE) WHERE {sequence} IS NOT NULL",)
+
+
+POSTGRES: Final = PostgresDialect()
