@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import msgspec
-from windowpane.core.events.compression import FactOutcome
 
 from windowpane.core.codec import decode, encode, to_document
 from windowpane.core.events import (
@@ -19,6 +18,7 @@ from windowpane.core.events import (
     SessionEnded,
     event_id,
 )
+from windowpane.core.events.content import FactOutcome
 
 
 def document_bytes(event: Event) -> bytes:
