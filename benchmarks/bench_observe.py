@@ -56,7 +56,7 @@ class Outputs:
     def record_hook(self, hook: str, seconds: float) -> None:
         """Record nothing."""
 
-    def earlier_compaction_tokens(self, agent: str, model: str) -> None:
+    def earlier_compaction_tokens(self, agent: str, model: str, *, project: str) -> None:
         """Return nothing: there are no earlier sessions."""
 
 

@@ -69,7 +69,7 @@ def hits_table(
     without: Sequence[str] = (),
 ) -> None:
     """Draw the texts that match as a table; selecting a row calls *choose*."""
-    if not result.texts:
+    if result.texts == 0:
         how_to_capture()
         return
     rows = hit_rows(result)
@@ -109,7 +109,8 @@ def hits_table(
 
 
 def _coverage(result: ContentHits) -> str:
-    parts = [f"{result.texts:,} captured texts are searched."]
+    texts = "All" if result.texts is None else f"{result.texts:,}"
+    parts = [f"{texts} captured texts are searched."]
     if not result.is_whole:
         parts.append("There may be more: add a word to see others.")
     if result.waiting:

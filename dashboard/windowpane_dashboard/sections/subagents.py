@@ -42,7 +42,9 @@ def children_section(store: EventReader, row: SessionRow) -> None:
     team = read_team(store, row)
     total = team_cost(team)
     together = "" if total is None else f"{dollars(total)} together, "
-    st.text(f"{together}{count(len(team), 'session')}.")
+    others = sum(member.row.project != row.project for member in team)
+    elsewhere = f", including {others:,} of other projects" if others else ""
+    st.text(f"{together}{count(len(team), 'session')}{elsewhere}.")
     figure = team_chart(team, widgets.current_palette(), times.reader_zone())
     with widgets.part():
         if figure is not None:

@@ -40,7 +40,7 @@ def main() -> None:
         search_bar(snapshot, position)
         if position.text:
             results(snapshot, position)
-        elif not size.contents:
+        elif snapshot.projects is None and not size.contents:
             how_to_capture()
         else:
             st.text("Any word of a captured session is found, and so is a part of one.")

@@ -90,7 +90,7 @@ def _document(store: Store, result: ContentHits, *, life: bool) -> dict[str, obj
 
 
 def _lines(store: Store, result: ContentHits, *, life: bool) -> Iterator[str]:
-    if not result.texts:
+    if result.texts == 0:
         yield "No text was captured, so there is nothing to search. Record with content capture:"
         yield "  windowpane import --capture"
         return
@@ -103,7 +103,8 @@ def _lines(store: Store, result: ContentHits, *, life: bool) -> Iterator[str]:
         if life:
             yield from (f"  turn {step.turn}: {step.text}" for step in _life(store, block))
     more = "" if result.is_whole else " There may be more: add a word, or raise --limit."
-    yield f"{formats.count(len(result.hits), 'text')} of {result.texts:,} captured.{more}"
+    captured = "the captured ones" if result.texts is None else f"{result.texts:,} captured"
+    yield f"{formats.count(len(result.hits), 'text')} of {captured}.{more}"
     if result.waiting:
         yield f"{formats.count(result.waiting, 'text')} not indexed: SQLite before 3.34 cannot."
 

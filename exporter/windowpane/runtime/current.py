@@ -40,8 +40,8 @@ class RunningOutputs(Protocol):
         """The queue on which the calls of observed clients are read, off the agent's thread."""
         ...
 
-    def earlier_compaction_tokens(self, agent: str, model: str) -> int | None:
-        """Return the level at which earlier sessions of *agent* with *model* were compacted; None without one."""
+    def earlier_compaction_tokens(self, agent: str, model: str, *, project: str) -> int | None:
+        """Return the level at which *agent* compacted with *model* in the project before; None without one."""
         ...
 
     def record_hook(self, hook: str, seconds: float) -> None:

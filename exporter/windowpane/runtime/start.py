@@ -114,7 +114,7 @@ class Runtime:
         """The store's keyed digester."""
         return self._store.digest
 
-    def earlier_compaction_tokens(self, agent: str, model: str) -> int | None:
+    def earlier_compaction_tokens(self, agent: str, model: str, *, project: str) -> int | None:
         """Return the level at which earlier sessions of *agent* with *model* were compacted; None without one.
 
         Reads the store: not for the agent's thread.
@@ -122,7 +122,7 @@ class Runtime:
         level = None
         with self._boundary.contain("reading earlier sessions"):
             if self.store is not None:
-                level = self.store.last_compaction_tokens(agent, model)
+                level = self.store.last_compaction_tokens(agent, model, project=project)
         return level
 
     def emit(self, batch: list[Event]) -> None:

@@ -25,9 +25,9 @@ class FidelityProbe(Protocol):
 
 
 class SessionHistory(Protocol):
-    """A function that returns what earlier sessions of an agent and model are evidence for."""
+    """A function that returns what earlier sessions of an agent and model in a project are evidence for."""
 
-    def __call__(self, session_id: str, *, agent: str, model: str) -> EarlierSessions:
+    def __call__(self, session_id: str, *, agent: str, model: str, project: str) -> EarlierSessions:
         """Return the evidence, the same for every reading of *session_id*."""
         ...
 
@@ -94,7 +94,8 @@ class PlaybackSettings:
         return self.project if stored is None else stored
 
     def earlier(self, info: SessionInfo) -> EarlierSessions:
-        """Return what earlier sessions of the agent and model are evidence for."""
+        """Return what earlier sessions of the agent and model in the same project are evidence for."""
         if self.history is None:
             return NO_EARLIER_SESSIONS
-        return self.history(info.session_id, agent=info.agent, model=info.model)
+        project = self.project_of(info.session_id)
+        return self.history(info.session_id, agent=info.agent, model=info.model, project=project)

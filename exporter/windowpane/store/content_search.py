@@ -97,10 +97,10 @@ class ContentHits:
     hits: tuple[TextHit, ...]
     is_whole: bool
     """False when there may be more: the limit was reached, or the most text that one search reads."""
-    texts: int
-    """Captured texts in the store."""
+    texts: int | None
+    """Captured texts in the store; None for a reader of some projects, whose texts are not counted."""
     waiting: int
-    """Captured texts that are not indexed yet; they are read one by one."""
+    """Captured texts of the store that are not indexed yet; they are read one by one."""
 
 
 class _Added(msgspec.Struct):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.events import PAYLOADS
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import EventsRefusedError, StoreError
 from windowpane.store.database import Database
@@ -217,28 +218,29 @@ _ROW_FIELDS: Final = tuple(item.name for item in fields(SessionRow))
 _SUBAGENTS: Final = """(
     WITH RECURSIVE below(id) AS (
         SELECT child.session_id FROM sessions AS child
-        WHERE child.parent_session_id = sessions.session_id AND child.current = 1
+        WHERE child.parent_session_id = sessions.session_id AND child.current = 1 AND {visible}
         UNION SELECT child.session_id FROM below
-        JOIN sessions AS child ON child.parent_session_id = below.id AND child.current = 1
+        JOIN sessions AS child ON child.parent_session_id = below.id AND child.current = 1 AND {visible}
     )
     SELECT sum(child.cost_dollars) FROM below JOIN sessions AS child ON child.session_id = below.id
     WHERE child.current = 1 AND child.session_id != sessions.session_id
 )"""
-"""Cost of the sub-agents at any depth; a recording may name a session its own descendant."""
+"""Cost of the visible sub-agents at any depth; a recording may name a session its own descendant."""
+_PARENT: Final = """(
+    SELECT child.session_id FROM sessions AS child
+    WHERE child.session_id = sessions.parent_session_id AND child.current = 1 AND {visible}
+)"""
+"""The parent, if it is visible."""
 _COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
 """Fields of a row that are not columns."""
-_ROWS: Final = (
-    f"SELECT {', '.join(_COMPUTED.get(name, name) for name in _ROW_FIELDS)} "  # noqa: S608
-    "FROM sessions WHERE current = 1 AND "
-)
-_FIND: Final = f"session_id >= ? AND session_id < ? ORDER BY session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
 _LAST_COMPACTION: Final = (
     "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
-    "AND agent = ? AND model = ? ORDER BY last_at DESC NULLS LAST LIMIT 1"
+    "AND agent = ? AND model = ? AND project = ? ORDER BY last_at DESC NULLS LAST LIMIT 1"
 )
 _FIRST_CALLS: Final = (
     "SELECT turns.components FROM sessions JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "  # noqa: S608
-    "WHERE sessions.current = 1 AND sessions.agent = ? AND sessions.model = ? AND turns.input_tokens IS NOT NULL "
+    "WHERE sessions.current = 1 AND sessions.agent = ? AND sessions.model = ? AND sessions.project = ? "
+    "AND turns.input_tokens IS NOT NULL "
     f"ORDER BY sessions.last_at DESC NULLS LAST LIMIT {COMPARED_SESSIONS}"
 )
 _TEXT_COLUMNS: Final = ("session_id", "agent", "title", "folder", "repository", "branch", "label")
@@ -294,7 +296,7 @@ def _page(
     connection: Database, query: SessionFilter, conditions: Conditions, limit: int, offset: int
 ) -> list[SessionRow]:
     sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
-    return _rows(connection, sql, (*conditions.values, limit, offset))
+    return _rows(connection, sql, (*conditions.values, limit, offset), query.projects)
 
 
 def _conditions(connection: Database, query: SessionFilter) -> Conditions:
@@ -331,25 +333,30 @@ def _conditions(connection: Database, query: SessionFilter) -> Conditions:
     return conditions
 
 
-def find(connection: Database, prefix: str) -> list[SessionRow]:
-    """Return the sessions whose id starts with *prefix*, at most 20."""
-    return _rows(connection, _FIND, (prefix, prefix + "\U0010ffff"))
+def find(connection: Database, prefix: str, projects: Sequence[str] | None) -> list[SessionRow]:
+    """Return the sessions of *projects* whose id starts with *prefix*, at most 20."""
+    conditions = Conditions(["session_id >= ?", "session_id < ?"], [prefix, prefix + "\U0010ffff"])
+    conditions.among("project", projects)
+    sql = f"{conditions.clause} ORDER BY sessions.session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
+    return _rows(connection, sql, conditions.values, projects)
 
 
-def read(connection: Database, session_id: str) -> SessionRow | None:
-    """Return the current revision of a session, or None."""
-    return next(iter(_rows(connection, "session_id = ?", (session_id,))), None)
+def read(connection: Database, session_id: str, projects: Sequence[str] | None) -> SessionRow | None:
+    """Return the current revision of a session, or None; None also where it is not of *projects*."""
+    conditions = Conditions(["session_id = ?"], [session_id])
+    conditions.among("project", projects)
+    return next(iter(_rows(connection, conditions.clause, conditions.values, projects)), None)
 
 
-def last_compaction_tokens(connection: Database, agent: str, model: str) -> int | None:
+def last_compaction_tokens(connection: Database, agent: str, model: str, project: str) -> int | None:
     """Return the level at which the agent's last session with a recorded compaction was compacted."""
-    row = connection.execute(_LAST_COMPACTION, (agent, model)).fetchone()
+    row = connection.execute(_LAST_COMPACTION, (agent, model, project)).fetchone()
     return None if row is None else int(row[0])
 
 
-def base_tokens(connection: Database, agent: str, model: str) -> int | None:
+def base_tokens(connection: Database, agent: str, model: str, project: str) -> int | None:
     """Return the median of the unrecorded tokens in the first calls of the agent's last sessions."""
-    rows = connection.execute(_FIRST_CALLS, (agent, model)).fetchall()
+    rows = connection.execute(_FIRST_CALLS, (agent, model, project)).fetchall()
     unrecorded = [_components_decoder.decode(components).get("unattributed", 0) for (components,) in rows]
     return median_low(unrecorded) if unrecorded else None
 
@@ -361,7 +368,10 @@ def current_key(connection: Database, session_id: str) -> int:
 
 
 def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
-    """Return the distinct agents, models, sources and event types, for filters."""
+    """Return the distinct agents, models, sources and event types, for filters.
+
+    Of *projects*, every type of an event: whether a session of theirs has one is not counted anywhere.
+    """
     conditions = Conditions()
     conditions.among("project", projects)
     distinct = {
@@ -375,6 +385,8 @@ def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tu
         )
         for column in ("agent", "model", "source")
     }
+    if projects is not None:
+        return {**distinct, "types": tuple(sorted(PAYLOADS))}
     types = connection.execute("SELECT name FROM event_types WHERE events > 0 ORDER BY name")
     return {**distinct, "types": tuple(name for (name,) in types)}
 
@@ -387,8 +399,18 @@ def project_names(connection: Database) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _rows(connection: Database, sql: str, values: Sequence[Value]) -> list[SessionRow]:
-    return [_row(row) for row in connection.execute(_ROWS + sql, values)]
+def _rows(
+    connection: Database, sql: str, values: Sequence[Value], projects: Sequence[str] | None
+) -> list[SessionRow]:
+    """Return the rows of a condition, with the parent and the sub-agents that readers of *projects* see."""
+    visible = Conditions()
+    visible.among("child.project", projects)
+    computed = _COMPUTED if projects is None else {**_COMPUTED, "parent_session_id": _PARENT}
+    columns = ", ".join(computed.get(name, name) for name in _ROW_FIELDS)
+    bound = columns.count("{visible}") * visible.values
+    columns = columns.replace("{visible}", visible.clause)
+    select = f"SELECT {columns} FROM sessions WHERE current = 1 AND {sql}"  # noqa: S608  # values are bound
+    return [_row(row) for row in connection.execute(select, (*bound, *values))]
 
 
 def _row(row: Sequence[Any]) -> SessionRow:

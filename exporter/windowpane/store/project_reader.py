@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 from windowpane.core.vocabulary import Severity
 from windowpane.store.block_life import BlockLife
@@ -29,7 +30,7 @@ from windowpane.store.records import (
     TrendRow,
     TurnRow,
 )
-from windowpane.store.replays import ReplayRow, StoredReplay
+from windowpane.store.replays import MAXIMUM_REPLAYS, ReplayRow, StoredReplay
 
 
 class ProjectReader:
@@ -51,12 +52,11 @@ class ProjectReader:
 
     def session(self, session_id: str) -> SessionRow | None:
         """Return one session; None also for one of another project."""
-        row = self._reader.session(session_id)
-        return row if row is not None and row.project in self.projects else None
+        return self._reader.session(session_id, projects=self.projects)
 
     def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*."""
-        return [row for row in self._reader.find_sessions(prefix) if row.project in self.projects]
+        return self._reader.find_sessions(prefix, projects=self.projects)
 
     # -- one session ------------------------------------------------------------------------------------------
 
@@ -128,8 +128,9 @@ class ProjectReader:
     def find_content(self, query: ContentFilter) -> ContentHits:
         """Return the captured texts that match, with the blocks that held them in these projects' sessions."""
         if query.session_id is not None and not self._holds(query.session_id):
-            return ContentHits((), is_whole=True, texts=0, waiting=0)
-        return self._reader.find_content(replace(query, projects=self._visible(query.projects)))
+            return ContentHits((), is_whole=True, texts=None, waiting=0)
+        result = self._reader.find_content(replace(query, projects=self._visible(query.projects)))
+        return replace(result, texts=None, waiting=0)
 
     def content(self, digest: str) -> str | None:
         """Return the captured text of a digest that an event of these projects' sessions names, or None."""
@@ -178,12 +179,9 @@ class ProjectReader:
         return self._reader.trends(days=days, until=until, projects=self._visible(projects))
 
     def size(self) -> StoreSize:
-        """Return the sessions and events of these projects; the texts and bytes are those of the whole store."""
-        whole = self._reader.size()
+        """Return the sessions and events of these projects; their part of the texts and bytes is unknown."""
         sessions = self._reader.fleet_totals(self._narrowed(ALL_SESSIONS), live_since=0.0).sessions
-        return replace(
-            whole, events=self.count_events(EventFilter()), sessions=sessions, by_type={}, oldest_at=None
-        )
+        return StoreSize(events=self.count_events(EventFilter()), sessions=sessions, bytes=0)
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""
@@ -197,8 +195,9 @@ class ProjectReader:
 
     def replays(self, *, limit: int = 50) -> list[ReplayRow]:
         """Return the latest policy replays of these projects' sessions, newest first."""
-        rows = self._reader.replays(limit=limit)
-        return [stored.row for row in rows if (stored := self.replay(row.id)) is not None]
+        rows = self._reader.replays(limit=MAXIMUM_REPLAYS)
+        visible = (stored.row for row in rows if (stored := self.replay(row.id)) is not None)
+        return list(islice(visible, limit))
 
     def replay(self, replay_id: str) -> StoredReplay | None:
         """Return a policy replay; None also where one of its sessions is not of these projects.
@@ -208,7 +207,8 @@ class ProjectReader:
         stored = self._reader.replay(replay_id)
         if stored is None or not stored.runs or not all(self._holds(run.session) for run in stored.runs):
             return None
-        return replace(stored, row=replace(stored.row, notes=()))
+        sessions = {run.session for run in stored.runs}
+        return replace(stored, row=replace(stored.row, sessions=len(sessions), notes=()))
 
     # -- internals --------------------------------------------------------------------------------------------
 

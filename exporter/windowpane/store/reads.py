@@ -91,18 +91,18 @@ class Reader(CopyReads):
         with self._engine.lend() as connection:
             return fleet.totals(connection, query, live_since)
 
-    def session(self, session_id: str) -> SessionRow | None:
-        """Return one session, or None."""
+    def session(self, session_id: str, *, projects: tuple[str, ...] | None = None) -> SessionRow | None:
+        """Return one session, or None; None also where it is not of *projects*."""
         with self._engine.lend() as connection:
-            return fleet.read(connection, session_id)
+            return fleet.read(connection, session_id, projects)
 
-    def last_compaction_tokens(self, agent: str, model: str) -> int | None:
+    def last_compaction_tokens(self, agent: str, model: str, *, project: str = "") -> int | None:
         """Return the level at which the agent's last session with a recorded compaction was compacted."""
         with self._engine.lend() as connection:
-            return fleet.last_compaction_tokens(connection, agent, model)
+            return fleet.last_compaction_tokens(connection, agent, model, project)
 
-    def earlier_sessions(self, session_id: str, *, agent: str, model: str) -> EarlierSessions:
-        """Return what the agent's other sessions with this model are evidence for.
+    def earlier_sessions(self, session_id: str, *, agent: str, model: str, project: str = "") -> EarlierSessions:
+        """Return what the agent's other sessions with this model in the project are evidence for.
 
         A stored session keeps what it started with, so that reading its recording again gives the same events.
         """
@@ -119,8 +119,8 @@ class Reader(CopyReads):
             )
         with self._engine.lend() as connection:
             return EarlierSessions(
-                fleet.last_compaction_tokens(connection, agent, model),
-                fleet.base_tokens(connection, agent, model),
+                fleet.last_compaction_tokens(connection, agent, model, project),
+                fleet.base_tokens(connection, agent, model, project),
             )
 
     def stored_project(self, session_id: str) -> str | None:
@@ -128,10 +128,10 @@ class Reader(CopyReads):
         with self._engine.lend() as connection:
             return projects.stated(connection, session_id)
 
-    def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
+    def find_sessions(self, prefix: str, *, projects: tuple[str, ...] | None = None) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""
         with self._engine.lend() as connection:
-            return fleet.find(connection, prefix)
+            return fleet.find(connection, prefix, projects)
 
     def turns(self, session_id: str, *, first: int = 1, last: int | None = None) -> Sequence[TurnRow]:
         """Return the turns of a session in order."""

@@ -187,7 +187,8 @@ def open_conversation(
             return packaged
         return replace(packaged, limits=WindowLimits.of(limit, "given", thresholds=outputs.config.thresholds()))
 
-    earlier = outputs.earlier_compaction_tokens(scope.agent, call.model)
+    project = scope.project or outputs.config.project
+    earlier = outputs.earlier_compaction_tokens(scope.agent, call.model, project=project)
     tracker = SessionTracker(
         SessionInfo(
             session_id, scope.agent, call.model, "live", f"{session_id}/{secrets.token_hex(6)}", parent_id
@@ -203,9 +204,9 @@ def open_conversation(
     )
     tracker.start()
     names = SessionDescriptions()
-    project = names.state(project=scope.project or outputs.config.project)
-    if project is not None:
-        tracker.record(project)
+    described = names.state(project=project)
+    if described is not None:
+        tracker.record(described)
     if parent is None:
         _describe(tracker, names, call, scope, captures=outputs.config.store.capture)
     return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
