@@ -115,7 +115,7 @@ def passages(course: Course) -> Iterator[Passage]:
         end = next((end for end in ends if end > call), len(course.totals))
         growth = tuple(course.growth(call))
         for tokens in LEVELS:
-            ahead = forecast(tokens - used, pace) if used < tokens else None
+            ahead = forecast(tokens - used, pace, used_tokens=used) if used < tokens else None
             if ahead is None:
                 continue
             turns = next((n for n in range(1, end - call) if course.totals[call + n] >= tokens), None)

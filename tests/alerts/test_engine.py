@@ -404,7 +404,7 @@ def test_red_soon_warns_then_turns_critical() -> None:
 
 
 def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
-    """It fires within 14 turns, again 14 turns later, and clears once the level is refuted."""
+    """It fires within 16 turns, again 14 turns later, and clears once the level is refuted."""
     session = Session()
 
     for _ in range(16):
@@ -430,10 +430,10 @@ def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
 
 
 def test_a_compaction_that_is_far_away_does_not_alert() -> None:
-    """More than 14 turns, and unknown turns, do not warn."""
+    """More than 16 turns, and unknown turns, do not warn."""
     session = Session()
 
-    for turns in (14.1, 40.0, None):
+    for turns in (16.1, 40.0, None):
         session.start_turn()
         session.final(compaction_tokens=167_000, compaction_evidence="documented", turns_until_compaction=turns)
 

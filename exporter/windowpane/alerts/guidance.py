@@ -92,7 +92,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "compaction_soon": Guidance(
-        "The agent is expected to compact its conversation by itself within 14 turns, by the median of the "
+        "The agent is expected to compact its conversation by itself within 16 turns, by the median of the "
         "forecast. The message names the level and the evidence for it.",
         "A compaction comes in the middle of whatever the agent does, and its summary loses what is not noted.",
         "'Turns until compaction' with its 10 to 90 band, and the forecast's record on the session page.",

@@ -136,7 +136,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "compaction_soon", "Compaction soon", "warning", "level", "turns_until_compaction", "at_most", "turns",
         "the agent compacts {value}, at {level} tokens ({evidence}; {used} used)",
         "Have the agent note what must survive, or compact now with instructions.",
-        threshold=14.0, repeat_turns=14, metric="context_window_turns_until_compaction",
+        threshold=16.0, repeat_turns=14, metric="context_window_turns_until_compaction",
     ),
     Rule(
         "red_soon", "Red soon", "warning", "level", "turns_until_red", "at_most", "turns",

@@ -29,7 +29,7 @@ UNUSED_SHARE: Final = 0.02
 """Shares of all tokens sent from which on the content is worth a finding."""
 CACHE_BREAK_DOLLARS: Final = 0.05
 LOST_TOKENS: Final = 1_000
-COMPACTION_TURNS: Final = 14
+COMPACTION_TURNS: Final = 16
 BLIND_POLICY: Final = "type_based"
 """A policy that can be replayed where content was not captured."""
 EVIDENCE: Final = 3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.events import VelocitySpiked
 from windowpane.core.limits import TrackerSettings, WindowLimits
-from windowpane.core.tracking.forecast import GrowthHistory, GrowthPace, forecast, growth
+from windowpane.core.tracking.forecast import Forecast, GrowthHistory, GrowthPace, forecast, growth
 
 Make = Callable[..., Any]
 ADDITIONS = st.lists(st.integers(0, 100_000), max_size=20)
@@ -82,32 +82,70 @@ class TestForecast:
             made.add(tokens)
         return made
 
+    def ahead(self, remaining: float, pace: GrowthPace) -> Forecast | None:
+        """Return the forecast for a window that holds 50,000 tokens."""
+        return forecast(remaining, pace, used_tokens=50_000)
+
     def test_a_forecast_needs_three_turns_of_growth_or_a_documented_growth(self) -> None:
         """With fewer turns of an unknown agent there is no forecast."""
-        assert forecast(1000, self.pace(10, 10)) is None
-        assert forecast(1000, self.pace(10, 10, 10)) is not None
-        assert forecast(50_000, self.pace(documented=1_000)) is not None
+        assert self.ahead(1000, self.pace(10, 10)) is None
+        assert self.ahead(1000, self.pace(10, 10, 10)) is not None
+        assert self.ahead(50_000, self.pace(documented=1_000)) is not None
 
     def test_the_forecast_is_zero_without_room_and_infinite_without_growth(self) -> None:
         """It is 0 at the level and infinite for a flat window."""
-        assert forecast(0, self.pace(5, 5, 5)) == (0, 0, 0)
-        assert forecast(-5, self.pace(0, 0, 0)) == (0, 0, 0)
-        assert forecast(10, self.pace(0, 0, 0)) == (math.inf, math.inf, math.inf)
+        assert self.ahead(0, self.pace(5, 5, 5)) == (0, 0, 0)
+        assert self.ahead(-5, self.pace(0, 0, 0)) == (0, 0, 0)
+        assert self.ahead(10, self.pace(0, 0, 0)) == (math.inf, math.inf, math.inf)
 
     def test_uneven_growth_has_the_documented_median_and_band(self) -> None:
-        """The formula of `docs/how-it-works.md`, with a hundred turns of typical growth remaining."""
-        ahead = forecast(100_000, self.pace(documented=1_000))
-        middle = 1.8 * 100**0.83
-        spread = math.sqrt(1.8 / middle + 0.25)
+        """The formula of `docs/how-it-works.md`, a hundred turns of growth ahead of fifty held."""
+        ahead = self.ahead(100_000, self.pace(documented=1_000))
+        median = 1.3 * 100**0.88
+        shape = math.sqrt((median + 30) / 17)
+        early, late = (median * (-math.log2(1 - share)) ** (1 / shape) for share in (0.1, 0.9))
 
         assert ahead is not None
-        assert ahead.median == pytest.approx(middle)
-        assert ahead.late == math.ceil(middle * math.exp(spread))
-        assert ahead.early == math.floor(middle * math.exp(-1.6 * spread))
+        assert ahead.median == pytest.approx(median)
+        assert ahead.early == math.floor(early) + 1
+        assert ahead.late == pytest.approx(late, abs=1)
+
+    def test_a_compaction_comes_later_than_its_level_at_uneven_growth(self) -> None:
+        """The delay multiplies the median; steady growth has none."""
+        pace, steady = self.pace(documented=1_000), self.pace(*[100] * 200)
+        red, compaction = (forecast(50_000, pace, used_tokens=50_000, delay=delay) for delay in (1, 1.4))
+
+        assert red is not None
+        assert compaction is not None
+        assert compaction.median == pytest.approx(1.4 * red.median)
+        assert forecast(1_000, steady, used_tokens=1_000, delay=1.4).median == pytest.approx(10, abs=0.6)  # type: ignore[union-attr]
+
+    def test_a_window_that_holds_more_turns_has_a_narrower_band(self) -> None:
+        """Growth is steadier after the first files are read."""
+        pace = self.pace(documented=1_000)
+        widths = [
+            ahead.late - ahead.early
+            for used in (20_000, 50_000, 150_000)
+            if (ahead := forecast(50_000, pace, used_tokens=used)) is not None
+        ]
+
+        assert widths[0] > widths[1] > widths[2]
+
+    @pytest.mark.parametrize("remaining", [500, 1_500, 3_000, 10_000, 100_000])
+    def test_the_band_holds_eighty_percent_of_its_distribution(self, remaining: int) -> None:
+        """As nearly as whole turns can, even where the next turn is the likeliest: the band is then one-sided."""
+        ahead = self.ahead(remaining, self.pace(documented=1_000))
+        assert ahead is not None
+        median = 1.3 * (remaining / 1_000) ** 0.88
+        shape = math.sqrt((median + 30) / 17)
+        held = 2 ** -(((ahead.early - 1) / median) ** shape) - 2 ** -((ahead.late / median) ** shape)
+        step = 2 ** -(((ahead.late - 1) / median) ** shape) - 2 ** -(((ahead.late + 1) / median) ** shape)
+
+        assert held == pytest.approx(0.8, abs=step / 2)
 
     def test_steady_growth_narrows_the_band_towards_the_exact_turns(self) -> None:
         """After two hundred turns of a hundred tokens, a thousand remaining tokens are about ten turns."""
-        few, many = forecast(1000, self.pace(*[100] * 5)), forecast(1000, self.pace(*[100] * 200))
+        few, many = self.ahead(1000, self.pace(*[100] * 5)), self.ahead(1000, self.pace(*[100] * 200))
 
         assert few is not None
         assert many is not None
@@ -117,7 +155,7 @@ class TestForecast:
 
     def test_the_ends_of_the_band_are_whole_turns_of_at_least_one(self) -> None:
         """A level ahead is reached in a whole turn, never before the next one."""
-        ahead = forecast(10, self.pace(1_000, 2_000, 400))
+        ahead = self.ahead(10, self.pace(1_000, 2_000, 400))
 
         assert ahead is not None
         assert ahead.early == 1
@@ -126,7 +164,7 @@ class TestForecast:
     @given(added=st.lists(st.integers(0, 100_000), min_size=3, max_size=40), remaining=st.integers(-10, 10**7))
     def test_the_band_is_in_order(self, added: list[int], remaining: int) -> None:
         """Early, median and late rise, and none is negative or undefined."""
-        ahead = forecast(remaining, self.pace(*added))
+        ahead = self.ahead(remaining, self.pace(*added))
 
         assert ahead is not None
         assert 0 <= ahead.early <= ahead.median * (1 + 1e-9)
@@ -135,7 +173,7 @@ class TestForecast:
     @given(added=st.lists(st.integers(1, 10_000), min_size=3, max_size=20), near=st.integers(1, 10**5))
     def test_more_room_is_never_fewer_turns(self, added: list[int], near: int) -> None:
         """The forecast rises with the remaining tokens."""
-        close, far = forecast(near, self.pace(*added)), forecast(near * 2, self.pace(*added))
+        close, far = self.ahead(near, self.pace(*added)), self.ahead(near * 2, self.pace(*added))
 
         assert close is not None
         assert far is not None

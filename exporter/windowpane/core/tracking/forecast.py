@@ -16,16 +16,22 @@ MINIMUM_FORECAST_TURNS: Final = 3
 TENTH: Final = 10
 MAXIMUM_FORECAST_TURNS: Final = 10_000.0
 
-MEDIAN_SCALE: Final = 1.8
-MEDIAN_EXPONENT: Final = 0.83
+MEDIAN_SCALE: Final = 1.3
+MEDIAN_EXPONENT: Final = 0.88
 """The median is `MEDIAN_SCALE × (remaining / pace) ** MEDIAN_EXPONENT`: bursts, which the pace does not count in
 full, are the more likely the longer the wait."""
-VARIANCE_OF_TURNS: Final = 1.8
-VARIANCE_OF_PACE: Final = 0.25
-"""The logarithm of the turns has the variance `VARIANCE_OF_TURNS / median + VARIANCE_OF_PACE`, in units of the
-late end: the first part is the chance of single turns, the second that the pace itself changes."""
-EARLY_FACTOR: Final = 1.6
-"""The early end is this much farther from the median than the late end: one burst ends a long wait."""
+COMPACTION_DELAY: Final = 1.4
+"""A compaction comes this much later than its level at the same pace: some agents clear tool results first."""
+SHAPE_TURNS: Final = 30
+SHAPE_DIVISOR: Final = 17
+TYPICAL_HELD_TURNS: Final = 50
+MINIMUM_HELD_TURNS: Final = 10
+"""The turns have a Weibull distribution of the squared shape `(median + SHAPE_TURNS) / SHAPE_DIVISOR`, times the
+square root of the turns of typical growth that the window holds, over `TYPICAL_HELD_TURNS`: chance averages out
+over a long wait, and what fills a window after its first files is steadier."""
+MAXIMUM_SHAPE: Final = 100.0
+BAND: Final = 0.80
+"""Share of the outcomes that the band holds."""
 
 RECENT_DECAY: Final = 0.9
 """Weight of a turn's growth in the recent mean, relative to that of the turn after it."""
@@ -69,6 +75,11 @@ class GrowthPace:
         self._recent_weight = 0.0
         self._deviations = float(UNEVEN_PRIOR_TURNS)
         self._first: list[int] = []
+
+    @property
+    def typical(self) -> float:
+        """Typical tokens per turn of the session."""
+        return self._typical
 
     @property
     def tokens_per_turn(self) -> float:
@@ -133,11 +144,14 @@ def growth(added: Sequence[int]) -> Growth:
     return Growth(turns, mean, math.sqrt(sum([(value - mean) ** 2 for value in values]) / turns))
 
 
-def forecast(remaining_tokens: float, pace: GrowthPace) -> Forecast | None:
+def forecast(
+    remaining_tokens: float, pace: GrowthPace, *, used_tokens: float, delay: float = 1.0
+) -> Forecast | None:
     """Return the turns until *remaining_tokens* more have been added; None without enough evidence.
 
-    The turns are close to log-normal around a power of remaining tokens over pace; `docs/how-it-works.md` has the
-    formula and its measured quality. The ends of the band are whole turns.
+    The turns have a Weibull distribution around a power of remaining tokens over pace; `docs/how-it-works.md` has
+    the formula and its measured quality. *delay* is how much later than its level the event comes. The band is
+    the range of whole turns that holds closest to 80% of the outcomes.
     """
     if not pace.ready:
         return None
@@ -147,16 +161,38 @@ def forecast(remaining_tokens: float, pace: GrowthPace) -> Forecast | None:
     if tokens_per_turn * MAXIMUM_FORECAST_TURNS < remaining_tokens:
         return _NEVER
     uneven = pace.unevenness
-    scale, exponent = 1 + uneven * (MEDIAN_SCALE - 1), 1 + uneven * (MEDIAN_EXPONENT - 1)
-    middle = scale * (remaining_tokens / tokens_per_turn) ** exponent
-    spread = math.sqrt(uneven * (VARIANCE_OF_TURNS / max(middle, 0.5) + VARIANCE_OF_PACE))
-    early = max(1.0, float(math.floor(middle * math.exp(-EARLY_FACTOR * spread))))
-    late = float(math.ceil(max(middle * math.exp(spread), early)))
-    return Forecast(max(middle, early), early, late)
+    scale, exponent = 1 + uneven * (delay * MEDIAN_SCALE - 1), 1 + uneven * (MEDIAN_EXPONENT - 1)
+    median = scale * (remaining_tokens / tokens_per_turn) ** exponent
+    held = max(used_tokens / pace.typical, MINIMUM_HELD_TURNS)
+    squared = (median + SHAPE_TURNS) / SHAPE_DIVISOR * math.sqrt(held / TYPICAL_HELD_TURNS)
+    waiting = _Waiting(median, min(MAXIMUM_SHAPE, math.sqrt(squared / uneven)))
+    before = math.floor(waiting.quantile((1 - BAND) / 2))
+    late = max(before + 1, waiting.nearest(waiting.share(before) + BAND))
+    return Forecast(max(median, before + 1.0), before + 1.0, float(late))
 
 
 _NOW: Final = Forecast(0.0, 0.0, 0.0)
 _NEVER: Final = Forecast(math.inf, math.inf, math.inf)
+
+
+class _Waiting(NamedTuple):
+    """A Weibull distribution of the turns until an event, by its median and shape."""
+
+    median: float
+    shape: float
+
+    def share(self, turns: int) -> float:
+        """Return the probability of at most *turns*."""
+        return 1 - float(2 ** -((turns / self.median) ** self.shape))
+
+    def quantile(self, share: float) -> float:
+        """Return the turns that are enough with this probability."""
+        return self.median * float((-math.log2(1 - share)) ** (1 / self.shape))
+
+    def nearest(self, share: float) -> int:
+        """Return the whole turns whose probability is the nearest to *share*."""
+        below = math.floor(self.quantile(share))
+        return below if share - self.share(below) <= self.share(below + 1) - share else below + 1
 
 
 class GrowthHistory:

@@ -8,7 +8,7 @@ from typing import Final
 from windowpane.core.events import CompactionMeasured, PressureMeasured, TrendReport, Usage
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevel
-from windowpane.core.tracking.forecast import GrowthHistory, forecast
+from windowpane.core.tracking.forecast import COMPACTION_DELAY, Forecast, GrowthHistory, forecast
 from windowpane.core.tracking.token_account import (
     PLACEHOLDER_RATIO,
     TokenAccount,
@@ -201,9 +201,9 @@ class PressureGauge:
             duplicate = min(used, round(window.duplicate_tokens * scale))
             stale = min(used - duplicate, round(window.stale_tokens * scale))
         red = None if limits is None else limits.red_tokens
-        median, early, late = _UNKNOWN if red is None else forecast(red - used, history.pace) or _UNKNOWN
+        median, early, late = self._turns_until(red, used)
         level = self.compaction_level
-        compaction = _UNKNOWN if level is None else forecast(level.tokens - used, history.pace) or _UNKNOWN
+        compaction = self._turns_until(level and level.tokens, used, delay=COMPACTION_DELAY)
         burn = history.burn_rate
         # Positional, in the order of the fields: keywords cost a tenth of the hook at the start of a turn.
         return PressureMeasured(
@@ -224,7 +224,7 @@ class PressureGauge:
             early,
             late,
             burn,
-            _turns_until(limits.overflow_tokens - used, burn) if limits else None,
+            _turns_at_rate(limits.overflow_tokens - used, burn) if limits else None,
             self._budget_utilization(parts, limits) if limits else {},
             parts["tool_results"] / used if used else None,
             duplicate / used if used else None,
@@ -241,6 +241,14 @@ class PressureGauge:
             phase=phase,
         )
 
+    def _turns_until(
+        self, level_tokens: int | None, used_tokens: int, *, delay: float = 1.0
+    ) -> Forecast | tuple[None, None, None]:
+        if level_tokens is None:
+            return _UNKNOWN
+        pace = self.growth.pace
+        return forecast(level_tokens - used_tokens, pace, used_tokens=used_tokens, delay=delay) or _UNKNOWN
+
     def _components(self) -> dict[Component, int]:
         """Return the counts of the measured content; hidden reasoning of the last reply is unattributed."""
         components = self.call_components
@@ -253,7 +261,7 @@ class PressureGauge:
         return {name: parts[name] / (share * limit) for name, share in self._budget.items() if share > 0}
 
 
-def _turns_until(remaining_tokens: int, burn: float | None) -> float | None:
+def _turns_at_rate(remaining_tokens: int, burn: float | None) -> float | None:
     if burn is None:
         return None
     if remaining_tokens <= 0:
