@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,8 @@ def sources() -> dict[str, Path]:
 MODULES = sources()
 
 
-def imports(module: str, *, typing: bool = True) -> set[str]:
+@cache
+def imports(module: str, *, typing: bool = True) -> frozenset[str]:
     """Return the dotted names of whole modules that *module* imports, those for the type checker if asked for."""
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
@@ -128,7 +130,7 @@ def imports(module: str, *, typing: bool = True) -> set[str]:
             whole = [f"{base}.{alias.name}" for alias in node.names]
             names.update(name if name in MODULES else base for name in whole)
         waiting += ast.iter_child_nodes(node)
-    return names
+    return frozenset(names)
 
 
 def own_imports(module: str) -> set[str]:

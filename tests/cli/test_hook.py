@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
-from windowpane.cli.claude_settings import HookCommands
+from windowpane.cli.hook import HookCommands
 from windowpane.hooks.transcript import start_import
 from windowpane.store.reads import SqliteReader
 

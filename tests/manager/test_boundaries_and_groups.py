@@ -12,7 +12,6 @@ from message_rules import openai_faults
 from windowpane.core.window.boundaries import (
     exchange_starts,
     groups,
-    is_exchange_boundary,
     is_pair_safe,
     safe_boundary,
 )
@@ -48,18 +47,6 @@ C, T = call("1"), result("1")
 def test_exchanges_start_at_user_messages(history: list[Any], starts: list[int]) -> None:
     """An exchange starts with a user message and with nothing else."""
     assert exchange_starts(history) == starts
-
-
-@pytest.mark.parametrize("index", [-1, 0, 4, 9])
-def test_the_ends_of_a_history_are_safe(index: int) -> None:
-    """Cutting nothing or everything parts nothing."""
-    assert is_exchange_boundary([U, C, T, A], index)
-    assert is_exchange_boundary([], index)
-
-
-def test_only_a_user_message_starts_a_safe_cut() -> None:
-    """Before an answer, a call or a result a cut would split an exchange."""
-    assert [is_exchange_boundary([U, A, C, T, U], index) for index in range(1, 5)] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

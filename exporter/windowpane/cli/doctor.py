@@ -50,6 +50,12 @@ DASHBOARD_PORT: Final = 8501
 ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # checked on loopback
 MINIMUM_FREE_BYTES: Final = 200 * 2**20
 
+HERE: Final = Path(windowpane.__file__).resolve()
+SUMMARY: Final = "Observability for the context windows of LLM agents"
+"""Summary of our distribution: an installation from before its renaming is not another project."""
+_COMMANDS: Final = (PACKAGE, f"{PACKAGE}.exe")
+_SCRIPT_BYTES: Final = 64 * 1024
+
 
 class Finding(NamedTuple):
     """The result of one check."""
@@ -241,13 +247,6 @@ def _recordings() -> Finding:
             "note", "recordings", "none in the default folders; `windowpane import PATH` reads any folder"
         )
     return Finding("ok", "recordings", ", ".join(map(str, folders)) + "; read them: windowpane import")
-
-
-HERE: Final = Path(windowpane.__file__).resolve()
-SUMMARY: Final = "Observability for the context windows of LLM agents"
-"""Summary of our distribution: an installation from before its renaming is not another project."""
-_COMMANDS: Final = (PACKAGE, f"{PACKAGE}.exe")
-_SCRIPT_BYTES: Final = 64 * 1024
 
 
 def other_distributions(path: Iterable[str] | None = None) -> Iterator[str]:

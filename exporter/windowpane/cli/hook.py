@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import click
 
-from windowpane.cli.claude_settings import (
-    HookCommands,
-    back_up,
-    merge_settings,
-    read_settings,
-    settings_snippet,
-    write_settings,
-)
 from windowpane.cli.options import report_errors, store_option
 from windowpane.config.paths import data_folder, named_store
 from windowpane.core.store_names import StoreName, StoreUrl, full_name
+from windowpane.exceptions import ConfigurationError
 from windowpane.hooks.input import configured_store
 from windowpane.hooks.status import print_status
 from windowpane.hooks.transcript import import_named_transcript
+
+EVENTS: Final = ("PreCompact", "SessionStart")
+"""Events that import the transcript: before a compaction, and when a session starts or resumes."""
+NEW_FILE_MODE: Final = 0o600
 
 
 @click.group("hook")
@@ -111,3 +115,139 @@ def import_transcript(store_path: StoreName | None) -> None:
       echo '{"transcript_path": "session.jsonl"}' | windowpane hook import
     """
     import_named_transcript(None if store_path is None else full_name(store_path))
+
+
+class HookCommands(NamedTuple):
+    """The commands that Claude Code runs."""
+
+    status: str
+    import_: str
+
+    @classmethod
+    def of(cls, store: StoreName | None = None) -> HookCommands:
+        """Return the commands of this installation, on *store* or the configured one."""
+        options = [] if store is None else ["--store", str(store)]
+        return cls(*(_quoted([*_program(), "hook", name, *options]) for name in ("status", "import")))
+
+
+def _program() -> list[str]:
+    """Return this program by its whole path: the script beside the interpreter, else the interpreter's module."""
+    interpreter = Path(sys.executable)
+    script = interpreter.with_name("windowpane" + interpreter.suffix)
+    return [str(script)] if script.exists() else [str(interpreter), "-m", "windowpane"]
+
+
+def _quoted(arguments: list[str]) -> str:
+    """Return a command for the shell of the platform."""
+    return subprocess.list2cmdline(arguments) if os.name == "nt" else shlex.join(arguments)
+
+
+def _is_ours(command: object, name: str) -> bool:
+    """Return whether a command is a hook of Windowpane, of this installation or another."""
+    pattern = rf"windowpane(\.exe)?['\"]? hook {name}\b"
+    return isinstance(command, str) and re.search(pattern, command) is not None
+
+
+class MergedSettings(NamedTuple):
+    """Settings with Windowpane's entries."""
+
+    settings: dict[str, Any]
+    foreign_status_line: bool
+    """The settings had another status line, which was kept unless it was to be replaced."""
+
+
+def settings_snippet(commands: HookCommands) -> dict[str, Any]:
+    """Return Windowpane's entries alone."""
+    return merge_settings({}, commands, replace_status_line=False).settings
+
+
+def merge_settings(
+    settings: dict[str, Any], commands: HookCommands, *, replace_status_line: bool
+) -> MergedSettings:
+    """Add Windowpane's entries to a copy of *settings*, each once, and change nothing else.
+
+    Entries of an earlier installation get the new command. Raises `ConfigurationError` where the settings do not
+    have the structure that Claude Code reads.
+    """
+    result = dict(settings)
+    hooks = result.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise ConfigurationError("hooks", f"a {type(hooks).__name__}", expected="an object")
+    result["hooks"] = hooks = dict(hooks)
+    for event in EVENTS:
+        entries = hooks.get(event, [])
+        if not isinstance(entries, list):
+            raise ConfigurationError(f"hooks.{event}", f"a {type(entries).__name__}", expected="a list")
+        updated = [_with_command(entry, commands.import_) for entry in entries]
+        if not any(commands.import_ in _commands(entry) for entry in updated):
+            updated.append({"hooks": [{"type": "command", "command": commands.import_, "timeout": 10}]})
+        hooks[event] = updated
+    line = result.get("statusLine")
+    ours = isinstance(line, dict) and _is_ours(line.get("command"), "status")
+    if isinstance(line, dict) and ours:
+        result["statusLine"] = {**line, "command": commands.status}
+    elif line is None or replace_status_line:
+        result["statusLine"] = {"type": "command", "command": commands.status, "padding": 0}
+    return MergedSettings(result, foreign_status_line=line is not None and not ours)
+
+
+def _with_command(entry: object, command: str) -> object:
+    """Return *entry* with *command* in place of an import by another installation."""
+    if not any(_is_ours(given, "import") for given in _commands(entry)):
+        return entry
+    assert isinstance(entry, dict)
+    hooks = [
+        {**hook, "command": command}
+        if isinstance(hook, dict) and _is_ours(hook.get("command"), "import")
+        else hook
+        for hook in entry["hooks"]
+    ]
+    return {**entry, "hooks": hooks}
+
+
+def _commands(entry: object) -> list[object]:
+    hooks = entry.get("hooks") if isinstance(entry, dict) else None
+    return [hook.get("command") for hook in hooks if isinstance(hook, dict)] if isinstance(hooks, list) else []
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read the settings; a missing file is empty. Raises `click.ClickException` for an invalid one."""
+    if not path.exists():
+        return {}
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{path} cannot be read as JSON, so it was not changed: {error}") from error
+    if not isinstance(settings, dict):
+        raise click.ClickException(f"{path} is not a JSON object, so it was not changed")
+    return settings
+
+
+def back_up(path: Path) -> Path | None:
+    """Copy the file beside itself and return the path of the copy; None where there is no file."""
+    if not path.exists():
+        return None
+    backup = path.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}.bak")
+    number = 1
+    while backup.exists():
+        backup = backup.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}-{number}.bak")
+        number += 1
+    _write_like(path, backup, path.read_bytes())
+    return backup
+
+
+def write_settings(path: Path, settings: dict[str, Any]) -> None:
+    """Replace the file atomically; a link remains a link."""
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.new")
+    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+    _write_like(target, temporary, text.encode())
+    temporary.replace(target)
+
+
+def _write_like(model: Path, path: Path, content: bytes) -> None:
+    """Write a file with the permissions of *model*, else private: settings may hold keys."""
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, NEW_FILE_MODE), "wb") as file:
+        file.write(content)
+    path.chmod(model.stat().st_mode & 0o777 if model.exists() else NEW_FILE_MODE)

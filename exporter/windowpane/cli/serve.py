@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from windowpane.serve.store_exporter import StoreExporter
     from windowpane.store.store import Store
 
-
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+INGEST_CONNECTIONS: Final = 256
+"""Connections open at once: a sender keeps one while its events are being stored."""
 
 
 @click.command("serve")
@@ -216,10 +218,6 @@ def wait_for_stop() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     stop.wait()
-
-
-INGEST_CONNECTIONS: Final = 256
-"""Connections open at once: a sender keeps one while its events are being stored."""
 
 
 @contextmanager

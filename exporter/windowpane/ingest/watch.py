@@ -28,10 +28,9 @@ from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
 from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.importer import import_file
-from windowpane.ingest.known_files import KnownFiles
+from windowpane.ingest.known_files import KnownFiles, RestingFile, WatchedFile
 from windowpane.ingest.pipeline import AlertingStore
 from windowpane.ingest.remembered_files import RememberedFiles
-from windowpane.ingest.watched_file import RestingFile, WatchedFile
 from windowpane.sources.discovery import reader_for, stamp, unreadable
 from windowpane.sources.playback_settings import PlaybackSettings
 from windowpane.sources.reader import Reader

@@ -72,9 +72,9 @@ class Status:
     breaker_open: bool = False
     """True if compaction is stopped because it made no progress."""
     audit_events: int = 0
+    """Number of decisions in the audit trail."""
     listener_failures: int = 0
     """Calls of the user's listeners and callbacks that raised an exception."""
-    """Number of decisions in the audit trail."""
     subtasks: dict[str, str] = field(default_factory=dict)
     """Subtasks of the task with their status."""
 

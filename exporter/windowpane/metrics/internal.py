@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from windowpane.core.protocols import Clock
@@ -56,7 +56,6 @@ class InternalMetrics:
         queue_events: Callable[[], int | None] | None = None,
         store_available: Callable[[], bool | None] | None = None,
         clickhouse_lag_events: Callable[[], int | None] | None = None,
-        drops: Iterable[Drop] = KNOWN_DROPS,
     ) -> None:
         self._clock = clock
         self._last_event_at = last_event_at
@@ -64,7 +63,6 @@ class InternalMetrics:
         self._store_available = store_available
         self._clickhouse_lag_events = clickhouse_lag_events
         self._identity = (version, platform.python_version())
-        self._initial_drops = tuple(drops)
         self.reset()
 
     def reset(self) -> None:
@@ -77,7 +75,7 @@ class InternalMetrics:
         self._drops = Instrument(self._table, catalog.DROPPED_EVENTS)
         self._notifications = Instrument(self._table, catalog.NOTIFICATIONS)
         self._writes.touch(self._row)
-        for drop in self._initial_drops:
+        for drop in KNOWN_DROPS:
             self._drops.touch(self._row, drop)
 
     def record_hook(self, hook: str, seconds: float) -> None:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from windowpane.core.events import Usage
     from windowpane.core.vocabulary import LimitSource
 
-
 _VENDORS: Final = ("gemini", "mistral", "dashscope", "moonshot", "deepseek", "xai", "zai", "meta_llama")
 """Providers that serve their own models; of several sizes theirs is the model's."""
 

@@ -1,16 +1,34 @@
-"""The handler of OTLP/HTTP requests: decode, queue, pass on."""
+"""The handler of OTLP/HTTP requests: decode, queue, pass on; few are decoded at once."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, Literal, NamedTuple
 
 from windowpane.receiver.forwarding import Forwarder
 from windowpane.receiver.intake import Intake
-from windowpane.receiver.requests import SIGNALS, accepted, decode, encoding_of, refused
-from windowpane.serve.request_bodies import RETRY_AFTER, BodyError
+from windowpane.serve.request_bodies import RETRY_AFTER, BodyError, decompressed
 from windowpane.serve.routes import PostRequest, Response
+from windowpane.telemetry import json_bodies, protobuf_bodies
+from windowpane.telemetry.records import Telemetry, UnreadableBodyError
+
+Signal = Literal["traces", "logs", "metrics"]
+SIGNALS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs", "/v1/metrics": "metrics"}
+"""The signal of each path."""
+PROTOBUF: Final = "application/x-protobuf"
+JSON: Final = "application/json"
+
+_READERS: Final[dict[tuple[str, Signal], Callable[[bytes], Telemetry]]] = {
+    (PROTOBUF, "traces"): protobuf_bodies.read_traces,
+    (PROTOBUF, "logs"): protobuf_bodies.read_logs,
+    (PROTOBUF, "metrics"): protobuf_bodies.read_metrics,
+    (JSON, "traces"): json_bodies.read_traces,
+    (JSON, "logs"): json_bodies.read_logs,
+    (JSON, "metrics"): json_bodies.read_metrics,
+}
+_ITEMS: Final[dict[Signal, str]] = {"traces": "spans", "logs": "log_records", "metrics": "data_points"}
 
 DEFAULT_PORT: Final = 4318
 """The port of OTLP/HTTP."""
@@ -18,6 +36,73 @@ DECODED_AT_ONCE: Final = 2
 """Requests decoded at once: each may take many times its size in memory."""
 DECODE_SECONDS: Final = 5.0
 """Time that a request waits for its turn."""
+
+
+class DecodedRequest(NamedTuple):
+    """The content of a request and the size of its decompressed body."""
+
+    telemetry: Telemetry
+    size: int
+
+
+def encoding_of(request: PostRequest) -> str:
+    """Return the media type of a request. Raises `BodyError` with 415 for one that OTLP does not have."""
+    given = (request.headers.get("Content-Type") or "").split(";")[0].strip().lower()
+    if given not in (PROTOBUF, JSON):
+        raise BodyError(415, f"the Content-Type is {given or 'missing'!r}; expected {PROTOBUF} or {JSON}")
+    return given
+
+
+def decode(request: PostRequest, encoding: str) -> DecodedRequest:
+    """Return the content of a request. Raises `BodyError`."""
+    body = decompressed(request)
+    try:
+        telemetry = _READERS[encoding, SIGNALS[request.path]](body)
+    except UnreadableBodyError as error:
+        raise BodyError(400, str(error)) from error
+    return DecodedRequest(telemetry, len(body))
+
+
+def accepted(signal: Signal, encoding: str, telemetry: Telemetry) -> Response:
+    """Return the response to a request that was taken, with what of it could not be read."""
+    rejected, problem = telemetry.rejected, telemetry.problem
+    if encoding == JSON:
+        name = _camel(f"rejected_{_ITEMS[signal]}")
+        document = {"partialSuccess": {name: str(rejected), "errorMessage": problem}} if rejected else {}
+        return Response(200, json.dumps(document).encode(), JSON)
+    response = _response_type(signal)()
+    if rejected:
+        setattr(response.partial_success, f"rejected_{_ITEMS[signal]}", rejected)
+        response.partial_success.error_message = problem
+    return Response(200, response.SerializeToString(), PROTOBUF)
+
+
+def refused(error: BodyError, encoding: str) -> Response:
+    """Return the response to a request that was not taken: a `Status` with the reason."""
+    if encoding == JSON:
+        return Response(error.status, json.dumps({"message": str(error)}).encode(), JSON, error.headers)
+    if encoding == PROTOBUF:
+        from google.rpc.status_pb2 import Status
+
+        return Response(error.status, Status(message=str(error)).SerializeToString(), PROTOBUF, error.headers)
+    return Response(error.status, f"{error}\n".encode(), headers=error.headers)
+
+
+def _response_type(signal: Signal) -> Any:
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    return {
+        "traces": ExportTraceServiceResponse,
+        "logs": ExportLogsServiceResponse,
+        "metrics": ExportMetricsServiceResponse,
+    }[signal]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 class OtlpEndpoint:

@@ -36,6 +36,10 @@ EVIDENCE: Final = 3
 """Places that a finding links to."""
 UNKNOWN_WINDOW_TOKENS: Final = 200_000
 
+MAXIMUM_EVENTS: Final = 500
+"""Cache breaks and regrets that are read, of each; their totals are in the session's row."""
+Payload = TypeVar("Payload", CacheBroken, ContentRegretted)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -277,12 +281,6 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
 _RULES: Final[tuple[Callable[[SessionEvidence], Iterator[Finding]], ...]] = (
     _cache_breaks, _stale, _duplicates, _tool_flood, _unused_tools, _compaction_soon, _lost_content,
 )  # fmt: skip
-
-
-MAXIMUM_EVENTS: Final = 500
-"""Cache breaks and regrets that are read, of each; their totals are in the session's row."""
-
-Payload = TypeVar("Payload", CacheBroken, ContentRegretted)
 
 
 def read_evidence(

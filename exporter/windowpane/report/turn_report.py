@@ -31,9 +31,11 @@ from windowpane.text.labels import COMPONENT_LABELS
 if TYPE_CHECKING:
     from windowpane.store.records import BlockRow
 
-
 MAXIMUM_EVENTS: Final = 500
 MAXIMUM_REMOVED: Final = 200
+
+ROWS: Final = 12
+"""Rows of each section; further rows are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +149,6 @@ def _event(stored: StoredEvent | DamagedEvent) -> TurnEvent:
 def turn_to_json(report: TurnReport) -> dict[str, Any]:
     """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
     return {**plain_values(asdict(report)), "answer": report.headline}
-
-
-ROWS: Final = 12
-"""Rows of each section; further rows are counted."""
 
 
 def turn_to_text(report: TurnReport, *, unicode: bool = True) -> str:

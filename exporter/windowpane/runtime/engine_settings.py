@@ -35,28 +35,8 @@ if TYPE_CHECKING:
     from windowpane.core.vocabulary import Component, LimitSource
     from windowpane.manager.settings import LimitsOf
 
-
 MINIMUM_LIMIT_TOKENS: Final = 256
 """A window smaller than this cannot hold a placeholder and a question."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """The arguments of a manager that decide how its window is managed; None takes the default."""
-
-    limit_tokens: int | None = None
-    requested_output_tokens: int = 0
-    thresholds: Thresholds | None = None
-    preset: str | Preset | None = None
-    settings: EngineSettings | None = None
-    policy: str | Policy | None = None
-    weights: Mapping[str, float] | None = None
-    budget: Mapping[Component, float] | str | None = None
-    enforce: Literal["global", "component"] | None = None
-    background: bool | None = None
-    cascade: Sequence[str | EngineStep] | None = None
-    embedder: Embedder | None = None
-
 
 _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "task_goal": ((str,), "a text"),
@@ -80,6 +60,24 @@ _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 """The types of an option, and their description in an error; None is always the default."""
 _LISTS: Final = ("constraints", "success_criteria", "paths", "cascade")
 _CALLABLES: Final = ("language_model", "subagent", "embedder")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The arguments of a manager that decide how its window is managed; None takes the default."""
+
+    limit_tokens: int | None = None
+    requested_output_tokens: int = 0
+    thresholds: Thresholds | None = None
+    preset: str | Preset | None = None
+    settings: EngineSettings | None = None
+    policy: str | Policy | None = None
+    weights: Mapping[str, float] | None = None
+    budget: Mapping[Component, float] | str | None = None
+    enforce: Literal["global", "component"] | None = None
+    background: bool | None = None
+    cascade: Sequence[str | EngineStep] | None = None
+    embedder: Embedder | None = None
 
 
 def check_options(options: Mapping[str, object]) -> None:

@@ -12,7 +12,7 @@ with later events of the same stream or alone, never with those of other session
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -107,18 +107,9 @@ class Failure(NamedTuple):
 class SinkRunner:
     """A sink with its name, the batches that wait for it, and the report of the events it missed."""
 
-    def __init__(
-        self,
-        name: str,
-        sink: EventSink,
-        *,
-        waiting_events: int = WAITING_EVENTS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, name: str, sink: EventSink) -> None:
         self.name = name
         self.sink = sink
-        self._maximum_waiting = waiting_events
-        self._clock = clock
         self._atomic = getattr(sink, "atomic", False)
         self._start_over()
 
@@ -149,23 +140,23 @@ class SinkRunner:
     @property
     def retry_seconds(self) -> float | None:
         """Seconds until the next attempt to write what waits; None if nothing does."""
-        return max(0.0, self._retry_at - self._clock()) if self._batches else None
+        return max(0.0, self._retry_at - time.monotonic()) if self._batches else None
 
     def write(self, events: Sequence[Event]) -> Failure | None:
         """Write *events* after those that wait; return what failed."""
         for batch in self._with_reports(events):
             self._batches += [batch[start : start + CHUNK_EVENTS] for start in range(0, len(batch), CHUNK_EVENTS)]
         failure = self.retry()
-        excess = self.waiting_events - self._maximum_waiting
+        excess = self.waiting_events - WAITING_EVENTS
         if excess > 0:
-            error = OverflowError(f"more than {self._maximum_waiting:,} events wait for it")
+            error = OverflowError(f"more than {WAITING_EVENTS:,} events wait for it")
             failure = _joined(failure, error, self._remove_newest(excess))
         return failure
 
     def retry(self, *, at_once: bool = False) -> Failure | None:
         """Write what waits, if it is time or *at_once*; return what failed."""
         batches = self._batches  # closing may take what waits from a thread that hangs in a write
-        if not batches or (not at_once and self._clock() < self._retry_at):
+        if not batches or (not at_once and time.monotonic() < self._retry_at):
             return None
         failure: Failure | None = None
         was_replaced = False
@@ -224,7 +215,7 @@ class SinkRunner:
 
     def _postpone(self, error: Exception) -> None:
         self._pause = min(max(2 * self._pause, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
-        self._retry_at = self._clock() + self._pause
+        self._retry_at = time.monotonic() + self._pause
         self.is_busy = isinstance(error, StoreBusyError)
 
     def _with_reports(self, events: Sequence[Event]) -> list[list[Event]]:

@@ -11,7 +11,6 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -37,11 +36,8 @@ class _Wait(NamedTuple):
 class Connections:
     """The connections of one server. Thread-safe."""
 
-    def __init__(
-        self, maximum: int = MAXIMUM_CONNECTIONS, *, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, maximum: int = MAXIMUM_CONNECTIONS) -> None:
         self._maximum = maximum
-        self._monotonic = monotonic
         self._changed = threading.Condition()
         self._waits: dict[socket.socket, _Wait | None] = {}
         """Each open connection with its wait; None while its response is computed."""
@@ -79,14 +75,14 @@ class Connections:
 
     def close_overdue(self) -> None:
         """Close the connections whose client missed its deadline."""
-        now = self._monotonic()
+        now = time.monotonic()
         with self._changed:
             for connection, wait in list(self._waits.items()):
                 if wait is not None and now >= wait.until:
                     self._close(connection)
 
     def _wait(self, seconds: float) -> _Wait:
-        now = self._monotonic()
+        now = time.monotonic()
         return _Wait(now, now + seconds)
 
     def _has_room(self) -> bool:

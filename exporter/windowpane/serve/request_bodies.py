@@ -20,6 +20,11 @@ RETRY_AFTER: Final = ("Retry-After", "1")
 _MAXIMUM_CHUNK_HEAD: Final = 1_024
 _PIECE: Final = 64 * 1024
 
+MAXIMUM_DECODED_BYTES: Final = 64 * 2**20
+"""Longest body after decompression."""
+MAXIMUM_MEMBERS: Final = 64
+"""Gzip streams that one body may consist of: each copies the rest of the body."""
+
 
 class BodyError(Exception):
     """A body that is refused, with the status of the response."""
@@ -45,15 +50,14 @@ class ByteStream(Protocol):
 class BodyBudget:
     """The memory that the bodies of all requests share. Thread-safe."""
 
-    def __init__(self, maximum: int = MAXIMUM_WAITING_BYTES) -> None:
-        self._maximum = maximum
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._used = 0
 
     def take(self, size: int) -> None:
         """Reserve *size* bytes. Raises `BodyError` with 429 where they are not free."""
         with self._lock:
-            if self._used + size > self._maximum:
+            if self._used + size > MAXIMUM_WAITING_BYTES:
                 raise BodyError(429, "too many requests are being read; try again", RETRY_AFTER)
             self._used += size
 
@@ -66,10 +70,9 @@ class BodyBudget:
 class BodyReader:
     """Reads the body of one request. `close` frees the memory that it has reserved."""
 
-    def __init__(self, stream: ByteStream, budget: BodyBudget, *, maximum: int = MAXIMUM_BODY_BYTES) -> None:
+    def __init__(self, stream: ByteStream, budget: BodyBudget) -> None:
         self._stream = stream
         self._budget = budget
-        self._maximum = maximum
         self._reserved = 0
         self._until = time.monotonic() + BODY_SECONDS
 
@@ -134,16 +137,10 @@ class BodyReader:
         raise BodyError(400, "too many trailers")
 
     def _reserve(self, size: int) -> None:
-        if self._reserved + size > self._maximum:
-            raise BodyError(413, f"the body is larger than {self._maximum:,} bytes")
+        if self._reserved + size > MAXIMUM_BODY_BYTES:
+            raise BodyError(413, f"the body is larger than {MAXIMUM_BODY_BYTES:,} bytes")
         self._budget.take(size)
         self._reserved += size
-
-
-MAXIMUM_DECODED_BYTES: Final = 64 * 2**20
-"""Longest body after decompression."""
-MAXIMUM_MEMBERS: Final = 64
-"""Gzip streams that one body may consist of: each copies the rest of the body."""
 
 
 def decompressed(request: PostRequest) -> bytes:

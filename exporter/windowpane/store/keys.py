@@ -55,9 +55,9 @@ def load_key(environment: Mapping[str, str] = os.environ) -> bytes | None:
     return key_in(Path(file) if file else None, KEY_FILE_VARIABLE)
 
 
-def load_old_keys(environment: Mapping[str, str] = os.environ) -> tuple[bytes, ...]:
-    """Return the old keys the environment names. Raises `ConfigurationError` when one cannot be used."""
-    return keys_in(split_paths(environment.get(OLD_KEY_FILES_VARIABLE, "")), OLD_KEY_FILES_VARIABLE)
+def load_old_keys() -> tuple[bytes, ...]:
+    """Return the old keys that the environment names. Raises `ConfigurationError` when one cannot be used."""
+    return keys_in(split_paths(os.environ.get(OLD_KEY_FILES_VARIABLE, "")), OLD_KEY_FILES_VARIABLE)
 
 
 def old_keys(given: Iterable[bytes] | None) -> tuple[bytes, ...]:

@@ -14,6 +14,10 @@ from windowpane.core.limits import MAXIMUM_TOKENS
 
 MAXIMUM_NAME_CHARACTERS: Final = 200
 
+MAXIMUM_ENTRIES: Final = 20_000
+MAXIMUM_DEPTH: Final = 16
+"""Levels that are unfolded; what is nested deeper keeps its dots."""
+
 
 def text_of(attributes: Mapping[str, Any], *names: str) -> str:
     """Return the first of *names* that holds text, cut to the length of a name."""
@@ -77,11 +81,6 @@ def usage_of(
         prompt or 0, output or 0, cached=cached or 0, written=written or 0, reasoning=reasoning or 0,
         exclusive=exclusive,
     )  # fmt: skip
-
-
-MAXIMUM_ENTRIES: Final = 20_000
-MAXIMUM_DEPTH: Final = 16
-"""Levels that are unfolded; what is nested deeper keeps its dots."""
 
 
 def unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Any]:

@@ -273,12 +273,12 @@ def _outcome_event(alert: QueuedAlert, channel: Channel, outcome: str, reason: s
     return Event(context, 0, round(at, 6), failed)
 
 
-def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], float] = time.time) -> TestResult:
+def send_test(url: str, *, public_url: str | None = None) -> TestResult:
     """Send a test message to one channel. Raises `ConfigurationError` for an invalid address."""
     channel = channel_for(url)
     message = AlertMessage(
         alert="test", severity="info", state="firing", session_id="test", agent="test", model="", turn=1,
-        crossing_turn=1, at=clock(), title="Test message", summary="This is a test; nothing is wrong",
+        crossing_turn=1, at=time.time(), title="Test message", summary="This is a test; nothing is wrong",
         todo="Nothing.", nature=None, link=public_url,
     )  # fmt: skip
     try:

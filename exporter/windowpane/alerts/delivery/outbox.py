@@ -127,12 +127,10 @@ class Outbox:
             self._prune(connection, now)
         return added
 
-    def lease(
-        self, channel: str, *, now: float, due_by: float, until: float, limit: int = MESSAGES_PER_LEASE
-    ) -> list[QueuedAlert]:
+    def lease(self, channel: str, *, now: float, due_by: float, until: float) -> list[QueuedAlert]:
         """Lease the oldest alert of a channel that is due by *due_by*, and the others of the same session.
 
-        No other process receives them before *until*; at most *limit* are returned.
+        No other process receives them before *until*; at most `MESSAGES_PER_LEASE` are returned.
         """
         with self._transaction() as connection:
             # Queued in the future: the clock was set back, and messages would wait until it catches up.
@@ -153,7 +151,7 @@ class Outbox:
                 "SELECT id, channel, event, queued_at, attempts FROM notification_outbox "
                 "WHERE done_at IS NULL AND channel = ? AND session_id = ? AND leased_until <= ? "
                 "ORDER BY id LIMIT ?",
-                (channel, first[0], now, limit),
+                (channel, first[0], now, MESSAGES_PER_LEASE),
             ).fetchall()
             connection.executemany(
                 "UPDATE notification_outbox SET leased_until = ? WHERE id = ?",

@@ -20,6 +20,10 @@ CALIBRATION_MINIMUM_TOKENS: Final = 200
 PLACEHOLDER_RATIO: Final = 0.5
 """A reported output below this share of the visible reply is a placeholder of a recording, not a count."""
 
+DROP_RATIO: Final = 0.10
+DROP_TOKENS: Final = 2_000
+"""A total that is lower by more than this, and by more than `DROP_RATIO` of the last one, shows a removal."""
+
 
 class TotalReport(NamedTuple):
     """The comparison of a provider's total with what was counted here."""
@@ -142,11 +146,6 @@ def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, in
             receiver = max((component for component in raw if component != "unattributed"), key=raw.__getitem__)
         parts[receiver] += remainder
     return parts
-
-
-DROP_RATIO: Final = 0.10
-DROP_TOKENS: Final = 2_000
-"""A total that is lower by more than this, and by more than `DROP_RATIO` of the last one, shows a removal."""
 
 
 class _Compaction(NamedTuple):

@@ -160,7 +160,6 @@ class SessionTracker(TurnTracker):
         replaces: str | None,
         count_source: CountSource = "estimate",
         handle: str | None = None,
-        pinned: bool = False,
     ) -> Block:
         """Make a block that replaces the block *replaces*, for `evict` or `compress`; the window is unchanged.
 
@@ -176,7 +175,6 @@ class SessionTracker(TurnTracker):
             digest=self._digest(text) if text else "",
             count_source=count_source,
             handle=handle,
-            pinned=pinned,
             replaces=replaces,
             old=self.window.slot(replaces).block if replaces is not None and replaces in self.window else None,
         )

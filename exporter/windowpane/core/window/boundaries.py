@@ -17,11 +17,6 @@ def exchange_starts(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) if message.get("role") == "user"]
 
 
-def is_exchange_boundary(messages: Sequence[Message], index: int) -> bool:
-    """Return True if a cut before *index* is between two exchanges or at an end of the history."""
-    return index <= 0 or index >= len(messages) or messages[index].get("role") == "user"
-
-
 def is_pair_safe(messages: Sequence[Message], index: int) -> bool:
     """Return True if a cut before *index* keeps every tool call together with its results."""
     return index <= 0 or index >= len(messages) or messages[index].get("role") != "tool"

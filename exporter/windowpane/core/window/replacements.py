@@ -20,7 +20,6 @@ def replacement(
     digest: str,
     count_source: CountSource,
     handle: str | None,
-    pinned: bool,
     replaces: str | None,
     old: Block | None,
 ) -> Block:
@@ -42,7 +41,6 @@ def replacement(
         text=text,
         tool_call_id=replaced.tool_call_id if replaced else None,
         tool_name=replaced.tool_name if replaced else None,
-        pinned=pinned,
         replaces=replaces,
         handle=handle,
         target=replaced.target if replaced else None,

@@ -142,17 +142,15 @@ class ShortenedBlocks:
         return {block_id: root.level for block_id, root in self._roots.items()}
 
 
-def level_of(age_turns: int, levels: Sequence[Level] = LEVELS) -> int:
+def level_of(age_turns: int) -> int:
     """Return the index of the level for content of an age; the last level has no end."""
-    for index, level in enumerate(levels):
+    for index, level in enumerate(LEVELS):
         if level.up_to_turns is None or age_turns <= level.up_to_turns:
             return index
-    return len(levels) - 1
+    return len(LEVELS) - 1
 
 
-def plan_progressive(
-    snapshot: Snapshot, shortened: ShortenedBlocks, target_tokens: int, *, levels: Sequence[Level] = LEVELS
-) -> ProgressivePlan:
+def plan_progressive(snapshot: Snapshot, shortened: ShortenedBlocks, target_tokens: int) -> ProgressivePlan:
     """Return the blocks that are older than their level, oldest first, until the target can be met."""
     fixed = never_removed(snapshot, groups_of(snapshot.items))
     aged: list[AgedBlock] = []
@@ -163,28 +161,28 @@ def plan_progressive(
         block = item.block
         if block.group in fixed or block.pinned or block.content_type not in AGING_TYPES or not block.text:
             continue
-        one = _aged(block, shortened.root(block), level_of(snapshot.turn - block.turn, levels), levels)
+        one = _aged(block, shortened.root(block), level_of(snapshot.turn - block.turn))
         if one is not None:
             aged.append(one)
             freed += block.tokens - one.max_tokens
     return ProgressivePlan(snapshot.version, tuple(aged), freed, max(0, snapshot.tokens - freed - target_tokens))
 
 
-def _aged(block: Block, root: _Root, level: int, levels: Sequence[Level]) -> AgedBlock | None:
+def _aged(block: Block, root: _Root, level: int) -> AgedBlock | None:
     if level <= root.level or (root.level == 0 and block.tokens <= SMALLEST_TOKENS):
         return None
-    max_tokens = max(LEAST_TOKENS, int(levels[level].ratio * root.tokens))
+    max_tokens = max(LEAST_TOKENS, int(LEVELS[level].ratio * root.tokens))
     if max_tokens >= block.tokens:
         return None
     return AgedBlock(block, level, max_tokens, root.text, root.id)
 
 
-def shorten(aged: AgedBlock, counter: TokenCounter, *, levels: Sequence[Level] = LEVELS) -> str:
+def shorten(aged: AgedBlock, counter: TokenCounter) -> str:
     """Return the text of a level, made without a model from the finding and facts of the original.
 
     At most `max_tokens`; the beginning and end of the original if it states no facts.
     """
-    mark = f"[{levels[aged.level].name}] "
+    mark = f"[{LEVELS[aged.level].name}] "
     facts = extract_facts([aged.block if aged.original == aged.block.text else _with_text(aged)])
     pieces = [finding_of(aged.original)]
     for kind in _ORDER:

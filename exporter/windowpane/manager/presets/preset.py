@@ -35,11 +35,11 @@ class Preset:
         """Return the limits of a window of *limit_tokens*, divided as the source does."""
         return self.window(limit_tokens, source, requested_output_tokens)
 
-    def settings(self, *, requested_output_tokens: int = 0) -> EngineSettings:
+    def settings(self) -> EngineSettings:
         """Return the engine settings; a window size learnt later is divided as the source does."""
         return replace(
             self.control,
-            limits_of=lambda limit_tokens, source: self.window(limit_tokens, source, requested_output_tokens),
+            limits_of=lambda limit_tokens, source: self.window(limit_tokens, source, 0),
         )
 
     def tracking(self, settings: TrackerSettings | None = None) -> TrackerSettings:

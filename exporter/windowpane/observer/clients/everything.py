@@ -14,6 +14,8 @@ from windowpane.observer.clients import anthropic, bedrock, google_genai, litell
 from windowpane.observer.clients.calls import WatchedClient, boundary
 from windowpane.observer.clients.methods import Restore
 
+Hook = Callable[[ModuleType], object]
+
 
 class WatchAll(Protocol):
     """Watches all clients whose base class is in a module; returns how to undo it."""
@@ -59,9 +61,6 @@ class ObservedEverything:
 
     def _watch(self, watch: WatchAll, module: ModuleType) -> None:
         self._restores += watch(module, self._watched)
-
-
-Hook = Callable[[ModuleType], object]
 
 
 class ImportHooks(MetaPathFinder):

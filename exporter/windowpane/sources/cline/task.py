@@ -23,6 +23,8 @@ _MODEL: Final = re.compile(r"<model>([^<\n]{1,200})</model>")
 """Roo Code names the model in the details that it adds to each request."""
 _INJECTED: Final = ("<environment_details>", "[ERROR]")
 
+USAGE_NAMES: Final = ("tokensIn", "tokensOut", "cacheWrites", "cacheReads")
+
 
 class Condensation(NamedTuple):
     """The sizes of a window that a condensation states."""
@@ -244,9 +246,6 @@ def _ranges(visible: Sequence[object]) -> list[tuple[int, int, int]]:
             if not ranges or ranges[-1][1:] != entry[1:]:
                 ranges.append(entry)
     return ranges
-
-
-USAGE_NAMES: Final = ("tokensIn", "tokensOut", "cacheWrites", "cacheReads")
 
 
 class ShownCall(NamedTuple):
