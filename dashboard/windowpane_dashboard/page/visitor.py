@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
@@ -131,7 +131,7 @@ def _show_login() -> None:
     home = _home()
     if home is not None and st.context.url is not None and _origin(st.context.url) != home:
         st.text("Sign-in works at one address only. Open the dashboard there:")
-        st.link_button(home, home, icon=":material/open_in_new:")
+        st.link_button(home, _same_page_at(home, st.context.url), icon=":material/open_in_new:")
         return
     st.button("Sign in", icon=":material/login:", on_click=st.login, type="primary")
 
@@ -152,6 +152,11 @@ def _home() -> str | None:
     auth = st.secrets.get("auth") or {}
     redirect = auth.get("redirect_uri")
     return None if redirect is None else _origin(redirect)
+
+
+def _same_page_at(origin: str, url: str) -> str:
+    """Return the address of the page at *url*, with its parameters, at another origin."""
+    return f"{origin}{urlsplit(url).path}?{urlencode(st.query_params.to_dict())}"
 
 
 def _origin(url: str) -> str:

@@ -73,6 +73,7 @@ def run(
 
     from windowpane_dashboard.page.messages import show_unforeseen
     from windowpane_dashboard.server.own_origin import OwnOriginOnly
+    from windowpane_dashboard.server.return_address import ReturnAddress
 
     os.environ["WINDOWPANE_STORE"] = full_name(store)
     os.environ[LOGIN_VARIABLE] = "" if login is None else "1"
@@ -80,6 +81,9 @@ def run(
     warm_up()
     reached_at = public_url or (None if redirect is None else origin_of(redirect))
     middleware = [Middleware(OwnOriginOnly, address=address, public_url=reached_at)]
+    if secrets is not None and redirect is not None:
+        secret = secrets["auth"]["cookie_secret"]
+        middleware.append(Middleware(ReturnAddress, redirect=redirect, secret=secret))
     app = st.App(APP, routes=routes(), middleware=middleware, on_script_error=show_unforeseen, secrets=secrets)
     host = f"[{address}]" if ":" in address else address
     with announced(local_base(store), f"http://{host}:{port}"):

@@ -122,6 +122,23 @@ def test_without_a_login_every_page_offers_one(
     assert here.page.request.get(f"{address}/export-events?form=jsonl").status == 401
 
 
+def test_a_link_leads_to_its_page_over_the_login(
+    site: Callable[..., Any], signed_store: Path, address: str, identity: Provider
+) -> None:
+    """With its parameters; the cookie in which it waited is deleted."""
+    identity.claims, identity.issued_seconds_ago = VIEWER, 0.0
+    here = site(signed_store, url=address)
+    here.open("session", session=SESSIONS["shop"], turn="2", tab="turns")
+    here.talk.requested = True
+    link = f"{address}/session?session={SESSIONS['shop']}&turn=2&tab=turns"
+    with here.page.expect_navigation(url=link):
+        here.page.get_by_role("button", name="Sign in").click()
+    here.settle()
+
+    here.assert_shows("Turn 2")
+    assert "windowpane_return" not in {cookie["name"] for cookie in here.page.context.cookies()}
+
+
 @pytest.mark.matrix
 def test_an_admin_sees_everything(visit: Callable[..., Any]) -> None:
     """Every project, the chain, notes and the form of a simulation; signing out ends it."""

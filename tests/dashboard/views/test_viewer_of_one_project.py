@@ -21,8 +21,7 @@ import windowpane_dashboard
 from windowpane.config.dashboard import Access
 from windowpane.report.html import to_html
 from windowpane.report.session_report import gather
-from windowpane.report.turn_html import turn_to_html
-from windowpane.report.turn_report import gather_turn
+from windowpane.report.turn_report import gather_turn, turn_to_html
 from windowpane.store.open import open_reader
 from windowpane.store.project_reader import ProjectReader
 from windowpane.store.sqlite import SqliteStore
