@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from windowpane.telemetry.messages import message_of
+from windowpane.telemetry.messages import message_of, messages_of
+
+TEXTS = st.text(max_size=5)
+PARTS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "tool_call", "tool_call_response", "other"])},
+    optional={
+        "content": TEXTS,
+        "id": TEXTS,
+        "name": TEXTS,
+        "arguments": st.dictionaries(TEXTS, st.integers(0, 9)),
+    },
+)
+MESSAGES = (
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "tool", "system"])},
+        optional={"parts": st.lists(PARTS, max_size=3), "content": TEXTS},
+    )
+    | TEXTS
+    | st.none()
+)
 
 
 @pytest.mark.parametrize(
@@ -24,3 +46,21 @@ def test_a_result_that_a_client_wraps_is_its_text(response: Any, text: str) -> N
     (result,) = message_of({"role": "tool", "parts": [part]})["content"]
 
     assert result["content"] == text
+
+
+@given(st.lists(MESSAGES, max_size=6))
+def test_the_text_of_a_list_is_read_as_the_list(items: list[Any]) -> None:
+    """Messages that earlier calls sent, whose conversion is remembered, are those of the first time."""
+    text = json.dumps(items)
+
+    assert messages_of(text) == messages_of(items) == messages_of(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["[", '[{"role": "user"', "[1, nul]", '[{"a": "\\ud800"}]', "[[]]", "[]", "[" * 2_000]
+)
+def test_text_that_is_no_list_of_messages_is_one_message(text: str) -> None:
+    """A text that cannot be decoded is the user's; an empty list has no message."""
+    expected = [] if text in ("[]", "[[]]") else [{"role": "user", "content": text}]
+
+    assert messages_of(text) == expected

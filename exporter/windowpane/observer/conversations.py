@@ -166,7 +166,10 @@ class Conversations:
     def find(self, call: ApiCall, scope: Scope, *, now: float) -> ConversationMatch:
         """Return the conversation of *call*, a new one where none matches; it is busy until it is released."""
         self._end_idle(now)
-        match = self._match(call, scope) or ConversationMatch(self._open(call, scope, self._parent(scope)), None)
+        start = None if call.continues is not None else start_of(call)
+        match = self._match(call, scope, start)
+        if match is None:
+            match = ConversationMatch(self._open(call, scope, self._parent(scope)), None)
         conversation = match.conversation
         conversation.last_at = now
         conversation.system = copy_structure(system_prompt(call))
@@ -174,8 +177,9 @@ class Conversations:
         self._hold(conversation, len(call.messages))
         self._by_session[conversation.session_id] = conversation
         self._by_session.move_to_end(conversation.session_id)
-        self._index_start(conversation, call)
-        if call.continues is not None:
+        if call.continues is None:
+            self._index_start(conversation, start)
+        else:
             self._index(conversation, call.continues)
         return match
 
@@ -203,10 +207,10 @@ class Conversations:
 
     # -- matching ---------------------------------------------------------------------------------------------
 
-    def _match(self, call: ApiCall, scope: Scope) -> ConversationMatch | None:
+    def _match(self, call: ApiCall, scope: Scope, start: object) -> ConversationMatch | None:
         if call.continues is not None:
             return self._match_stored(call, scope)
-        evidence = self._evidence(call, scope)
+        evidence = self._evidence(call, scope, start)
         if evidence is not None:
             return self._claim(call, evidence)
         if scope.session_id is not None:
@@ -244,23 +248,23 @@ class Conversations:
             return ConversationMatch(conversation, 0)
         return None
 
-    def _evidence(self, call: ApiCall, scope: Scope) -> _Evidence | None:
+    def _evidence(self, call: ApiCall, scope: Scope, start: object) -> _Evidence | None:
         """Return the best reason to assign *call* to an existing conversation."""
-        continued = self._continued(call, scope)
+        continued = self._continued(call, scope, start)
         if continued is not None:
             return continued
-        generated = set(generated_keys(call))
+        generated = set(generated_keys(call)) if self._by_key else set()
         best: _Evidence | None = None
-        for conversation in self._candidates(call, scope, generated):
+        for conversation in self._candidates(call, scope, start, generated):
             evidence = self._weigh(call, conversation, generated)
             if evidence is not None and (best is None or evidence[:3] > best[:3]):
                 best = evidence
         return best
 
-    def _continued(self, call: ApiCall, scope: Scope) -> _Evidence | None:
+    def _continued(self, call: ApiCall, scope: Scope, start: object) -> _Evidence | None:
         """Return the conversation that *call* continues with the reply to its last call, the usual case."""
         longest: _Evidence | None = None
-        for conversation in reversed(self._by_start.get(start_of(call), {}).values()):
+        for conversation in reversed(self._by_start.get(start, {}).values()):
             if not scope.contains(conversation.scope):
                 continue
             common = conversation.observer.common_messages(call)
@@ -271,10 +275,12 @@ class Conversations:
                 longest = _Evidence(ANSWERED, common, came_back, conversation)
         return longest if longest is not None and longest.came_back else None
 
-    def _candidates(self, call: ApiCall, scope: Scope, generated: set[object]) -> Iterable[Conversation]:
+    def _candidates(
+        self, call: ApiCall, scope: Scope, start: object, generated: set[object]
+    ) -> Iterable[Conversation]:
         """Return the conversations that share the start or generated content with *call*, latest first."""
         candidates: dict[Conversation, None] = {}
-        for conversation in reversed(self._by_start.get(start_of(call), {}).values()):
+        for conversation in reversed(self._by_start.get(start, {}).values()):
             candidates[conversation] = None
         for key in generated:
             for conversation in reversed(self._by_key.get(key, ())):
@@ -343,10 +349,7 @@ class Conversations:
         self._messages += messages - conversation.messages
         conversation.messages = messages
 
-    def _index_start(self, conversation: Conversation, call: ApiCall) -> None:
-        if call.continues is not None:
-            return
-        start = start_of(call)
+    def _index_start(self, conversation: Conversation, start: object) -> None:
         if start != conversation.start:
             self._drop_start(conversation)
             conversation.start = start

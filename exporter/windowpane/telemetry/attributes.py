@@ -22,9 +22,10 @@ MAXIMUM_DEPTH: Final = 16
 def text_of(attributes: Mapping[str, Any], *names: str) -> str:
     """Return the first of *names* that holds text, cut to the length of a name."""
     for name in names:
-        value = attributes.get(name)
-        if isinstance(value, str) and value.strip():
-            return value.strip()[:MAXIMUM_NAME_CHARACTERS]
+        if name in attributes:
+            value = attributes[name]
+            if isinstance(value, str) and value.strip():
+                return value.strip()[:MAXIMUM_NAME_CHARACTERS]
     return ""
 
 
@@ -85,11 +86,13 @@ def usage_of(
 
 def unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Any]:
     """Return the list below *prefix*, in the order of its indexes; empty without one."""
-    tree: dict[str, Any] = {}
     start = f"{prefix}."
-    for name, value in attributes.items():
-        if not name.startswith(start):
-            continue
+    names = [name for name in attributes if name.startswith(start)]
+    if not names:
+        return []
+    tree: dict[str, Any] = {}
+    for name in names:
+        value = attributes[name]
         node = tree
         *path, leaf = name[len(start) :].split(".", MAXIMUM_DEPTH)
         for step in path:

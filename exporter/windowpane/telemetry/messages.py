@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,9 @@ from windowpane.models.replies import ReplyPart
 Message = dict[str, Any]
 MAXIMUM_MESSAGES: Final = 20_000
 """Messages of one call that are read."""
+REMEMBERED_MESSAGES: Final = 4_096
+REMEMBERED_BYTES: Final = 16_384
+"""Messages whose conversion is remembered, and the largest of them; nothing changes a converted message."""
 
 _ROLES: Final = {
     "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",
@@ -60,6 +64,9 @@ def decoded(value: Any) -> Any:
 
 def messages_of(value: Any) -> list[Message] | None:
     """Return the messages in *value*, a list or its JSON text; None where it holds no list."""
+    listed = _listed(value)
+    if listed is not None:
+        return listed
     items = decoded(value)
     if isinstance(items, Mapping):
         items = next((items[name] for name in ("messages", "input", "prompt") if items.get(name)), None)
@@ -71,6 +78,31 @@ def messages_of(value: Any) -> list[Message] | None:
     if len(items) == 1 and isinstance(items[0], list):  # LangChain: a batch of one list
         items = items[0]
     return [message_of(item) for item in items[:MAXIMUM_MESSAGES]]
+
+
+def _listed(value: Any) -> list[Message] | None:
+    """Return the messages of a list in JSON text; None where *value* is anything else.
+
+    Every call of a conversation sends those before it again: what was converted recently is not converted again.
+    """
+    if not isinstance(value, str) or value[:1] != "[":
+        return None
+    try:
+        items = msgspec.json.decode(value, type=list[msgspec.Raw])[:MAXIMUM_MESSAGES]
+        if len(items) == 1 and bytes(items[0])[:1] == b"[":  # a batch
+            return None
+        return [_converted(item) for item in map(bytes, items)]
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+
+
+def _converted(item: bytes) -> Message:
+    return (_remembered if len(item) <= REMEMBERED_BYTES else _remembered.__wrapped__)(item)
+
+
+@lru_cache(maxsize=REMEMBERED_MESSAGES)
+def _remembered(item: bytes) -> Message:
+    return message_of(msgspec.json.decode(item))
 
 
 def message_of(item: Any, *, role: str = "user") -> Message:

@@ -24,6 +24,8 @@ CONVERSATION_NAMES: Final = (
 """Attributes that name a conversation, the most specific first."""
 AGENT_NAMES: Final = ("gen_ai.agent.name", "agent.name", "langsmith.metadata.agent_name")
 _METADATA: Final = ("thread_id", "session_id", "conversation_id")
+_NAMING: Final = frozenset({*CONVERSATION_NAMES, "metadata"})
+"""Attributes of which at least one is needed to name a conversation: most spans have none."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,8 @@ def read_call(span: Span) -> ReportedCall | None:
 
 def conversation_of(attributes: Attributes) -> str:
     """Return the conversation that the attributes name; empty where they name none."""
+    if _NAMING.isdisjoint(attributes):
+        return ""
     name = text_of(attributes, *CONVERSATION_NAMES)
     if name or "metadata" not in attributes:
         return name
