@@ -227,7 +227,7 @@ def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: P
     assert run("windowpane", "--version").split()[-1] in metadata_of(wheel)
     assert run("python", "-W", "error", "-c", "import windowpane; windowpane.ContextWindowManager") == ""
     run("python", "-W", "error::SyntaxWarning", "-m", "compileall", "-qq", installed_package(tmp_path / "venv"))
-    check = "from windowpane.cli import installation as i; print([*i.other_distributions(), *i.other_modules()])"
+    check = "from windowpane.cli import doctor as i; print([*i.other_distributions(), *i.other_modules()])"
     assert run("python", "-c", check) == "[]\n"
     run("windowpane", "import", "conversation.json")
     (session,) = json.loads(run("windowpane", "sessions", "--json"))
