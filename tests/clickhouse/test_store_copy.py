@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.clickhouse.copies import assert_equal, counts
 
+from windowpane.clickhouse import derived
 from windowpane.clickhouse.connection import ClickHouse
 from windowpane.clickhouse.reads import ClickHouseReader
 from windowpane.clickhouse.schema import Schema
@@ -319,3 +320,18 @@ def test_a_large_batch_is_inserted_in_parts(store, make_session, clickhouse, mon
 
     assert max(inserted) < 25 + 10
     assert_equal(store, clickhouse)
+
+
+def test_the_sums_of_a_day_are_made_from_the_rows_of_that_day(store, make_session, clickhouse, copy_store):
+    """A batch costs the same however many months are there: the other days' rows are not read."""
+    for month in range(4):
+        store.append(make_session(f"s{month}", turns=2, start=1.7e9 + 31 * month * DAY))
+    copy_store(store)
+    for statement in (derived.SUM_DAYS, *derived.SUM_TOOLS):
+        _, _, select = statement.partition(") SELECT")
+        lines = clickhouse.query(
+            f"EXPLAIN indexes = 1 SELECT{select}", {"days": [derived.date_of(int(1.7e9 // DAY))], "version": 9}
+        )
+        read = [line.split()[-1] for (line,) in lines if "Parts:" in line]
+        assert read[-1] == "1/1", read
+        assert any(part.startswith("1/") and part != "1/1" for part in read), read

@@ -7,35 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from itertools import islice
 from typing import Final
 
 from windowpane.clickhouse.connection import ClickHouse
 from windowpane.clickhouse.rows import day_of, version_of
-from windowpane.clickhouse.tables import ALERTS, SESSION_DAYS, TOOL_USE, TURNS, Table
+from windowpane.clickhouse.tables import ALERTS, BY_DAY, SESSION_DAYS, TOOL_USE, TURNS, Table
 from windowpane.store.records import SessionRow
 from windowpane.store.trends import DAILY_SUMS
 
 NAMED_SESSIONS: Final = 500
 """Sessions that one statement names: their ids are part of the address of its request."""
 
-_DAYS: Final = "arrayMap(day -> toDate32(day), {days:Array(Int32)})"
-_SUM_DAYS: Final = (
+_OF_DAYS: Final = "FINAL WHERE day IN {days:Array(Date32)}"
+"""Compared as they are: a function of the days would have every row of the table read."""
+SUM_DAYS: Final = (
     f"INSERT INTO daily (day, agent, model, release, {', '.join(DAILY_SUMS)}, version) "  # noqa: S608  # our columns
     f"SELECT day, agent, model, release, {', '.join(f'sumIf({name}, NOT removed)' for name in DAILY_SUMS)}, "
-    f"{{version:UInt64}} FROM session_days FINAL WHERE day IN {_DAYS} GROUP BY day, agent, model, release"
+    f"{{version:UInt64}} FROM session_days {_OF_DAYS} GROUP BY day, agent, model, release {BY_DAY}"
 )
 _TOOL_SUMS: Final = (
     "sumIf(blocks, NOT removed), sumIf(tokens, NOT removed), sumIf(carried_tokens, NOT removed), "
     "sumIf(dollars, NOT removed), uniqExactIf(session_id, NOT removed), {version:UInt64} "
-    f"FROM tool_use FINAL WHERE day IN {_DAYS}"
+    f"FROM tool_use {_OF_DAYS}"
 )
 _INSERT_TOOLS: Final = (
     "INSERT INTO tool_days "
     "(by_target, day, tool, target, blocks, tokens, carried_tokens, dollars, sessions, version)"
 )
-_SUM_TARGETS: Final = f"{_INSERT_TOOLS} SELECT true, day, tool, target, {_TOOL_SUMS} GROUP BY day, tool, target"
-_SUM_TOOLS: Final = f"{_INSERT_TOOLS} SELECT false, day, tool, '', {_TOOL_SUMS} GROUP BY day, tool"
+SUM_TOOLS: Final = (
+    f"{_INSERT_TOOLS} SELECT true, day, tool, target, {_TOOL_SUMS} GROUP BY day, tool, target {BY_DAY}",
+    f"{_INSERT_TOOLS} SELECT false, day, tool, '', {_TOOL_SUMS} GROUP BY day, tool {BY_DAY}",
+)
 _EARLIER_REVISION: Final = "revision < transform(session_id, {ids:Array(String)}, {revisions:Array(Int64)}, 0)"
 _UNTIMED: Final = "day = toDate32(0)"
 
@@ -57,9 +61,15 @@ class UpdatedDays:
 
 def sum_days(clickhouse: ClickHouse, days: UpdatedDays, *, version: int) -> None:
     """Compute the sums of the days again; *version* is greater than that of any earlier sum."""
-    for summed, statements in ((days.trends, (_SUM_DAYS,)), (days.tools, (_SUM_TARGETS, _SUM_TOOLS))):
+    for summed, statements in ((days.trends, (SUM_DAYS,)), (days.tools, SUM_TOOLS)):
         for statement in statements if summed else ():
-            clickhouse.execute(statement, {"days": sorted(summed), "version": version})
+            dates = [date_of(day) for day in sorted(summed)]
+            clickhouse.execute(statement, {"days": dates, "version": version})
+
+
+def date_of(day: int) -> date:
+    """Return the date that is so many days after the epoch."""
+    return date(1970, 1, 1) + timedelta(day)
 
 
 def remove_superseded(clickhouse: ClickHouse, sessions: Sequence[SessionRow], days: UpdatedDays) -> None:

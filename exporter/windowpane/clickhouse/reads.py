@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from windowpane.clickhouse.connection import ClickHouse
+from windowpane.clickhouse.tables import BY_DAY
 from windowpane.store.events import event_or_damage
 from windowpane.store.export import BATCH, ExportRow
 from windowpane.store.interface import EventFilter
@@ -26,7 +27,7 @@ _MOST_EXPENSIVE: Final = "ORDER BY cost DESC, carried DESC, tool, target LIMIT {
 _TOOLS_OF_DAYS: Final = (
     f"SELECT tool, target, {_USE}, sum(sessions) FROM tool_days FINAL WHERE by_target = {{by_target:Bool}} "  # noqa: S608
     "AND day >= toDate32({first:Int32}) AND day <= toDate32({last:Int32}) AND sessions > 0 "
-    f"GROUP BY tool, target {_MOST_EXPENSIVE}"
+    f"GROUP BY tool, target {_MOST_EXPENSIVE} {BY_DAY}"
 )
 _TOOLS_OF_LATEST: Final = (
     f"SELECT tool, if({{by_target:Bool}}, use.target, '') AS target, {_USE}, uniqExact(session_id) "  # noqa: S608

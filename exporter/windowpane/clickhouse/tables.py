@@ -206,4 +206,6 @@ POSITIONS: Final = Table(
     sharding="cityHash64(store)",
     version="seq",
 )
+BY_DAY: Final = "SETTINGS do_not_merge_across_partitions_select_final = 1"
+"""For reads with FINAL of tables whose key has the day, so that no row replaces one of another month."""
 TABLES: Final = (EVENTS, SESSIONS, TURNS, ALERTS, SESSION_DAYS, TOOL_USE, DAILY, TOOL_DAYS, POSITIONS)
