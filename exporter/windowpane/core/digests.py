@@ -21,7 +21,10 @@ def keyed_digester(key: bytes) -> Digester:
 
     def digest(text: str) -> str:
         own = copy()
-        own.update(text.encode("utf-8", "surrogatepass"))
+        try:
+            own.update(text.encode())
+        except UnicodeEncodeError:
+            own.update(text.encode("utf-8", "surrogatepass"))
         return own.hexdigest()
 
     return digest

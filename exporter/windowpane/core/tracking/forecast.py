@@ -75,15 +75,15 @@ class GrowthPace:
         self._recent_weight = 0.0
         self._deviations = float(UNEVEN_PRIOR_TURNS)
         self._first: list[int] = []
+        self.tokens_per_turn = self._drawn_pace()
+        """The pace in tokens per turn; 0 without growth."""
 
     @property
     def typical(self) -> float:
         """Typical tokens per turn of the session."""
         return self._typical
 
-    @property
-    def tokens_per_turn(self) -> float:
-        """The pace in tokens per turn; 0 without growth."""
+    def _drawn_pace(self) -> float:
         typical = self._typical
         if typical <= 0:
             return 0.0
@@ -117,31 +117,21 @@ class GrowthPace:
             self._deviations += (counted / self._typical - 1) ** 2
         self._weight += 1
         self._typical += (counted - self._typical) / self._weight
+        self.tokens_per_turn = self._drawn_pace()
 
 
-class Growth(NamedTuple):
-    """Clipped mean and deviation of the tokens added per turn."""
+def winsorized_mean(added: Sequence[int]) -> float:
+    """Return the mean of *added*, of which the largest tenth counts as the largest of the rest.
 
-    turns: int
-    mean: float
-    deviation: float
-
-
-def growth(added: Sequence[int]) -> Growth:
-    """Return the winsorized mean and deviation: the largest tenth counts as the largest of the rest.
-
-    A single burst then raises neither the baseline that it is compared with nor the forecast, while repeated
-    bursts count in full, as they do in the window.
+    A single burst then does not raise the baseline that it is compared with, while repeated bursts count in full,
+    as they do in the window.
     """
     turns = len(added)
     if not turns:
-        return Growth(0, 0.0, 0.0)
-    ordered = sorted(added)
+        return 0.0
     clipped = -(-turns // TENTH) if turns >= MINIMUM_FORECAST_TURNS else 0
-    retained = ordered[: turns - clipped]
-    values = [*retained, *[retained[-1]] * clipped]
-    mean = sum(values) / turns
-    return Growth(turns, mean, math.sqrt(sum([(value - mean) ** 2 for value in values]) / turns))
+    retained = sorted(added)[: turns - clipped]
+    return (sum(retained) + clipped * retained[-1]) / turns
 
 
 def forecast(
@@ -208,8 +198,6 @@ class GrowthHistory:
         self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
         self._evicted: deque[int] = deque([0], maxlen=settings.velocity_turns)
         """Blocks evicted in each of the last 5 turns; the last entry belongs to the open turn."""
-        self.recent = Growth(0, 0.0, 0.0)
-        """Growth over the last 20 counted turns."""
         self.pace = GrowthPace(documented_growth)
         self.velocity: float | None = None
         """Tokens per turn, mean of the last 5 turns; None before the second turn."""
@@ -233,23 +221,19 @@ class GrowthHistory:
         """Count the additions of a turn that ended; return the baseline that they spiked above, else None."""
         if turn <= 1:
             return None
-        baseline = self.recent.mean
-        settings = self._settings
-        spiked = (
-            len(self._added) >= settings.spike_minimum_turns
-            and added >= settings.spike_minimum_tokens
-            and added > settings.spike_multiple * baseline
-        )
+        settings, baseline = self._settings, None
+        if len(self._added) >= settings.spike_minimum_turns and added >= settings.spike_minimum_tokens:
+            usual = winsorized_mean(self._added)
+            baseline = usual if added > settings.spike_multiple * usual else None
         self._added.append(added)
         self._added_by_component.append(by_component)
-        self.recent = growth(self._added)
         self.pace.add(added)
         last = tuple(self._added)[-settings.velocity_turns :]
         self.velocity = sum(last) / len(last)
         self.burn_rate = sum(self._added) / len(self._added)
         self.total_added += added
         self.turns += 1
-        return baseline if spiked else None
+        return baseline
 
     def count_evicted(self, blocks: int) -> None:
         """Count evicted blocks towards the open turn, or towards the last one if none is open."""

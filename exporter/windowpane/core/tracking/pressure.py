@@ -53,7 +53,7 @@ class PressureGauge:
         self.estimate_error: float | None = None
         self.last_usage: Usage | None = None
         self._window = window
-        self._budget = settings.budget
+        self._shares = [(name, share) for name, share in settings.budget.items() if share > 0]
         self._grown_from: int | None = None
         """Used tokens at the end of the last turn, less what was removed since; None where no total compares."""
         self._added: int | None = None
@@ -258,7 +258,7 @@ class PressureGauge:
 
     def _budget_utilization(self, parts: dict[Component, int], limits: WindowLimits) -> dict[Component, float]:
         limit = limits.limit_tokens
-        return {name: parts[name] / (share * limit) for name, share in self._budget.items() if share > 0}
+        return {name: parts[name] / (share * limit) for name, share in self._shares}
 
 
 def _turns_at_rate(remaining_tokens: int, burn: float | None) -> float | None:

@@ -64,14 +64,14 @@ class TokenAccount:
 
     def report(self, total_tokens: int, raw_tokens: int) -> TotalReport:
         """Set the anchor to the provider's total of a call that sent blocks summing to *raw_tokens*."""
-        result = TotalReport()
+        error, unseen = None, 0
         if self._anchor is not None and total_tokens > 0:
-            result = TotalReport((self.used(raw_tokens) - total_tokens) / total_tokens)
+            error = (self.used(raw_tokens) - total_tokens) / total_tokens
             if self._call is not None:
-                result = result._replace(unseen_tokens=self._compare(total_tokens, raw_tokens, *self._call))
+                unseen = self._compare(total_tokens, raw_tokens, *self._call)
         self._anchor, self._anchor_raw, self._removed_raw = total_tokens, raw_tokens, 0
         self._call = total_tokens, raw_tokens
-        return result
+        return TotalReport(error, unseen)
 
     def add_reply(self, tokens: int, raw_tokens: int) -> None:
         """Count the reply, of which the next call sends *tokens*, instead of estimating it from its blocks."""
@@ -136,10 +136,13 @@ def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, in
     if visible <= 0:
         return {**dict.fromkeys(COMPONENTS, 0), "unattributed": used_tokens}
     unattributed = min(total - visible, used_tokens)
-    rest = used_tokens - unattributed
-    parts: dict[Component, int] = {component: rest * tokens // visible for component, tokens in raw.items()}
+    remainder = rest = used_tokens - unattributed
+    parts = raw.copy()
+    for component, tokens in raw.items():
+        if tokens and component != "unattributed":
+            parts[component] = part = rest * tokens // visible
+            remainder -= part
     parts["unattributed"] = unattributed
-    remainder = used_tokens - sum(parts.values())
     if remainder:
         receiver: Component = "message_history"
         if not raw.get(receiver):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component, ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import WindowError
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(msgspec.Struct, gc=False):  # made for every block on the agent's thread, and never part of a cycle
     """A block's position in the window, its references and its staleness."""
 
     block: Block
@@ -94,9 +94,8 @@ class Window:
 
     def add(self, block: Block) -> None:
         """Append a block. Raises `WindowError` for an id that is already in the window."""
-        position = self._next_position
-        self._insert(block, position)
-        self._next_position = position + 1
+        self._insert(block, self._next_position)
+        self._next_position += 1
 
     def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
         """Replace *removed* by *results* at the position of the first; return the removed blocks.
