@@ -18,7 +18,7 @@ from windowpane.core.events import (
     SessionEnded,
     event_id,
 )
-from windowpane.core.events.content import FactOutcome
+from windowpane.core.events.compression import FactOutcome
 
 
 def document_bytes(event: Event) -> bytes:

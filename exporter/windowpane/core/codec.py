@@ -27,7 +27,7 @@ from windowpane.core.events import (
     PressureMeasured,
     event_id,
 )
-from windowpane.core.events.content import FactOutcome
+from windowpane.core.events.compression import FactOutcome
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import EventFormatError
 

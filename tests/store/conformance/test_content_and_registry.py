@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from windowpane.core.events import BlockAdded, FidelityEvaluated
-from windowpane.core.events.content import FactOutcome
+from windowpane.core.events.compression import FactOutcome
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.sqlite import SqliteStore

@@ -8,18 +8,15 @@ this one stream. `windowpane.core.codec` converts events to JSON.
 from __future__ import annotations
 
 from windowpane.core.events.annotations import ANNOTATIONS, NoteAdded, NoteDeleted, SessionTitled
+from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
     BlocksReferenced,
     Candidate,
-    ContentCompressed,
     EvictedBlock,
-    FactOutcome,
-    FidelityEvaluated,
     HistoryRewound,
     ReplyDiscarded,
-    Strategy,
 )
 from windowpane.core.events.derived import (
     AlertFired,

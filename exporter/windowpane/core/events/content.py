@@ -1,4 +1,4 @@
-"""Facts about content: blocks added, referenced and evicted, and the compressions that replaced them."""
+"""Facts about blocks: added, referenced, evicted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from windowpane.core.fast_dataclass import fast_dataclass
-from windowpane.core.vocabulary import Component, ContentType, Fate
+from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 
 
@@ -106,91 +106,3 @@ class BlocksEvicted:
     the blocks itself, because their position is not recorded."""
     candidates: tuple[Candidate, ...] = ()
     """The next blocks in order of the score, at most 20."""
-
-
-Strategy = Literal[
-    "tool_result_summarization",
-    "progressive_summarization",
-    "compaction",
-    "note_taking",
-    "subagent_delegation",
-    "truncation",
-    "semantic_merge",
-]
-"""Method of replacing content by less content."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContentCompressed:
-    """Content was replaced by less content, or an attempt to do so failed."""
-
-    type: ClassVar[str] = "content.compressed"
-    strategy: Strategy
-    trigger: str
-    outcome: Literal["accepted", "rejected", "failed"]
-    tokens_before: int
-    tokens_after: int
-    scope: Literal["content", "window"] = "content"
-    """`window` if a recording has only totals of the whole window: no ratio is derived from them."""
-    removed: tuple[str, ...] = ()
-    """Ids of the removed blocks."""
-    results: tuple[str, ...] = ()
-    """Ids of the blocks that replace them; each follows as `block.added`."""
-    removed_by_component: dict[Component, int] = field(default_factory=dict)
-    model_calls: int = 0
-    cost_dollars: float | None = None
-    duration_seconds: float | None = None
-    method: str = ""
-    """Author of the result, such as `extractive` or a model's name; `agent` when the agent compressed it."""
-    reason: str = ""
-    """Reason of a rejection or failure."""
-
-    @property
-    def ratio(self) -> float | None:
-        """The compression ratio: original tokens / result tokens of the replaced content; None if unknown."""
-        if self.scope != "content" or self.outcome != "accepted" or self.tokens_after <= 0:
-            return None
-        return self.tokens_before / self.tokens_after
-
-    @property
-    def is_own_compaction(self) -> bool:
-        """True if the agent compacted by itself, and not at the request of its user."""
-        return self.strategy == "compaction" and self.method == "agent" and self.trigger != "manual"
-
-
-@dataclass(frozen=True, slots=True)
-class FactOutcome:
-    """One decision-critical fact after a compression: retained, recoverable, lost or contradicted."""
-
-    kind: str
-    outcome: Fate
-    digest: str
-    text: str | None = None
-    """Never serialized; content capture stores it under the digest."""
-
-
-@dataclass(frozen=True, slots=True)
-class FidelityEvaluated:
-    """The decision-critical information that is still visible after a compression was evaluated."""
-
-    type: ClassVar[str] = "fidelity.evaluated"
-    method: Literal["probe", "judge", "behavior"]
-    score: float | None
-    """0 to 1; None when the text of less than half of the removed tokens was seen, or without facts."""
-    coverage: float
-    """Share of the removed tokens whose text was seen, 0 to 1."""
-    key_facts: float | None = None
-    continuity: float | None = None
-    decisions: float | None = None
-    facts: tuple[FactOutcome, ...] = ()
-    """Outcome of each fact, at most 200."""
-    facts_total: int = 0
-    facts_kept: int = 0
-    facts_recoverable: int = 0
-    facts_lost: int = 0
-    facts_contradicted: int = 0
-    of: str | None = None
-    """Event id of the compression or eviction that was evaluated."""
-    judge: str | None = None
-    reason: str = ""
-    """Reason of a missing score."""

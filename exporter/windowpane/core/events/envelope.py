@@ -7,12 +7,11 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from windowpane.core.events.annotations import NoteAdded, NoteDeleted, SessionTitled
+from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
     BlocksReferenced,
-    ContentCompressed,
-    FidelityEvaluated,
     HistoryRewound,
     ReplyDiscarded,
 )
