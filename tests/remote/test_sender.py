@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from scripted_server import Reply, ScriptedServer, session, stored
 
 from windowpane.config.outputs import IngestConfig
@@ -22,7 +23,7 @@ from windowpane.remote import sender
 from windowpane.remote.sink import RemoteSink
 from windowpane.runtime.pipeline import Pipeline
 from windowpane.store.keys import AuditKeys
-from windowpane.store.spool import waiting_files
+from windowpane.store.spool import Spool, waiting_files
 
 UNAVAILABLE = Reply(503)
 MakeSink = Callable[..., RemoteSink]
@@ -58,11 +59,12 @@ def make_sink(files: Path, internal: InternalMetrics) -> Iterator[MakeSink]:
     """Makes sinks that send to a URL, and closes them."""
     made: list[RemoteSink] = []
 
-    def make(url: str, *, redact=None, **settings) -> RemoteSink:
+    def make(url: str, *, redact=None, project="", **settings) -> RemoteSink:
         sink = RemoteSink(
             url,
             IngestConfig(timeout_seconds=5).model_copy(update=settings),
             files=files,
+            project=project,
             keys=AuditKeys(),
             redact=redact,
             internal=internal,
@@ -269,6 +271,50 @@ def test_a_batch_that_is_too_large_is_halved(server: ScriptedServer, make_sink: 
 
     assert [event.n for event in refused.value.events] == [5]
     assert "too large" in (files.parent / "refused.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    "senders",
+    [
+        ({"token": SecretStr("shop")}, {"token": SecretStr("bank")}, {"token": SecretStr("shop")}),
+        ({"project": "shop"}, {"project": "bank"}, {"project": "shop", "token": SecretStr("replaced")}),
+        ({"token": SecretStr("shop")}, {}, {"token": SecretStr("shop")}),
+    ],
+)
+def test_what_waits_of_one_project_is_not_sent_for_another(
+    senders, server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until
+) -> None:
+    """The server would store it for the project of the token: it waits for its own, or for its named project."""
+    earlier, other, same = senders
+    server.respond = lambda _: UNAVAILABLE
+    first = make_sink(server.url, **earlier)
+    first.write(session("s", range(20)))
+    first.close()
+    server.respond = stored
+    server.requests.clear()
+
+    stranger = make_sink(server.url, **other)
+    stranger.write(session("t", range(3)))
+    settle(stranger)
+    assert server.numbers() == [0, 1, 2]
+    assert len(list(files.parent.glob("*.spool-*.jsonl"))) == 1
+
+    server.requests.clear()
+    make_sink(server.url, **same)
+    wait_until(lambda: not list(files.parent.glob("*.spool-*.jsonl")), what="the file's end")
+    assert server.numbers() == list(range(20))
+
+
+def test_what_waits_of_an_earlier_release_is_sent(
+    server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until
+) -> None:
+    """Its files do not name a token or project: the first process sends them."""
+    Spool(files, keys=AuditKeys(), redact=None).write(session("s", range(20)))
+
+    make_sink(server.url, token=SecretStr("shop"))
+
+    wait_until(lambda: not list(files.parent.glob("*.spool-*.jsonl")), what="the file's end")
+    assert server.numbers() == list(range(20))
 
 
 def test_memory_and_spool_are_bounded_and_the_rest_is_counted_as_dropped(

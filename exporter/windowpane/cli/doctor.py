@@ -25,11 +25,12 @@ from windowpane.config.loading import load_config
 from windowpane.config.outputs import ServerConfig
 from windowpane.config.paths import local_base
 from windowpane.config.schema import Config
-from windowpane.core.store_names import StoreName
+from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.core.version import DISTRIBUTION, PACKAGE, install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
+from windowpane.remote.sink import waiting_base
 from windowpane.serve.authentication import require_protection
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.service_discovery import http_status, reported_health
@@ -99,7 +100,7 @@ def run_checks(store: StoreName | None) -> Iterator[Finding]:
     yield from _extras()
     yield _vocabulary()
     yield _catalog()
-    yield from _store(store or config.store.path)
+    yield from _store(store or config.store.path, config)
     yield configuration
     yield _metrics(config.server)
     yield _endpoint(
@@ -107,6 +108,10 @@ def run_checks(store: StoreName | None) -> Iterator[Finding]:
     )
     yield _recordings()
     yield _audit_key(config)
+
+
+def _is_endpoint(path: StoreName) -> bool:
+    return isinstance(path, StoreUrl) and path.scheme in ENDPOINTS
 
 
 def _other_packages() -> Iterator[Finding]:
@@ -148,11 +153,16 @@ def _catalog() -> Finding:
     return Finding("ok", "models", f"genai-prices {version('genai-prices')}: windows and prices, offline")
 
 
-def _store(path: StoreName) -> Iterator[Finding]:
-    spooled = waiting_files(local_base(path))
-    if spooled:
-        where = f"beside {path}" if isinstance(path, Path) else f"in {local_base(path).parent}"
-        detail = f"{len(spooled)} files {where} hold events that could not be stored; the next agent stores them"
+def _store(path: StoreName, config: Config) -> Iterator[Finding]:
+    base = local_base(path)
+    own = waiting_base(base, config.ingest, config.project) if _is_endpoint(path) else base
+    where = f"beside {path}" if isinstance(path, Path) else f"in {base.parent}"
+    if waiting := waiting_files(own):
+        detail = f"{len(waiting)} files {where} hold events that could not be stored; the next agent stores them"
+        yield Finding("note", "spool", detail)
+    others = set(base.parent.glob(f"{base.name}-*.spool-*.jsonl")).difference(waiting) if own != base else ()
+    if others:
+        detail = f"{len(others)} files {where} wait for an agent with another project or token"
         yield Finding("note", "spool", detail)
     if isinstance(path, Path) and not path.exists() and not path.is_symlink():
         yield Finding("note", "store", f"none yet at {path}; `windowpane import` creates it")

@@ -6,6 +6,8 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +21,7 @@ from windowpane.remote.delivery import Delivery
 from windowpane.remote.sender import Sender
 from windowpane.store.captured_content import Redactor
 from windowpane.store.keys import AuditKeys
-from windowpane.store.spool import Spool
+from windowpane.store.spool import Spool, waiting_files
 
 if TYPE_CHECKING:
     from windowpane.config.outputs import IngestConfig
@@ -35,6 +37,7 @@ class RemoteSink:
     """Sends events to `windowpane serve --ingest`. Writing only queues; `flush` waits for the acknowledgement.
 
     *files* is the path beside which its files are: what waits, what was refused, and the key of the digests.
+    What waits belongs to *project*, or without one to the token: see `waiting_base`.
     """
 
     store: Final = None
@@ -46,6 +49,7 @@ class RemoteSink:
         settings: IngestConfig,
         *,
         files: Path,
+        project: str = "",
         keys: AuditKeys,
         redact: Redactor | None,
         internal: InternalMetrics,
@@ -66,7 +70,9 @@ class RemoteSink:
             record_seconds=internal.record_store_write,
             refused_file=files.with_name("refused.jsonl"),
         )
-        spool = Spool(files, keys=keys, redact=redact, maximum_bytes=settings.spool_bytes)
+        waiting = waiting_base(files, settings, project)
+        _adopt_unnamed(files, waiting)
+        spool = Spool(waiting, keys=keys, redact=redact, maximum_bytes=settings.spool_bytes)
         self._sender = Sender(self._delivery, spool, redact=redact)
         self.digest: Digester = keyed_digester(_digest_key(files.with_name("digest-key")))
         self.on_opened: list[Callable[[], object]] = []
@@ -126,6 +132,27 @@ class RemoteSink:
             raise EventsSkippedError([*refused, *without_room], error)
         if refused:
             raise EventsSkippedError(refused, StoreError("the ingest server refused them"))
+
+
+def waiting_base(files: Path, settings: IngestConfig, project: str) -> Path:
+    """Return the path beside which the events wait that this process may send.
+
+    The server stores events for the project of the token that they are sent with, so what one project left must
+    not be sent with the token of another. A project that is named keeps its files when its token is replaced.
+    """
+    sender = f"project {project}" if project else ""
+    if not sender and settings.token is not None:
+        sender = f"token {settings.token.get_secret_value()}"
+    if not sender and settings.certificate is not None:
+        sender = f"certificate {settings.certificate}"
+    return files.with_name(f"{files.name}-{sha256(sender.encode()).hexdigest()[:12]}") if sender else files
+
+
+def _adopt_unnamed(files: Path, waiting: Path) -> None:
+    """Take over what earlier releases left, whose files do not name their sender."""
+    for file in waiting_files(files) if waiting != files else ():
+        with suppress(OSError):  # another process has taken it over
+            file.rename(file.with_name(file.name.replace(files.name, waiting.name, 1)))
 
 
 def _digest_key(file: Path) -> bytes:

@@ -36,7 +36,7 @@ from windowpane.serve.authentication import TlsOptions
 from windowpane.serve.http_server import MetricsServer, start_http_server
 from windowpane.serve.local_dashboard import local_dashboard
 from windowpane.serve.routes import Health, Routes, Target
-from windowpane.serve.service_discovery import running_targets, target_at
+from windowpane.serve.service_discovery import running_targets, target_at, this_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -273,7 +273,7 @@ class MetricsSink:
             store = self._store
             if store is not None:
                 with self._boundary.contain("unregistering the endpoint"):
-                    store.unregister_endpoint(server.host, server.port)
+                    store.unregister_endpoint(server.host, server.port, machine=this_machine())
 
     @property
     def _store(self) -> Store | None:
@@ -299,7 +299,12 @@ class MetricsSink:
         store, server = self._store, self.server
         if store is not None and server is not None:
             store.register_endpoint(
-                server.host, server.port, pid=os.getpid(), started_at=time.time(), scheme=server.scheme
+                server.host,
+                server.port,
+                pid=os.getpid(),
+                started_at=time.time(),
+                scheme=server.scheme,
+                machine=this_machine(),
             )
 
     def _agent_label(self, agent: str) -> str:

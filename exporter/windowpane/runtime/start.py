@@ -264,6 +264,7 @@ def _store_sink(config: Config, internal: InternalMetrics) -> StoreSink | Remote
         settings.path.url,
         config.ingest,
         files=local_base(settings.path),
+        project=config.project,
         keys=audit_keys(config),
         redact=_without_secrets if settings.capture else None,
         internal=internal,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterable
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
@@ -22,12 +23,17 @@ _MAXIMUM_BYTES: Final = 100_000
 
 
 def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
-    """Return the endpoints whose process is alive, for Prometheus' HTTP service discovery."""
+    """Return the endpoints of this machine whose process is alive, for Prometheus' HTTP service discovery."""
     return [
         target_at(endpoint.host, endpoint.port, endpoint.scheme)
         for endpoint in endpoints
-        if is_running(endpoint.pid)
+        if endpoint.machine in ("", this_machine()) and is_running(endpoint.pid)
     ]
+
+
+def this_machine() -> str:
+    """Return the name of this machine, or of the container, in which process numbers are unique."""
+    return socket.gethostname()
 
 
 def target_at(host: str, port: int, scheme: str) -> Target:

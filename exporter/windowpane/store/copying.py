@@ -69,7 +69,7 @@ _ADDED: Final = (
     _Table("replays", ("id",)),
     _Table("replay_runs", ("replay", "number")),
     _Table("agents", ("name",)),
-    _Table("endpoints", ("host", "port")),
+    _Table("endpoints", ("machine", "host", "port")),
     _Table("read_files", ("path",)),
 )
 """Tables whose rows are added to those that the target has."""

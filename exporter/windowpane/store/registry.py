@@ -39,7 +39,7 @@ def admit_agent(connection: Database, label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A `/metrics` endpoint of a process of this host."""
+    """A `/metrics` endpoint of a process."""
 
     host: str
     port: int
@@ -47,24 +47,27 @@ class Endpoint:
     started_at: float
     scheme: str = "http"
     """`http`, or `https` for an endpoint with a certificate."""
+    machine: str = ""
+    """Name of the machine on which the process runs; empty where an earlier release registered it."""
 
 
 def register_endpoint(connection: Database, endpoint: Endpoint) -> None:
-    """Record a running endpoint, replacing one that stopped without notice at the same address."""
+    """Record a running endpoint, replacing one that stopped without notice at the same address of the machine."""
     connection.execute(
-        "INSERT INTO endpoints (host, port, pid, started_at, scheme) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (host, port) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, "
+        "INSERT INTO endpoints (host, port, pid, started_at, scheme, machine) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (machine, host, port) DO UPDATE SET pid = excluded.pid, started_at = excluded.started_at, "
         "scheme = excluded.scheme",
-        (endpoint.host, endpoint.port, endpoint.pid, endpoint.started_at, endpoint.scheme),
+        (endpoint.host, endpoint.port, endpoint.pid, endpoint.started_at, endpoint.scheme, endpoint.machine),
     )
 
 
-def unregister_endpoint(connection: Database, host: str, port: int) -> None:
+def unregister_endpoint(connection: Database, host: str, port: int, machine: str) -> None:
     """Remove an endpoint that has stopped."""
-    connection.execute("DELETE FROM endpoints WHERE host = ? AND port = ?", (host, port))
+    sql = "DELETE FROM endpoints WHERE host = ? AND port = ? AND machine = ?"
+    connection.execute(sql, (host, port, machine))
 
 
 def endpoints(connection: Database) -> list[Endpoint]:
     """Return the registered endpoints, oldest first."""
-    query = "SELECT host, port, pid, started_at, scheme FROM endpoints ORDER BY started_at, host, port"
+    query = "SELECT host, port, pid, started_at, scheme, machine FROM endpoints ORDER BY started_at, host, port"
     return [Endpoint(*row) for row in connection.execute(query)]

@@ -330,16 +330,17 @@ class Store(Reader):
         return admitted
 
     def register_endpoint(
-        self, host: str, port: int, *, pid: int, started_at: float, scheme: str = "http"
+        self, host: str, port: int, *, pid: int, started_at: float, scheme: str = "http", machine: str = ""
     ) -> None:
         """Record a running `/metrics` endpoint for service discovery."""
+        endpoint = registry.Endpoint(host, port, pid, started_at, scheme, machine)
         with self._writing() as writer:
-            registry.register_endpoint(writer.connection, registry.Endpoint(host, port, pid, started_at, scheme))
+            registry.register_endpoint(writer.connection, endpoint)
 
-    def unregister_endpoint(self, host: str, port: int) -> None:
+    def unregister_endpoint(self, host: str, port: int, *, machine: str = "") -> None:
         """Remove an endpoint that has stopped."""
         with self._writing() as writer:
-            registry.unregister_endpoint(writer.connection, host, port)
+            registry.unregister_endpoint(writer.connection, host, port, machine)
 
     def close(self) -> None:
         """Flush and close every connection; a closed store can no longer be used."""

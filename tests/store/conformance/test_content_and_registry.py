@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from windowpane.core.events import BlockAdded, FidelityEvaluated
 from windowpane.core.events.compression import FactOutcome
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError
+from windowpane.serve.service_discovery import running_targets, this_machine
 from windowpane.store.sqlite import SqliteStore
 
 
@@ -105,3 +107,14 @@ def test_endpoints_are_registered_and_unregistered(store):
     assert [(item.port, item.pid) for item in store.endpoints()] == [(9465, 2), (9464, 3)]
     store.unregister_endpoint("127.0.0.1", 9465)
     assert [item.port for item in store.endpoints()] == [9464]
+
+
+def test_two_machines_of_a_store_use_the_same_port(store):
+    """Neither replaces nor removes the other's endpoint, and each lists only those of processes on it."""
+    for machine in ("one", this_machine()):
+        store.register_endpoint("127.0.0.1", 9464, pid=os.getpid(), started_at=1.0, machine=machine)
+    assert len(store.endpoints()) == 2
+    assert len(running_targets(store.endpoints())) == 1
+
+    store.unregister_endpoint("127.0.0.1", 9464, machine="one")
+    assert [item.machine for item in store.endpoints()] == [this_machine()]

@@ -31,7 +31,7 @@ TABLES = {
     "heads": "id",
     "session_days": "session, day, agent, model, release",
     "agents": "name",
-    "endpoints": "host, port",
+    "endpoints": "machine, host, port",
     "replays": "id",
     "contents": "digest",
 }
