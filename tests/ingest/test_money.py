@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,70 +21,18 @@ from windowpane.models.replies import read_usage
 from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
-RATES = {
-    "claude-opus-4-5-20251101": (5.0, 25.0),
-    "claude-opus-4-6": (5.0, 25.0),
-    "claude-opus-5": (5.0, 25.0),
-    "claude-sonnet-4-5-20250929": (3.0, 15.0),
-    "claude-sonnet-5": (2.0, 10.0),
-    "claude-fable-5": (10.0, 50.0),
-}
-"""Dollars per million tokens of input and output."""
-READ, WRITE, HOUR_WRITE = 0.1, 1.25, 2.0
-"""Factors of the input rate for tokens read from the cache, written to it, and written to it for an hour."""
-LONG_RATES = {"claude-sonnet-4-5-20250929": (6.0, 22.5)}
-"""Rates of a call with more than 200,000 tokens of input, where they differ."""
-LONG_CONTEXT_TOKENS = 200_000
-COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-SAMPLED = 6
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SAMPLED = {"claude_code": 6, "codex": 2}
+"""Recordings to check of each format, the smallest."""
 
 
-@dataclass
-class RawCall:
-    """The usage of one model call, each count at its largest over the call's lines."""
-
-    model: str = ""
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def dollars(self) -> float:
-        """Return the cost at the published rates."""
-        into, out = RATES[self.model]
-        if sum(self.counts[name] for name in COUNTS[:3]) > LONG_CONTEXT_TOKENS:
-            into, out = LONG_RATES.get(self.model, (into, out))
-        hour = self.counts["hour"]
-        tokens = (
-            self.counts["input_tokens"]
-            + READ * self.counts["cache_read_input_tokens"]
-            + WRITE * (self.counts["cache_creation_input_tokens"] - hour)
-            + HOUR_WRITE * hour
-        )
-        return (into * tokens + out * self.counts["output_tokens"]) / 1e6
-
-
-def json_values(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the values of a text, also where two are on one line."""
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text):
-        value, at = decoder.raw_decode(text, at)
-        yield value
-        while at < len(text) and text[at].isspace():
-            at += 1
-
-
-def raw_calls(transcript: Path) -> list[RawCall]:
-    """Return the model calls of a transcript, read with nothing but JSON."""
-    calls: dict[str, RawCall] = {}
-    for row in json_values(transcript.read_text(encoding="utf-8")):
-        message: Any = row.get("message")
-        if not isinstance(message, dict) or message.get("model") not in RATES or not message.get("usage"):
-            continue
-        call = calls.setdefault(message["id"], RawCall(message["model"]))
-        usage = message["usage"]
-        found = {name: usage.get(name) or 0 for name in COUNTS}
-        found["hour"] = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
-        for name, count in found.items():
-            call.counts[name] = max(call.counts.get(name, 0), count)
-    return list(calls.values())
+@pytest.fixture
+def raw_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A function that reads the calls of a recording with nothing but JSON, priced at the published rates."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield importlib.import_module("truth.money").raw_calls
+    for name in [name for name in sys.modules if name.partition(".")[0] == "truth"]:
+        sys.modules.pop(name)
 
 
 @pytest.fixture(scope="module")
@@ -95,25 +44,31 @@ def corpus(sessions_dir: Path) -> Path:
     return folder
 
 
-def sampled(corpus: Path, *, everything: bool) -> list[Path]:
-    """Return the transcripts to check: all, or a few of the smallest, half of them with one-hour writes."""
-    files = sorted((corpus / "claude_code").glob("*.jsonl"), key=lambda file: file.stat().st_size)
-    if everything:
+def sampled(corpus: Path, format_name: str, raw_calls: Any) -> list[Path]:
+    """Return the recordings to check: all, or a few of the smallest, half of them with one-hour writes."""
+    files = sorted((corpus / format_name).glob("*.jsonl"), key=lambda file: file.stat().st_size)
+    if "WINDOWPANE_TEST_ALL" in os.environ:
         return files
-    hour = [file for file in files if any(call.counts["hour"] for call in raw_calls(file))][: SAMPLED // 2]
-    return hour + [file for file in files if file not in hour][: SAMPLED - len(hour)]
+    sample = SAMPLED[format_name]
+    hour = [file for file in files if any(call.hour_write for call in raw_calls(file, format_name))][
+        : sample // 2
+    ]
+    return hour + [file for file in files if file not in hour][: sample - len(hour)]
 
 
-def test_a_session_costs_what_its_raw_usage_costs(corpus: Path, tmp_path: Path) -> None:
-    """The stored cost of each session differs by at most 0.1% from the usage of its transcript at the rates."""
+@pytest.mark.parametrize("format_name", SAMPLED)
+def test_a_session_costs_what_its_raw_usage_costs(
+    corpus: Path, tmp_path: Path, raw_calls: Any, format_name: str
+) -> None:
+    """The stored cost of each session differs by at most 0.1% from the usage of its recording at the rates."""
     wrong = {}
-    for number, file in enumerate(sampled(corpus, everything="WINDOWPANE_TEST_ALL" in os.environ)):
+    for number, file in enumerate(sampled(corpus, format_name, raw_calls)):
         store_file = tmp_path / f"{number}.db"
         assert CliRunner().invoke(main, ["import", str(file), "--store", str(store_file)]).exit_code == 0
         with closing(SqliteStore(store_file)) as store:
             stored = sum(row.cost_dollars or 0.0 for row in store.sessions(SessionFilter(limit=1_000)))
-        expected = sum(call.dollars() for call in raw_calls(file))
-        if abs(stored - expected) > expected / 1_000:
+        expected = sum(call.dollars or 0.0 for call in raw_calls(file, format_name))
+        if not expected or abs(stored - expected) > expected / 1_000:
             wrong[file.name] = (stored, expected)
 
     assert not wrong

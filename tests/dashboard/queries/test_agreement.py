@@ -22,8 +22,8 @@ from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.compressions import read_compressions
 
-SAMPLE = ("6b6f4218", "0a93878f", "13da966e", "67d765b5")
-"""A compaction before the first call, an unexplained drop, and two automatic compactions."""
+SAMPLE = ("6b6f4218", "0a93878f", "13da966e", "67d765b5", "15735695")
+"""A compaction before the first call, an unexplained drop, two automatic compactions, an assumed size refuted."""
 
 
 def assert_agreement(store: SqliteStore, session_id: str) -> None:
