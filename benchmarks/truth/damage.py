@@ -17,6 +17,8 @@ MINIMUM_SENTENCES: Final = 10
 
 _BREAK: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])|\n+")
 _NAME: Final = re.compile(r"[A-Za-z_][\w./-]*(?:[_/.]|(?<=[a-z])[A-Z])[\w./-]*\w|\b\d[\d.,]*\b")
+_CODE_OR_WORD: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|[^\s,;:!?]*[\w)][-./_=(@#\\\[]+[\w][^\s,;:!?]*|\w+", re.DOTALL)
+"""A block of code, a name in quotes of code, a name or path, or a word of prose."""
 _AFFIRM: Final = [
     (r"\bmust not\b", "must"), (r"\bshould not\b", "should"), (r"\bis not\b", "is"), (r"\bare not\b", "are"),
     (r"\bcannot\b|\bcan't\b", "can"), (r"\bdon't\b|\bdo not\b", "do"), (r"\bdoesn't\b", "does"),
@@ -58,10 +60,13 @@ def damaged(text: str, kind: Kind, share: float, chance: random.Random) -> str |
 
 
 def reworded(text: str, chance: random.Random) -> str:
-    """Return *text* with common words replaced by synonyms and other bullets."""
-    words = re.split(r"(\W+)", text)
-    changed = [_SYNONYMS[word] if word in _SYNONYMS and chance.random() < 0.8 else word for word in words]
-    return re.sub(r"(?m)^- ", "* ", "".join(changed))
+    """Return *text* with common words replaced by synonyms and other bullets; code and names stay as they are."""
+
+    def changed(match: re.Match[str]) -> str:
+        synonym = _SYNONYMS.get(match.group())
+        return synonym if synonym is not None and chance.random() < 0.8 else match.group()
+
+    return re.sub(r"(?m)^- ", "* ", _CODE_OR_WORD.sub(changed, text))
 
 
 def wrapped(text: str, width: int = 60) -> str:

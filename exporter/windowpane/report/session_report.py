@@ -185,8 +185,9 @@ class SessionReport:
 def _zone(turn: TurnRow, session: SessionRow) -> Zone | None:
     """Return the zone of a turn, in the larger window where a later total refuted the size that was assumed."""
     limit = session.limit_tokens
-    if session.limit_source == "observed_floor" and limit and (turn.limit_tokens or limit) < limit:
-        return default_zone(turn.used_tokens, limit)
+    used = turn.used_tokens
+    if session.limit_source == "observed_floor" and limit and used and (turn.limit_tokens or limit) < limit:
+        return default_zone(used, limit)
     return turn.zone
 
 
