@@ -52,7 +52,8 @@ def alert_chart(
 
     The customdata of each mark is its firing's index in the list.
     """
-    sessions = list(dict.fromkeys(bars["session"]))
+    titles = dict(zip(bars["session"], bars["title"], strict=True))
+    sessions = list(titles)
     figure = go.Figure()
     for severity in _HEIGHTS:
         of_severity = bars[bars["severity"] == severity]
@@ -82,7 +83,7 @@ def alert_chart(
         ),
         yaxis=axis(
             palette, range=(-0.6, rows - 0.4), tickvals=list(range(rows)), showgrid=True,
-            ticktext=[_short(name) for name in reversed(sessions)],
+            ticktext=[_short(titles[name]) for name in reversed(sessions)],
         ),
     )  # fmt: skip
     return figure

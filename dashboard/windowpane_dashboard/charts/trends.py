@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 import plotly.graph_objects as go
 
-from windowpane.text.formats import dollars
+from windowpane.text.formats import dollars, percent, ratio
 from windowpane_dashboard.charts.layout import apply_layout, axis, escape_label
 from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends, values_of
 from windowpane_dashboard.style.theme import Palette
@@ -23,7 +23,7 @@ def value_text(value: float, unit: str) -> str:
     """Return a value of a measure."""
     if unit == "$":
         return dollars(value)
-    return f"{value:.0f}%" if unit == "%" else f"{value:.2f}"
+    return percent(value) if unit == "%" else ratio(value)
 
 
 def _around(periods: pd.Series) -> tuple[datetime, datetime]:
@@ -74,7 +74,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
             palette,
             rangemode="tozero",
             tickprefix="$" if measure.unit == "$" else "",
-            ticksuffix="%" if measure.unit == "%" else "",
+            tickformat=".0%" if measure.unit == "%" else "",
         ),
     )
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from pandas.io.formats.style import Styler
 
 from windowpane.core.characters import plain
 from windowpane_dashboard.charts.layout import CONFIG
+from windowpane_dashboard.page.number_formats import Numbers, formatted, frame_of, number_columns
 from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
 
@@ -56,12 +58,19 @@ def part(*, key: str | None = None) -> st.delta_generator.DeltaGenerator:
 
 
 @st.fragment
-def folded_table(title: str, data: Callable[[], pd.DataFrame], *, key: str, alt: str) -> None:
+def folded_table(
+    title: str,
+    data: Callable[[], pd.DataFrame],
+    *,
+    key: str,
+    alt: str,
+    numbers: Numbers = MappingProxyType({}),
+) -> None:
     """Show an expander whose table is made and sent only when it is opened."""
     expander = st.expander(title, icon=":material/table_rows:", key=f"{key}_open", on_change="rerun")
     if expander.open:
         with expander:
-            table(data(), key=key, alt=alt)
+            table(data(), key=key, alt=alt, numbers=numbers)
 
 
 def filter_select(
@@ -84,15 +93,17 @@ def filter_select(
     )
 
 
-def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:
-    """Show a table in the shared style: no index, unknown values as `–`, thousands separated, texts sanitized."""
-    if isinstance(data, pd.DataFrame):
-        localized = {
-            name: st.column_config.NumberColumn(format="localized") for name in data.select_dtypes("number")
-        }
-        options["column_config"] = {**localized, **options.get("column_config", {})}
+def table(
+    data: pd.DataFrame | Styler, *, key: str, alt: str, numbers: Numbers = MappingProxyType({}), **options: Any
+) -> Any:
+    """Show a table in the shared style: no index, unknown values as `–`, texts sanitized.
+
+    Numbers are in full with thousands separated; *numbers* are the formats of columns with other ones.
+    """
+    options["column_config"] = number_columns(frame_of(data), numbers, options.get("column_config", {}))
+    data = formatted(data, numbers)
     if isinstance(data, Styler):
-        data.data = harmless_table(data.data)  # type: ignore[attr-defined]  # pandas does not declare it
+        data.data = harmless_table(frame_of(data))  # type: ignore[attr-defined]  # pandas does not declare it
     else:
         data = harmless_table(data)
     return st.dataframe(data, key=key, alt=alt, hide_index=True, placeholder="–", **options)

@@ -17,10 +17,11 @@ from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.report.headline import Phrase, Subject, joined
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
-from windowpane.text.formats import UNKNOWN, count, seconds, utc
+from windowpane.text.formats import UNKNOWN, count, decimal, seconds, utc
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.queries.events import utc_times
-from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState, SessionAddress
+from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState
+from windowpane_dashboard.queries.titles import link_url, session_title, sessions_by_id
 
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
@@ -82,11 +83,8 @@ def read_firings(reader: EventReader, filters: AlertFilters, live_since: float, 
     matching = read(filters.state, ALERT_ROWS + 1 if filters.delivery is None else SCANNED_FIRINGS)
     rows = tuple(matching[:ALERT_ROWS])
     firing = tuple(read("firing", SCANNED_FIRINGS))
-    session_ids = dict.fromkeys(row.session_id for row in rows)
-    recent = {row.session_id: row for row in reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))}
-    sessions = {
-        name: row for name in session_ids if (row := recent.get(name) or reader.session(name)) is not None
-    }
+    recent = reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))
+    sessions = sessions_by_id(reader, (row.session_id for row in rows), recent=recent)
     return Firings(rows, len(matching) > ALERT_ROWS, sessions, firing)
 
 
@@ -191,7 +189,7 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
         {
             "severity": [severity_label(row.severity) for row in rows],
             "alert": [alert_title(row.alert) for row in rows],
-            "session": [SessionAddress(row.session_id, row.fired_turn).url() for row in rows],
+            "session": [link_url(row.session_id, listed.sessions, turn=row.fired_turn) for row in rows],
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
             "fired": utc_times([row.fired_at for row in rows]),
             "lasted": [duration_text(outcome) for outcome in outcomes],
@@ -206,17 +204,19 @@ def alert_bars(listed: Firings, now: float) -> pd.DataFrame:
     """Return one row per firing of the sessions in the chart: start, end and hover text."""
     visible = list(dict.fromkeys(row.session_id for row in listed.rows))[:CHART_SESSIONS]
     records = [
-        _bar(index, row, outcome_of(row, listed.sessions.get(row.session_id), now))
+        _bar(index, row, listed.sessions.get(row.session_id), now)
         for index, row in enumerate(listed.rows)
         if row.session_id in visible
     ]
     columns = [
-        "index", "session", "severity", "first_turn", "last_turn", "start", "end", "open", "text", "agent",
+        "index", "session", "title", "severity", "first_turn", "last_turn", "start", "end", "open", "text",
     ]  # fmt: skip
     return pd.DataFrame(records, columns=columns)
 
 
-def _bar(index: int, row: AlertRow, outcome: FiringOutcome) -> tuple[object, ...]:
+def _bar(index: int, row: AlertRow, session: SessionRow | None, now: float) -> tuple[object, ...]:
+    outcome = outcome_of(row, session, now)
+    title = row.session_id if session is None else session_title(session)
     end = None if row.fired_at is None else row.fired_at + (outcome.seconds or 0.0)
     text = (
         f"{severity_label(row.severity)}, {alert_title(row.alert)}: {row.summary}\n"
@@ -224,8 +224,8 @@ def _bar(index: int, row: AlertRow, outcome: FiringOutcome) -> tuple[object, ...
         f"delivery: {delivery_text(row)}"
     )
     return (
-        index, row.session_id, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at, end,
-        outcome.now, text, row.agent,
+        index, row.session_id, title, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at,
+        end, outcome.now, text,
     )  # fmt: skip
 
 
@@ -294,7 +294,7 @@ def quantity_text(alert: str, value: float | None) -> str:
     if value is None:
         return UNKNOWN
     rule = RULES_BY_NAME.get(alert)
-    return f"{value:,.2f}" if rule is None else value_text(value, rule.unit)
+    return decimal(value) if rule is None else value_text(value, rule.unit)
 
 
 def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from windowpane.core.vocabulary import ZONES
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.formats import UNKNOWN, dollars, percent, ratio, tokens
+from windowpane.text.formats import UNKNOWN, dollars, percent, points, ratio, tokens
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.timeline import Timeline
 
@@ -63,10 +63,6 @@ def _zone_text(value: MeasureValue) -> str:
     return UNKNOWN if value is None else zone_label(ZONES[int(value)])
 
 
-def _plain(value: MeasureValue) -> str:
-    return UNKNOWN if value is None else f"{value:,.0f}"
-
-
 def _facts(outcomes: tuple[str, ...]) -> Callable[[ComparedSession], MeasureValue]:
     def number(side: ComparedSession) -> MeasureValue:
         facts = side.timeline.facts
@@ -94,12 +90,12 @@ def _threshold(zone: Literal["yellow", "red"]) -> Callable[[ComparedSession], Me
 
 MEASURES: Final[tuple[Measure, ...]] = (
     Measure("window limit, tokens", lambda side: side.row.limit_tokens, tokens),
-    Measure("turns", lambda side: side.row.turns, _plain),
+    Measure("turns", lambda side: side.row.turns, tokens),
     Measure("peak utilization", lambda side: side.row.peak_utilization, percent, lower=True),
     Measure("worst zone", _zone, _zone_text, lower=True),
     Measure("yellow from", _threshold("yellow"), percent),
     Measure("red from", _threshold("red"), percent),
-    Measure("overflows", lambda side: side.row.overflows, _plain, lower=True),
+    Measure("overflows", lambda side: side.row.overflows, tokens, lower=True),
     Measure("tokens sent", _sum("used"), tokens, lower=True),
     Measure("of these stale", _share("stale_tokens"), percent, lower=True),
     Measure("of these duplicate", _share("duplicate_tokens"), percent, lower=True),
@@ -107,14 +103,14 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("output tokens", lambda side: side.row.output_tokens, tokens),
     Measure("cost", lambda side: side.row.cost_dollars, dollars, lower=True),
     Measure("input from the cache", _cache, percent, lower=False),
-    Measure("blocks evicted", lambda side: side.row.evicted_blocks, _plain),
+    Measure("blocks evicted", lambda side: side.row.evicted_blocks, tokens),
     Measure("tokens evicted", lambda side: side.row.evicted_tokens, tokens),
-    Measure("compressions", lambda side: side.row.compressions, _plain),
-    Measure("facts lost or contradicted", _facts(("lost", "contradicted")), _plain, lower=True),
+    Measure("compressions", lambda side: side.row.compressions, tokens),
+    Measure("facts lost or contradicted", _facts(("lost", "contradicted")), tokens, lower=True),
     Measure("fidelity, last", lambda side: side.row.fidelity, ratio, lower=False),
-    Measure("regrets", lambda side: side.row.regrets, _plain, lower=True),
-    Measure("critical alerts", _firings("critical"), _plain, lower=True),
-    Measure("warnings", _firings("warning"), _plain, lower=True),
+    Measure("regrets", lambda side: side.row.regrets, tokens, lower=True),
+    Measure("critical alerts", _firings("critical"), tokens, lower=True),
+    Measure("warnings", _firings("warning"), tokens, lower=True),
 )
 
 
@@ -134,12 +130,12 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
     if measure.value is _zone:
         change = "worse" if second > first else "milder"
     elif measure.text is percent:
-        change = f"{100 * (second - first):+.1f} points".replace("-", "−")
+        change = points(second - first)
     else:
         symbol = "+" if second > first else "−"
         change = f"{symbol}{measure.text(abs(second - first))}"
         if first:
-            change += f" ({symbol}{abs(second - first) / abs(first):.0%})"
+            change += f" ({symbol}{percent(abs(second - first) / abs(first))})"
     better = "" if measure.lower is None else "A" if (first < second) == measure.lower else "B"
     return (*texts, change, better)
 

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 import pandas as pd
 
 from windowpane.config.loading import load_config
-from windowpane.core.characters import plain
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.store.interface import EventReader, SessionFilter
@@ -24,8 +22,7 @@ from windowpane.text.forecasts import next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size
 from windowpane.text.labels import MARK_OF
 from windowpane.text.zones import zone_label
-from windowpane_dashboard.queries.filters import SessionAddress
-from windowpane_dashboard.queries.titles import project, session_title
+from windowpane_dashboard.queries.titles import project, titled_url
 
 FLEET_ROWS: Final = 500
 """Sessions the fleet page lists at most."""
@@ -121,7 +118,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "repository": project(row),
         "agent": row.agent or UNKNOWN,
         "utilization over time": list(row.sparkline),
-        "now": None if row.utilization is None else 100 * row.utilization,
+        "now": row.utilization,
         "worst": zone_label(row.worst_zone),
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
         "compactions": compactions_text(row),
@@ -143,15 +140,6 @@ def compactions_text(row: SessionRow) -> str:
     if not row.compressions:
         return ""
     return f"{row.compressions:,}{' ◆' if row.compressions_in_task else ''}"
-
-
-def titled_url(row: SessionRow) -> str:
-    """Return the address of a session with its title as the fragment, which a column of links shows.
-
-    That of a sub-agent is marked with `└`.
-    """
-    title = f"{'└ ' if row.parent_session_id else ''}{session_title(row)}"
-    return f"{SessionAddress(row.session_id).url()}#{quote(plain(title), safe=' ')}"
 
 
 # -- what is stored, and for how long --------------------------------------------------------------------------

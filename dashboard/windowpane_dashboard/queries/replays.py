@@ -11,7 +11,7 @@ import pandas as pd
 
 from windowpane.store.records import SessionRow
 from windowpane.store.replays import ReplayRow, ReplayRunRow
-from windowpane.text.formats import count, dollars, percent, tokens_short
+from windowpane.text.formats import count, dollars, percent, ratio, tokens_short
 
 AS_RECORDED: Final = "as recorded"
 LOWER_IS_BETTER: Final = {
@@ -19,10 +19,10 @@ LOWER_IS_BETTER: Final = {
     "evicted": None, "compressions": None, "fidelity": False, "regrets": True, "regret share": True, "peak": True,
 }  # fmt: skip
 """Columns: True where less is better, None where neither is."""
-DECIMALS: Final = {"dollars": 2, "cached": 0, "fidelity": 2, "regret share": 1, "peak": 0}
+DECIMALS: Final = {"dollars": 2, "cached": 2, "fidelity": 2, "regret share": 3, "peak": 2}
 """Visible decimals: values that look the same are equally good."""
-SIGNIFICANT_DIGITS: Final = {"tokens sent": 2, "cost tokens": 2}
-"""Significant digits, where a column is shown as `8.3M`."""
+SIGNIFICANT_DIGITS: Final = {"tokens sent": 3, "cost tokens": 3}
+"""Significant digits, where a column is shown as `8.31M`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ def _as_recorded(rows: Sequence[SessionRow]) -> dict[str, Any]:
         "tokens sent": float(sent) if sent else None,
         "cost tokens": None,
         "dollars": None if None in costs else sum(cost for cost in costs if cost is not None),
-        "cached": 100 * sum(row.cache_read_tokens for row in rows) / sent if sent else None,
+        "cached": sum(row.cache_read_tokens for row in rows) / sent if sent else None,
         "evicted": sum(row.evicted_blocks for row in rows),
         "compressions": sum(row.compressions for row in rows),
         "fidelity": sum(scores) / len(scores) if scores else None,
         "regrets": sum(row.regrets for row in rows),
         "regret share": None,
-        "peak": 100 * max((row.peak_utilization or 0.0 for row in rows), default=0.0),
+        "peak": max((row.peak_utilization or 0.0 for row in rows), default=0.0),
     }
 
 
@@ -99,13 +99,13 @@ def _record(result: SetupResult) -> dict[str, Any]:
         "tokens sent": sent,
         "cost tokens": result.total("cost_tokens"),
         "dollars": result.dollars,
-        "cached": 100 * result.total("cached_tokens") / sent if sent else None,
+        "cached": result.total("cached_tokens") / sent if sent else None,
         "evicted": int(result.total("evicted_blocks")),
         "compressions": int(result.total("compressions")),
         "fidelity": fidelity,
         "regrets": int(result.total("regrets")),
-        "regret share": None if regret is None else 100 * regret,
-        "peak": 100 * max((run.measures.get("peak_utilization") or 0.0 for run in result.runs), default=0.0),
+        "regret share": regret,
+        "peak": max((run.measures.get("peak_utilization") or 0.0 for run in result.runs), default=0.0),
     }
 
 
@@ -152,7 +152,7 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
     overflows = int(best.total("overflows"))
     full = "no call overflows" if not overflows else f"{count(overflows, 'call')} overflow, the fewest"
     fidelity = best.mean("fidelity")
-    score = "" if fidelity is None else f", fidelity {fidelity:.2f}"
+    score = "" if fidelity is None else f", fidelity {ratio(fidelity)}"
     money = "" if best.dollars is None else f" ({dollars(best.dollars)})"
     regrets = count(int(best.total("regrets")), "regret")
     return (

@@ -44,7 +44,7 @@ def top_frame(fill: pd.DataFrame) -> pd.DataFrame:
         rows.append(("all others", "", "", int(rest["blocks"].sum()), int(rest["tokens"].sum())))
     rows.append(("sum", "", "", int(fill["blocks"].sum()), total))
     frame = pd.DataFrame(rows, columns=["component", "tool or content", "file or command", "blocks", "tokens"])
-    frame["share"] = frame["tokens"] / total * 100 if total else 0.0
+    frame["share"] = frame["tokens"] / total if total else 0.0
     return frame[["tokens", "share", "component", "tool or content", "file or command", "blocks"]]
 
 

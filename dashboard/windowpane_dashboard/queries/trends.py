@@ -111,16 +111,30 @@ def _measured(raw: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return the sums by *keys* with the measures that follow from them; unknown where nothing was counted."""
     frame = raw.groupby(keys, as_index=False)[list(SUMMED)].sum().sort_values(keys, ignore_index=True)
 
-    def ratio(above: str, below: str, scale: float = 1.0) -> pd.Series:
-        return scale * frame[above] / frame[below].where(frame[below] > 0)
+    def ratio(above: str, below: str) -> pd.Series:
+        return frame[above] / frame[below].where(frame[below] > 0)
 
     frame["cost"] = frame["cost_dollars"]
-    frame["peak"] = ratio("peak_sum", "peaks", 100)
+    frame["peak"] = ratio("peak_sum", "peaks")
     frame["compactions_per"] = ratio("compactions", "sessions")
     frame["fidelity"] = ratio("fidelity_sum", "fidelities")
     frame["regrets_per"] = ratio("regrets", "sessions")
-    frame["cache"] = ratio("cache_read_tokens", "input_tokens", 100)
+    frame["cache"] = ratio("cache_read_tokens", "input_tokens")
     return frame
+
+
+_TABLE: Final = {
+    "period": "from", "line": "line", "sessions": "sessions", "calls": "calls", "cost_dollars": "cost",
+    "input_tokens": "input tokens", "output_tokens": "output tokens", "cache": "from the cache",
+    "cache_breaks": "cache breaks", "cache_break_dollars": "cost of breaks", "peak": "peak utilization",
+    "red_sessions": "sessions in red", "compactions": "compactions", "fidelity": "fidelity", "regrets": "regrets",
+}  # fmt: skip
+
+
+def trends_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the periods and lines as a table to read, the first day of each period in UTC."""
+    table = frame[list(_TABLE)].rename(columns=_TABLE)
+    return table.assign(**{"from": table["from"].map("{:%Y-%m-%d}".format)})
 
 
 def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:

@@ -1,25 +1,20 @@
-"""The window at one turn: its blocks, removed blocks, regrets, and sub-agents."""
+"""The window at one turn: its blocks, removed blocks and regrets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import pandas as pd
 
-from windowpane.core.events import (
-    BlocksEvicted,
-    SubagentDelegated,
-    SubagentReturned,
-)
+from windowpane.core.events import BlocksEvicted
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.turn_report import scaled_to
 from windowpane.store.interface import EventFilter, EventReader
-from windowpane.store.records import BlockRow, SessionRow, intact_events
+from windowpane.store.records import BlockRow, intact_events
 from windowpane.text.formats import UNKNOWN, count
 from windowpane.text.labels import COMPONENT_LABELS, CONTENT_LABELS
-from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 
 REMOVED_ROWS: Final = 200
@@ -28,8 +23,6 @@ REGRET_ROWS: Final = 200
 """Regrets listed at most."""
 EVICTIONS: Final = 8
 """Evictions of one turn whose candidates are read."""
-DELEGATIONS: Final = 500
-"""Delegations and returns of one session that are read at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,49 +242,3 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
     )
     empty = [name for name in ("preview",) if not frame[name].any()]
     return frame.drop(columns=empty).sort_values("tokens", ascending=False, ignore_index=True)
-
-
-class Delegations(NamedTuple):
-    """The turns at which a session delegated to others and had their results back, by the child's id."""
-
-    delegated: dict[str, int]
-    returned: dict[str, int]
-    result_tokens: dict[str, int]
-
-
-def read_delegations(reader: EventReader, session_id: str) -> Delegations:
-    """Read the delegations of a session, `DELEGATIONS` events at most."""
-    read = Delegations({}, {}, {})
-    query = EventFilter(
-        session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=DELEGATIONS
-    )
-    for stored in intact_events(reader.events_or_damage(query)):
-        data, turn = stored.event.data, stored.event.context.turn
-        if isinstance(data, SubagentDelegated):
-            read.delegated[data.child_session_id] = turn
-        elif isinstance(data, SubagentReturned):
-            read.returned[data.child_session_id] = turn
-            read.result_tokens[data.child_session_id] = data.result_tokens
-    return read
-
-
-def children_frame(reader: EventReader, session_id: str, children: Sequence[SessionRow]) -> pd.DataFrame:
-    """Return one row per sub-agent, with links to it and to the turns of its delegation and its return."""
-    read = read_delegations(reader, session_id)
-    names = [child.session_id for child in children]
-
-    def links(turns: dict[str, int]) -> list[str | None]:
-        return [SessionAddress(session_id, turn=turns[name]).url() if name in turns else None for name in names]
-
-    return pd.DataFrame(
-        {
-            "session": [SessionAddress(name).url() for name in names],
-            "agent": [child.agent or UNKNOWN for child in children],
-            "delegated": links(read.delegated),
-            "returned": links(read.returned),
-            "result": pd.array([read.result_tokens.get(name) for name in names], dtype="Int64"),
-            "turns": [child.turns for child in children],
-            "peak": [child.peak_used_tokens for child in children],
-            "dollars": pd.array([child.cost_dollars for child in children], dtype="Float64"),
-        }
-    )

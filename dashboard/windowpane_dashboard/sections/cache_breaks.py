@@ -9,6 +9,7 @@ from windowpane.report.findings import read_evidence
 from windowpane.text.formats import count, dollars, tokens
 from windowpane.text.labels import CACHE_BREAK_LABELS
 from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import select_turn
 
@@ -43,13 +44,14 @@ def cache_breaks_section(view: SessionView) -> None:
         height="content" if len(frame) <= 9 else 340,
         on_select=lambda: _show(frame, int(view.timeline.turns["turn"].iloc[-1])),
         selection_mode="single-row",
+        numbers={"cost": DOLLARS, "idle": SECONDS},
         column_config={
             "turn": config.NumberColumn(width=60),
             "why": config.TextColumn(width=330),
-            "tokens again": config.NumberColumn(format="localized", width=100),
-            "cached before": config.NumberColumn(format="localized", width=106),
-            "cost": config.NumberColumn(format="dollar", width=76),
-            "idle": config.NumberColumn("seconds since the call before", format="localized", width=180),
+            "tokens again": config.NumberColumn(width=100),
+            "cached before": config.NumberColumn(width=106),
+            "cost": config.NumberColumn(width=76),
+            "idle": config.NumberColumn("since the call before", width=140),
         },
     )
     st.caption("Compactions, rewinds and cleared windows send a new beginning and do not count.")

@@ -12,7 +12,7 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
-from windowpane.text.formats import count, dollars, seconds, tokens
+from windowpane.text.formats import count, dollars, ratio, reduction, seconds, tokens
 from windowpane_dashboard.charts.facts import facts_bar
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -91,16 +91,17 @@ def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression
     columns = st.columns(5, gap="small")
     columns[0].metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_BEFORE[subject])
     columns[1].metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
-    ratio = "–" if sizes.ratio is None else f"{sizes.ratio:.1f} to 1"
-    columns[2].metric("Ratio", ratio, help=f"Tokens of the {subject} before / after; higher is smaller.")
+    columns[2].metric(
+        "Ratio", reduction(sizes.ratio), help=f"Tokens of the {subject} before / after; higher is smaller."
+    )
     score = compression.fidelity.score if compression.fidelity else None
-    columns[3].metric("Fidelity", "–" if score is None else f"{score:.2f}", help="0 to 1; target 0.85.")
+    columns[3].metric("Fidelity", ratio(score), help="0 to 1; target 0.85.")
     columns[4].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
     parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
     if window is not None and data.ratio is not None:
         parts.append(
             f"replaced content of {tokens(data.tokens_before)} tokens by {tokens(data.tokens_after)} "
-            f"(content ratio {data.ratio:.1f} to 1)"
+            f"(content ratio {reduction(data.ratio)})"
         )
     if data.method:
         parts.append(f"written by {data.method}")

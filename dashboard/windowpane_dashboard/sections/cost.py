@@ -12,6 +12,7 @@ from windowpane.store.records import SessionRow
 from windowpane.text.formats import dollars, percent, tokens
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
 from windowpane_dashboard.page import store_access, widgets
+from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.theme import Palette
@@ -29,8 +30,8 @@ _COLUMNS = {
     "cache_read_tokens": "read from the cache",
     "cache_write_tokens": "written to the cache",
     "output_tokens": "output",
-    "cost_dollars": "dollars",
-    "latency_seconds": "seconds",
+    "cost_dollars": "cost",
+    "latency_seconds": "duration",
 }
 
 
@@ -96,5 +97,6 @@ def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) 
         "Cost and cache as a table",
         lambda: turns[list(_COLUMNS)].rename(columns=_COLUMNS),
         key="cost_data",
-        alt="Input, output, dollars and seconds of each call",
+        alt="Input, output, cost and duration of each call",
+        numbers={"cost": DOLLARS, "duration": SECONDS},
     )

@@ -9,7 +9,7 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from windowpane.core.vocabulary import ZONES, Severity, Zone
-from windowpane.text.formats import tokens_short
+from windowpane.text.formats import UNKNOWN, percent, tokens_short
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.fleet import STYLING
 from windowpane_dashboard.style.theme import Palette
@@ -27,19 +27,11 @@ def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
     estimated = frame.index[frame["estimated"]]
     exact = frame.index[~frame["estimated"]]
     style = frame.drop(columns=list(STYLING)).style
-    for rows, prefix in ((exact, ""), (estimated, "≈")):
-        style.format(partial(_tokens, prefix), subset=(rows, "tokens"), na_rep="–")
-        style.format(partial(_share, prefix), subset=(rows, "now"), na_rep="–")
+    for rows, is_estimate in ((exact, False), (estimated, True)):
+        style.format(partial(tokens_short, estimated=is_estimate), subset=(rows, "tokens"), na_rep=UNKNOWN)
+        style.format(partial(percent, estimated=is_estimate), subset=(rows, "now"), na_rep=UNKNOWN)
     for severity, zone in _SEVERITY_ZONES.items():
         style.set_properties(
             subset=(frame.index[frame["firing"] == severity], "alerts"), color=palette.zone_text[zone]
         )
     return style.map(lambda label: f"color: {zones.get(label, palette.muted)}", subset=["zone", "worst"])
-
-
-def _tokens(prefix: str, value: object) -> str:
-    return prefix + tokens_short(float(str(value)))
-
-
-def _share(prefix: str, value: object) -> str:
-    return f"{prefix}{float(str(value)):.0f}%"

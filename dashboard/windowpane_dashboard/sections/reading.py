@@ -89,9 +89,9 @@ def hits_table(
     config: dict[str, Any] = {
         "text": st.column_config.TextColumn(width=300 if "what" in without else 440),
         "session": st.column_config.TextColumn(width=180),
-        "turn": st.column_config.NumberColumn(format="localized", width=56),
+        "turn": st.column_config.NumberColumn(width=56),
         "what": st.column_config.TextColumn(width=150),
-        "tokens": st.column_config.NumberColumn(format="localized", width=64),
+        "tokens": st.column_config.NumberColumn(width=64),
         "time": times.time_column("time (local)", width=140),
     }
     widgets.table(

@@ -9,6 +9,7 @@ from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
 from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page.number_formats import DOLLARS
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.window import REGRET_ROWS, regretted_blocks
 from windowpane_dashboard.sections.timeline import select_turn
@@ -27,15 +28,16 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         height="content" if len(frame) <= 9 else 340,
         on_select=lambda: _show_removal(frame, int(timeline.turns["turn"].iloc[-1])),
         selection_mode="single-row",
+        numbers={"dollars": DOLLARS},
         column_config={
             "what": st.column_config.TextColumn(width=150),
             "removed": st.column_config.NumberColumn("removed at turn", width=112),
             "why": st.column_config.TextColumn("reason", width=262),
             "again": st.column_config.NumberColumn("again at turn", width=92),
             "turns between": st.column_config.NumberColumn(width=96),
-            "tokens": st.column_config.NumberColumn("tokens again", format="localized", width=92),
+            "tokens": st.column_config.NumberColumn("tokens again", width=92),
             "dollars": st.column_config.NumberColumn(
-                "≈ cost", format="$%.4f", width=76, help="Its share, by tokens, of the call that read it again."
+                "≈ cost", width=76, help="Its share, by tokens, of the call that read it again."
             ),
             "preview": st.column_config.TextColumn(width=220),
             "block": st.column_config.TextColumn(width=64),

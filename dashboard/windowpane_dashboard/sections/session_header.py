@@ -11,7 +11,7 @@ import streamlit as st
 from windowpane.core.liveness import is_live
 from windowpane.store.records import SessionRow
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
+from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import times
@@ -85,7 +85,7 @@ def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> lis
         ("Regret", f"{row.regrets:,}", "Regret: removed blocks that were needed again within 20 turns."),
         (
             "Fidelity",
-            UNKNOWN if row.fidelity is None else f"{row.fidelity:.2f}",
+            ratio(row.fidelity),
             "Share of decision-critical information visible after the last compression, 0 to 1; – if unknown.",
         ),
         ("Cost", dollars(row.cost_dollars), "Cost of all model calls so far."),

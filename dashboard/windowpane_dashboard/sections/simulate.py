@@ -12,9 +12,12 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.replay import combine_setups
 from windowpane.replay.setups import preset_names
 from windowpane.store.interface import SessionFilter
+from windowpane.store.records import SessionRow
+from windowpane.text.formats import count
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress
+from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.replay.jobs import SimulationJob, start_simulation
 from windowpane_dashboard.replay.worker import SimulationRequest
 from windowpane_dashboard.style.sanitize import escape_markdown
@@ -71,7 +74,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     sessions = st.multiselect(
         "Recorded sessions",
         list(rows),
-        format_func=lambda name: plain(f"{name}  ({rows[name].turns} turns)" if name in rows else name),
+        format_func=lambda name: plain(_recorded_label(rows[name]) if name in rows else name),
         key="replay_sessions",
         help="Policies that read content need sessions whose content was captured.",
     )
@@ -106,6 +109,10 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         baselines=baselines,
         name=(name or "").strip(),
     )
+
+
+def _recorded_label(row: SessionRow) -> str:
+    return f"{picker_label(row)}  ·  {count(row.turns, 'turn')}"
 
 
 def _start(request: SimulationRequest) -> None:

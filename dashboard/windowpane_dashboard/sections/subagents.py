@@ -7,12 +7,12 @@ import streamlit as st
 from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
-from windowpane.text.zones import zone_label
 from windowpane_dashboard.charts.team import team_chart
 from windowpane_dashboard.page import times, widgets
+from windowpane_dashboard.page.number_formats import DOLLARS
 from windowpane_dashboard.queries.filters import SessionAddress
-from windowpane_dashboard.queries.team import read_team, team_cost
-from windowpane_dashboard.queries.window import children_frame, read_delegations
+from windowpane_dashboard.queries.team import children_frame, read_delegations, read_team, team_cost
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 CHILDREN = 200
@@ -22,11 +22,13 @@ TURN_OF_LINK = r"turn=(\d+)"
 def parent_link(store: EventReader, row: SessionRow) -> None:
     """Draw a link to the parent session, at the turn of the delegation, if there is one."""
     if row.parent_session_id:
-        turn = read_delegations(store, row.parent_session_id).delegated.get(row.session_id)
+        turn = read_delegations(store, row.parent_session_id, [row]).delegated.get(row.session_id)
         where = "" if turn is None else f", delegated at turn {turn}"
+        parent = store.session(row.parent_session_id)
+        title = row.parent_session_id if parent is None else session_title(parent)
         st.page_link(
             "views/session.py",
-            label=f"Sub-agent of {escape_markdown(row.parent_session_id)}{where}",
+            label=f"Sub-agent of {escape_markdown(title)}{where}",
             icon=":material/arrow_upward:",
             query_params=SessionAddress(row.parent_session_id, turn=turn).to_query(),
         )
@@ -59,18 +61,18 @@ def children_section(store: EventReader, row: SessionRow) -> None:
         f"tokens{cost}. {count(len(worst), 'of them', 'of them')} reached red."
     )
     frame = children_frame(store, row.session_id, children)
-    frame["worst zone"] = [zone_label(child.worst_zone) for child in children]
     widgets.table(
         frame,
         key="children",
         alt="Sub-agents of this session",
         height="content" if len(frame) <= 10 else 380,
+        numbers={"dollars": DOLLARS},
         column_config={
-            "session": st.column_config.LinkColumn(width=260, display_text=r"session=([^&]+)", alignment="left"),
+            "session": st.column_config.LinkColumn(width=260, display_text=TITLE_OF_LINK, alignment="left"),
             "delegated": st.column_config.LinkColumn("delegated at turn", width=110, display_text=TURN_OF_LINK),
             "returned": st.column_config.LinkColumn("returned at turn", width=110, display_text=TURN_OF_LINK),
-            "result": st.column_config.NumberColumn("result tokens", format="localized", width=90),
-            "peak": st.column_config.NumberColumn("peak tokens", format="localized", width=90),
-            "dollars": st.column_config.NumberColumn("cost", format="dollar", width=80),
+            "result": st.column_config.NumberColumn("result tokens", width=90),
+            "peak": st.column_config.NumberColumn("peak tokens", width=90),
+            "dollars": st.column_config.NumberColumn("cost", width=80),
         },
     )

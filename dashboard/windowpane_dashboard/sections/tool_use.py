@@ -12,6 +12,7 @@ from windowpane.store.records import ToolUse
 from windowpane.text.formats import tokens
 from windowpane_dashboard.charts.fill import area_blocks, fill_treemap
 from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page.number_formats import DOLLARS, SHARE
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.treemap_clicks import treemap_clicks
@@ -66,9 +67,10 @@ def _top(fill: pd.DataFrame) -> None:
         selection_mode="single-row",
         alt="The ten largest parts of the window, the others, and their sum",
         height="content",
+        numbers={"share": SHARE},
         column_config={
-            "tokens": config.NumberColumn(format="localized", width=72),
-            "share": config.NumberColumn(format="%.0f%%", width=56),
+            "tokens": config.NumberColumn(width=72),
+            "share": config.NumberColumn(width=56),
             "component": config.TextColumn(width=118),
             "tool or content": config.TextColumn(width=110),
             "file or command": config.TextColumn(width=190),
@@ -86,14 +88,13 @@ def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = 
         key=key,
         alt=alt,
         height="content" if len(frame) <= 10 else 400,
+        numbers={"≈ cost": DOLLARS},
         column_config={
             "file or command": config.TextColumn(width=420),
-            "tokens entered": config.NumberColumn(format="localized", width=104),
+            "tokens entered": config.NumberColumn(width=104),
             "tokens in all calls": config.NumberColumn(
-                format="localized", width=126, help="its tokens times the calls that sent them"
+                width=126, help="its tokens times the calls that sent them"
             ),
-            "≈ cost": config.NumberColumn(
-                format="dollar", width=76, help="its share, by tokens, of what those calls cost"
-            ),
+            "≈ cost": config.NumberColumn(width=76, help="its share, by tokens, of what those calls cost"),
         },
     )

@@ -51,7 +51,7 @@ def turn_flow_section(view: SessionView) -> None:
         key="turn_flow_blocks",
         alt="Blocks that came or left between the two turns, the largest first",
         height="content" if len(changed) <= 9 else 330,
-        column_config={"tokens": st.column_config.NumberColumn(format="localized", width=76)},
+        column_config={"tokens": st.column_config.NumberColumn(width=76)},
     )
     widgets.folded_table(
         "The flow as a table", lambda: sums, key="turn_flow_sums", alt="Tokens by component and flow"

@@ -12,6 +12,7 @@ from windowpane.text.formats import count
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import address, times, widget_state, widgets
+from windowpane_dashboard.page.number_formats import SHARE
 from windowpane_dashboard.queries.events import moments
 from windowpane_dashboard.queries.filters import SessionAddress, TurnOrder
 from windowpane_dashboard.queries.timeline import Timeline
@@ -38,7 +39,7 @@ def turn_table_section(timeline: Timeline) -> None:
         required=True,
     )
     frame = turn_table(timeline.turns, order or "turn")
-    localized = st.column_config.NumberColumn(format="localized", width=84)
+    localized = st.column_config.NumberColumn(width=84)
     numbers = dict.fromkeys(frame.columns.difference(["turn", "time", "zone", "utilization"]), localized)
     if "time" in frame:
         frame["time"] = times.in_reader_zone(frame["time"])
@@ -50,14 +51,13 @@ def turn_table_section(timeline: Timeline) -> None:
         height=430 if len(frame) > 10 else "content",
         on_select=lambda: _show_turn(frame, f"{TABLE}_{order}", last),
         selection_mode="single-row",
+        numbers={"utilization": SHARE},
         column_config={
             **numbers,
-            "turn": st.column_config.NumberColumn(format="localized", width=60),
+            "turn": st.column_config.NumberColumn(width=60),
             "time": times.time_column("time (local)", width=150),
-            "change": st.column_config.NumberColumn(
-                format="localized", width=84, help="used tokens against the turn before"
-            ),
-            "utilization": st.column_config.NumberColumn(format="%.0f%%", width=84),
+            "change": st.column_config.NumberColumn(width=84, help="used tokens against the turn before"),
+            "utilization": st.column_config.NumberColumn(width=84),
         },
     )
     st.caption(f"{count(len(frame), 'turn')}. Select a row to see the window there.")
@@ -72,7 +72,7 @@ def turn_table(turns: pd.DataFrame, order: TurnOrder) -> pd.DataFrame:
     table["zone"] = [zone_label(zone) for zone in turns["zone"]]
     table = table.assign(**{label: turns[component] for component, label in labels.items()})
     table["limit"] = turns["limit_tokens"]
-    table["utilization"] = 100 * turns["utilization"]
+    table["utilization"] = turns["utilization"]
     if table["time"].isna().all():
         table = table.drop(columns="time")
     if order == "change":

@@ -10,6 +10,7 @@ from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, widgets
+from windowpane_dashboard.page.number_formats import SCORE
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.window import REMOVED_ROWS, TurnWindow, removed_blocks
 from windowpane_dashboard.sections.block_strip import block_strip, window_strip
@@ -100,15 +101,15 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
         on_select=lambda: _open_row(visible, "in_window"),
         selection_mode="single-row",
         height=TABLE_PIXELS if len(visible) > 9 else "content",
+        numbers={"score": SCORE},
         column_config={
-            "tokens": st.column_config.NumberColumn(format="localized", width=64),
+            "tokens": st.column_config.NumberColumn(width=64),
             "what": st.column_config.TextColumn(width=150),
             "≈": st.column_config.TextColumn(
                 width=24, help="≈ estimated: blocks are counted one by one and scaled to what the call measured"
             ),
             "age": st.column_config.NumberColumn(width=44, help="turns since it was added"),
             "score": st.column_config.NumberColumn(
-                format="%.2f",
                 width=50,
                 help=f"at the eviction of turn {evicted_turn}: 0 evict first, 1 retain; only the next "
                 "candidates have one",
@@ -141,6 +142,7 @@ def _removed(removed: pd.DataFrame) -> None:
         on_select=lambda: _open_row(removed, "removed"),
         selection_mode="single-row",
         height=TABLE_PIXELS if len(removed) > 9 else "content",
+        numbers={"score": SCORE},
         column_config={
             "what": st.column_config.TextColumn(width=130),
             "why": st.column_config.TextColumn(width=170),
@@ -149,8 +151,8 @@ def _removed(removed: pd.DataFrame) -> None:
             "preview": st.column_config.TextColumn("text", width=220),
             "removed": st.column_config.NumberColumn("turn", width=44, help="turn of the removal"),
             "block": st.column_config.TextColumn(width=64),
-            "tokens": st.column_config.NumberColumn(format="localized", width=64),
-            "score": st.column_config.NumberColumn(format="%.2f", width=56, help="0 evict first, 1 retain"),
+            "tokens": st.column_config.NumberColumn(width=64),
+            "score": st.column_config.NumberColumn(width=56, help="0 evict first, 1 retain"),
         },
     )
     again = int((removed["needed again"] != "").sum())

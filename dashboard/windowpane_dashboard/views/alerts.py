@@ -34,7 +34,7 @@ from windowpane_dashboard.queries.alerts import (
     selected_firing,
 )
 from windowpane_dashboard.queries.filters import AlertFilters, AlertState, Along, DeliveryState
-from windowpane_dashboard.queries.titles import picker_label
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, picker_label
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
@@ -203,7 +203,7 @@ def table_section(listed: Firings, now: float) -> None:
         column_config={
             "severity": config.TextColumn(width=76),
             "alert": config.TextColumn(width=132),
-            "session": config.LinkColumn(width=100, display_text=r"session=([^&]+)", alignment="left"),
+            "session": config.LinkColumn(width=150, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=42),
             "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
             "lasted": config.TextColumn(width=122),

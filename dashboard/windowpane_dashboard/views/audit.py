@@ -11,7 +11,6 @@ import streamlit as st
 
 from windowpane.core.events import PAYLOADS
 from windowpane.store.chain import Head
-from windowpane.store.interface import SessionFilter
 from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
 from windowpane.text import formats
@@ -34,6 +33,7 @@ from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.events import event_line, events_frame
 from windowpane_dashboard.queries.filters import AuditFilters
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, picker_label, sessions_by_id
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 PAGE_ROWS = 100
@@ -159,10 +159,15 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     def bind(name: str, value: object) -> dict[str, Any]:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
-    sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
+    labels = {row.session_id: picker_label(row) for row in store_access.recent_sessions(snapshot, OFFERED)}
     columns = st.columns([1.8, 1.7, 0.9, 0.9, 1.5, 2.1, 1.2], vertical_alignment="bottom")
     widgets.filter_select(
-        columns[0], "Session", sessions, filters.session, bound=bind("session", filters.session)
+        columns[0],
+        "Session",
+        list(labels),
+        filters.session,
+        bound=bind("session", filters.session),
+        format_func=lambda session_id: labels.get(session_id, session_id),
     )
     columns[1].multiselect(
         "Events",
@@ -212,7 +217,7 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     total = reads.count_events(replace(query, after_seq=0, before_seq=None))
     more = " or more" if filters.text and total >= MAXIMUM_HITS else ""
     visible = rows[:PAGE_ROWS]
-    _table(visible)
+    _table(snapshot, visible)
     damaged = [one for one in visible if isinstance(one, DamagedEvent)]
     with widgets.part():
         if damaged:
@@ -240,8 +245,14 @@ def damage_line(damaged: Sequence[DamagedEvent]) -> str:
     )
 
 
-def _table(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
+def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent]) -> None:
     frame = events_frame(visible)
+    recent = store_access.recent_sessions(snapshot, OFFERED)
+    rows = sessions_by_id(snapshot.store, frame["session"], recent=recent)
+    frame["session"] = [
+        link_url(session_id, rows, turn=turn)
+        for session_id, turn in zip(frame["session"], frame["turn"], strict=True)
+    ]
     frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
     frame["at"] = times.in_reader_zone(frame["at"])
     config = st.column_config
@@ -256,7 +267,7 @@ def _table(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
             "seq": config.NumberColumn(width=60),
             "at": times.time_column("time (local)", width=138),
             "utc": config.TextColumn("UTC", width=66),
-            "session": config.TextColumn(width=130),
+            "session": config.LinkColumn(width=170, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=48),
             "event": config.TextColumn(width=156),
             "what": config.TextColumn(width=400),
@@ -272,7 +283,12 @@ def _selected_row(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
     chosen = visible[rows[0]]
     line = event_line(chosen)
     widgets.show_text(line.what)
-    facts = {"seq": str(chosen.seq), "hash": chosen.hash, "time": times.local_and_utc(line.at)}
+    facts = {
+        "seq": str(chosen.seq),
+        "session": sanitized(line.session_id),
+        "hash": chosen.hash,
+        "time": times.local_and_utc(line.at),
+    }
     if isinstance(chosen, StoredEvent):
         event = chosen.event
         facts |= {

@@ -20,6 +20,7 @@ from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
+from windowpane_dashboard.page.number_formats import DOLLARS, TOKENS_SHORT
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
@@ -32,6 +33,7 @@ from windowpane_dashboard.queries.fleet import (
     retention_text,
     storage_text,
 )
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.style.sanitize import escape_markdown
 
@@ -165,9 +167,10 @@ def session_table(listed: Fleet, now: float, order: FleetOrder) -> None:
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
         column_order=[name for name in frame.columns if name not in HIDDEN],
+        numbers={"cost": DOLLARS, "Δ/turn": TOKENS_SHORT, "now": None, "tokens": None},
         column_config={
             "zone": config.TextColumn(width=76, help="at the last turn"),
-            "session": config.LinkColumn(width=190, display_text=r"#(.+)$", alignment="left"),
+            "session": config.LinkColumn(width=190, display_text=TITLE_OF_LINK, alignment="left"),
             "repository": config.TextColumn(width=84, help="repository or folder, branch"),
             "agent": config.TextColumn(width=76),
             "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=64),
@@ -179,12 +182,12 @@ def session_table(listed: Fleet, now: float, order: FleetOrder) -> None:
             "compactions": config.TextColumn(
                 "C", width=40, help="compressions; ◆ where the agent was in the middle of a task"
             ),
-            "cost": config.NumberColumn(format="dollar", width=54, help="with that of its sub-agents"),
+            "cost": config.NumberColumn(width=54, help="with that of its sub-agents"),
             "last event": config.TextColumn(width=88, help=LETTERS),
             "alerts": config.TextColumn(width=72, help="firing now: the worst, + how many others"),
             "model": config.TextColumn(width=110),
             "turns": config.NumberColumn(width=44),
-            "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens per turn, mean of the last 5"),
+            "Δ/turn": config.NumberColumn(width=64, help="tokens per turn, mean of the last 5"),
             "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
         },
     )

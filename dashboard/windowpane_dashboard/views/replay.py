@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
@@ -13,6 +16,7 @@ from windowpane.store.replays import StoredReplay
 from windowpane.text.formats import count
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.page import address, messages, store_access, times, widget_state, widgets
+from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE, SMALL_SHARE, TOKENS_SHORT
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress
 from windowpane_dashboard.queries.replays import (
@@ -28,6 +32,7 @@ from windowpane_dashboard.queries.replays import (
     timelines_frame,
     timelines_of,
 )
+from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.sections.simulate import simulate_section
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 from windowpane_dashboard.style.theme import Palette
@@ -64,8 +69,9 @@ def main() -> None:
             results = results_by_setup(stored.runs)
             with head:
                 widgets.headline(replay_headline(results))
-            results_section(results, recorded_sessions(snapshot, sessions_of(results)))
-            timelines_section(results, position)
+            recorded = recorded_sessions(snapshot, sessions_of(results))
+            results_section(results, recorded)
+            timelines_section(results, position, {row.session_id: picker_label(row) for row in recorded})
             configuration_section(results, position)
             notes_section(stored)
 
@@ -95,7 +101,15 @@ def chosen_replay(snapshot: StoreSnapshot, requested: str | None) -> StoredRepla
     return stored
 
 
-def bound_select(label: str, options: list[str], requested: str | None, *, name: str, default: str) -> str:
+def bound_select(
+    label: str,
+    options: list[str],
+    requested: str | None,
+    *,
+    name: str,
+    default: str,
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Draw a selection for the parameter *name* of the address; return the choice."""
     control = f"replay_{name}"
     key = widget_state.fresh_key(control, requested if requested in options else default)
@@ -103,6 +117,7 @@ def bound_select(label: str, options: list[str], requested: str | None, *, name:
         label,
         options,
         key=key,
+        format_func=lambda option: plain(labels.get(option, option)),
         on_change=lambda: widget_state.apply(control, key, lambda chosen: address.update(PAGE, **{name: chosen})),
     )
 
@@ -132,22 +147,31 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         key="replay_results",
         alt="Values of each setup over all its sessions",
         height="content" if len(frame) <= 14 else 520,
+        numbers={
+            "tokens sent": TOKENS_SHORT,
+            "cost tokens": TOKENS_SHORT,
+            "dollars": DOLLARS,
+            "cached": SHARE,
+            "fidelity": SCORE,
+            "regret share": SMALL_SHARE,
+            "peak": SHARE,
+        },
         column_config={
             "under": config.TextColumn(width=190),
             "sessions": config.NumberColumn(width=70),
             "overflows": config.NumberColumn(width=80, help="calls without room for their output"),
-            "tokens sent": config.NumberColumn(format="compact", width=88),
+            "tokens sent": config.NumberColumn(width=88),
             "cost tokens": config.NumberColumn(
-                format="compact", width=88, help="at the price of fresh input: cached 0.10, all else 1.25"
+                width=88, help="at the price of fresh input: cached 0.10, all else 1.25"
             ),
-            "dollars": config.NumberColumn(format="dollar", width=76, help="list price of what was sent"),
-            "cached": config.NumberColumn(format="%.0f%%", width=64),
-            "evicted": config.NumberColumn("evicted blocks", format="localized", width=104),
+            "dollars": config.NumberColumn(width=76, help="list price of what was sent"),
+            "cached": config.NumberColumn(width=64),
+            "evicted": config.NumberColumn("evicted blocks", width=104),
             "compressions": config.NumberColumn(width=100),
-            "fidelity": config.NumberColumn(format="%.2f", width=66, help="removed facts still visible, 0 to 1"),
+            "fidelity": config.NumberColumn(width=66, help="removed facts still visible, 0 to 1"),
             "regrets": config.NumberColumn(width=66, help="content needed again within 20 turns of its removal"),
-            "regret share": config.NumberColumn(format="%.1f%%", width=96, help="of all content tokens"),
-            "peak": config.NumberColumn(format="%.0f%%", width=60, help="highest utilization"),
+            "regret share": config.NumberColumn(width=96, help="of all content tokens"),
+            "peak": config.NumberColumn(width=60, help="highest utilization"),
         },
     )
     st.caption(
@@ -158,13 +182,19 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
     )
 
 
-def timelines_section(results: tuple[SetupResult, ...], position: ReplayAddress) -> None:
-    """Draw the size of each call under every setup, one above the other."""
+def timelines_section(
+    results: tuple[SetupResult, ...], position: ReplayAddress, labels: Mapping[str, str]
+) -> None:
+    """Draw the size of each call under every setup, one above the other; *labels* are those of the sessions."""
     st.subheader("Timelines", anchor=False, divider="grey")
     sessions = sessions_of(results)
     chosen = sessions[0]
     if len(sessions) > 1:
-        chosen = bound_select("Session", sessions, position.session, name="session", default=chosen)
+        chosen = bound_select(
+            "Session", sessions, position.session, name="session", default=chosen, labels=labels
+        )
+    else:
+        st.caption(escape_markdown(labels.get(chosen, chosen)))
     runs = timelines_of(results, chosen)
     if len(runs) > MAXIMUM_PANES:
         st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")

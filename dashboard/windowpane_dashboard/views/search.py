@@ -15,6 +15,7 @@ from windowpane_dashboard.page import address, messages, project_choice, store_a
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.block_text import HitRow
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
+from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
 from windowpane_dashboard.sections.notes import found_notes
 from windowpane_dashboard.sections.reading import hits_table
@@ -49,7 +50,10 @@ def main() -> None:
 
 def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     """Draw the query and the session with the values of the address."""
-    sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
+    labels = {
+        row.session_id: picker_label(row)
+        for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
+    }
     left, right = st.columns([3, 2])
     left.text_input(
         "Search in texts",
@@ -60,9 +64,10 @@ def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     widgets.filter_select(
         right,
         "Session",
-        sessions,
+        list(labels),
         position.session,
         bound=address.bound_widget(PAGE, "session", position.session, clears=("pick",)),
+        format_func=lambda session_id: labels.get(session_id, session_id),
     )
     address.write(PAGE, position.to_query())
 

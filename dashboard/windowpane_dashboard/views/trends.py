@@ -12,8 +12,9 @@ from windowpane.store.tool_use import COMPARED_SESSIONS
 from windowpane.text.formats import count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
+from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
-from windowpane_dashboard.queries.trends import MEASURES, Trends, trends
+from windowpane_dashboard.queries.trends import MEASURES, Trends, trends, trends_table
 from windowpane_dashboard.sections.tool_use import uses_table
 
 PAGE = "trends"
@@ -44,9 +45,16 @@ def main() -> None:
             releases(ranged)
             widgets.folded_table(
                 "Trends as a table",
-                lambda: ranged.frame.drop(columns=["fidelity_sum", "peak_sum"]),
+                lambda: trends_table(ranged.frame),
                 key="trends_data",
                 alt="Sums and means by period",
+                numbers={
+                    "cost": DOLLARS,
+                    "cost of breaks": DOLLARS,
+                    "from the cache": SHARE,
+                    "peak utilization": SHARE,
+                    "fidelity": SCORE,
+                },
             )
         leaderboard(reads, position, days=days)
         long_ranges.show_note(reads)

@@ -9,7 +9,7 @@ from windowpane.alerts.rules import Comparison, Rule, Unit
 from windowpane.core.events import PressureMeasured
 from windowpane.core.vocabulary import ZONES
 from windowpane.text.forecasts import EVIDENCE_LABELS
-from windowpane.text.formats import UNKNOWN, tokens_rounded
+from windowpane.text.formats import UNKNOWN, percent, rate, tokens, tokens_rounded
 
 COMPARISONS: Final[dict[Comparison, str]] = {
     "at_least": "at or above",
@@ -65,11 +65,11 @@ def _turns(value: float) -> str:
 
 
 _FORMATS: Final[dict[Unit, Callable[[float], str]]] = {
-    "ratio": "{:.0%}".format,
+    "ratio": percent,
     "tokens": tokens_rounded,
     "turns": _turns,
     "zone": _zone,
-    "count": "{:.0f}".format,
-    "blocks_per_turn": "{:.1f}".format,
-    "times": "{:.1f}".format,
+    "count": tokens,
+    "blocks_per_turn": rate,
+    "times": rate,
 }

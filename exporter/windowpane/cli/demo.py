@@ -33,6 +33,7 @@ from windowpane.serve.service_discovery import http_status
 from windowpane.serve.store_exporter import StoreExporter
 from windowpane.store.interface import SessionFilter
 from windowpane.store.open import store_exists
+from windowpane.text.formats import seconds
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
@@ -70,7 +71,7 @@ def command(port: int, metrics_port: int, store_path: StoreName | None, *, once:
         loaded = load(store, now=time.time(), progress=_print_progress, config=config)
         events = sum(session.events for session in loaded)
         took = time.perf_counter() - started
-        click.echo(f"{len(loaded)} sessions, {events:,} events in {took:.1f} s, stored in {store.name}")
+        click.echo(f"{len(loaded)} sessions, {events:,} events in {seconds(took)}, stored in {store.name}")
         _report(store)
         if not once:
             _serve(store, config=config, port=port, metrics_port=metrics_port)

@@ -37,6 +37,7 @@ from windowpane.serve.service_discovery import http_status, reported_health
 from windowpane.sources.discovery import all_readers, default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
 from windowpane.store.spool import waiting_files
+from windowpane.text import formats
 
 Verdict = Literal["ok", "note", "problem"]
 
@@ -173,9 +174,8 @@ def _store(path: StoreName, config: Config) -> Iterator[Finding]:
     except (WindowpaneError, click.ClickException) as error:
         yield Finding("problem", "store", str(error))
         return
-    megabytes = size.bytes / 2**20
     yield Finding(
-        "ok", "store", f"{path}: {size.sessions:,} sessions, {size.events:,} events, {megabytes:,.1f} MB"
+        "ok", "store", f"{path}: {size.sessions:,} sessions, {size.events:,} events, {formats.size(size.bytes)}"
     )
     if isinstance(path, Path):
         yield from _file(path)
@@ -189,7 +189,7 @@ def _file(path: Path) -> Iterator[Finding]:
         yield Finding("problem", "store", f"{path} cannot be written")
     free = shutil.disk_usage(path.parent).free
     if free < MINIMUM_FREE_BYTES:
-        yield Finding("problem", "disk", f"{free / 2**20:,.0f} MB free beside the store")
+        yield Finding("problem", "disk", f"{formats.size(free)} free beside the store")
 
 
 def _configured() -> Finding:

@@ -219,10 +219,6 @@ def replay_table(summaries: Sequence[SetupSummary]) -> Table:
             f"{setup.name}{zones}", format_window(setup.limit_tokens), f"{summary.overflows:,}",
             formats.tokens_short(summary.tokens_sent), formats.tokens_short(summary.cost_tokens),
             formats.dollars(summary.cost_dollars), f"{summary.evicted_blocks:,}", f"{summary.compressions:,}",
-            formats.ratio(summary.fidelity), f"{summary.regrets:,}", _percent(summary.regret_ratio),
+            formats.ratio(summary.fidelity), f"{summary.regrets:,}", formats.small_percent(summary.regret_ratio),
         )  # fmt: skip
     return table
-
-
-def _percent(ratio: float | None) -> str:
-    return formats.UNKNOWN if ratio is None else f"{ratio:.1%}"

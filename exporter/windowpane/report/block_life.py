@@ -9,7 +9,7 @@ from typing import Final, Literal
 from windowpane.core.events import EvictedBlock
 from windowpane.store.block_life import BlockLife, BlockRemoval, BlockUse
 from windowpane.store.records import BlockRow
-from windowpane.text.formats import count, tokens
+from windowpane.text.formats import count, ratio, tokens
 from windowpane.text.labels import CONTENT_LABELS
 
 LISTED_USES: Final = 8
@@ -91,11 +91,11 @@ def _scores(removal: BlockRemoval) -> str:
     evicted = removal.evicted
     if evicted is None or evicted.score is None:
         return ""
-    terms = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in evicted.terms.items())
-    text = f" Score {evicted.score:.2f}" + (f" ({terms})" if terms else "")
+    terms = ", ".join(f"{name.replace('_', ' ')} {ratio(value)}" for name, value in evicted.terms.items())
+    text = f" Score {ratio(evicted.score)}" + (f" ({terms})" if terms else "")
     if removal.candidates:
         compared = ", ".join(
-            f"{CONTENT_LABELS[one.content_type]} {one.block_id} {one.score:.2f}"
+            f"{CONTENT_LABELS[one.content_type]} {one.block_id} {ratio(one.score)}"
             for one in removal.candidates[:LISTED_CANDIDATES]
         )
         text += f"; retained against it: {compared}"
@@ -111,7 +111,7 @@ def _range(others: tuple[EvictedBlock, ...]) -> str:
     if not scores:
         return "no score"
     low, high = min(scores), max(scores)
-    return f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
+    return ratio(low) if low == high else f"{ratio(low)} to {ratio(high)}"
 
 
 def _replacement(life: BlockLife, removal: BlockRemoval) -> LifeStep:

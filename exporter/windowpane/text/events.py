@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from windowpane.core import events as e
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ContentType
-from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, tokens
+from windowpane.text.formats import count, decimal, dollars, percent, ratio, reduction, seconds, tokens
 from windowpane.text.labels import CACHE_BREAK_LABELS, CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 
@@ -142,20 +142,20 @@ def _content_compressed(data: e.ContentCompressed) -> str:
     if data.outcome != "accepted":
         return f"{name} {data.outcome}{_because(data.reason)}."
     subject = "the window" if data.scope == "window" else "content"
-    ratio = f", {data.ratio:.1f} to 1" if data.ratio is not None else ""
+    smaller = f", {reduction(data.ratio)}" if data.ratio is not None else ""
     method = f", by {data.method}" if data.method else ""
     return (
         f"{name} ({_spaced(data.trigger)}): {subject} of {tokens(data.tokens_before)} tokens "
-        f"became {tokens(data.tokens_after)}{ratio}{method}."
+        f"became {tokens(data.tokens_after)}{smaller}{method}."
     )
 
 
 def _compaction_measured(data: e.CompactionMeasured) -> str:
     stated = ", as the agent states it," if data.source_before == "reported" else ""
-    ratio = f", {data.ratio:.1f} to 1" if data.ratio is not None else ""
+    smaller = f", {reduction(data.ratio)}" if data.ratio is not None else ""
     return (
         f"The compaction took the window from {tokens(data.tokens_before)} tokens{stated} "
-        f"to {tokens(data.tokens_after)}{ratio}."
+        f"to {tokens(data.tokens_after)}{smaller}."
     )
 
 
@@ -170,7 +170,7 @@ def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
         )
         if data.facts_contradicted:
             facts += f", {data.facts_contradicted} contradicted"
-    return f"Fidelity {data.score:.2f} ({data.method}){facts}."
+    return f"Fidelity {ratio(data.score)} ({data.method}){facts}."
 
 
 def _overflow_detected(data: e.OverflowDetected) -> str:
@@ -208,16 +208,12 @@ def _content_regretted(data: e.ContentRegretted) -> str:
 
 
 def _alert_fired(data: e.AlertFired) -> str:
-    text = data.summary or f"value {_number(data.value)}, threshold {_number(data.threshold)}"
+    text = data.summary or f"value {decimal(data.value)}, threshold {decimal(data.threshold)}"
     return f"Alert {_spaced(data.alert)} ({data.severity}) since turn {data.crossing_turn}: {text}"
 
 
 def _alert_resolved(data: e.AlertResolved) -> str:
     return f"Alert {_spaced(data.alert)} ({data.severity}) resolved; fired in turn {data.fired_turn}."
-
-
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:,.2f}".removesuffix(".00")
 
 
 def _checkpoint_rejected(data: e.CheckpointRejected) -> str:

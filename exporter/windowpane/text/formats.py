@@ -78,9 +78,34 @@ def percent(ratio: float | None, *, estimated: bool = False) -> str:
     return f"{mark}{ratio:.0%}"
 
 
+def small_percent(ratio: float | None) -> str:
+    """Return a ratio of which differences of less than a percent matter: `0.4%`."""
+    return UNKNOWN if ratio is None or math.isnan(ratio) else f"{ratio:.1%}"
+
+
+def points(difference: float) -> str:
+    """Return the difference of two ratios in percentage points: `+2.5 points`."""
+    return f"{100 * difference:+.1f} points".replace("-", "−")
+
+
 def ratio(value: float | None) -> str:
     """Return a ratio or a score as `0.87`."""
     return UNKNOWN if value is None or math.isnan(value) else f"{value:.2f}"
+
+
+def decimal(value: float | None) -> str:
+    """Return any other number: `2.5`, `1,204`."""
+    return UNKNOWN if value is None or math.isnan(value) else f"{value:,.2f}".removesuffix(".00")
+
+
+def rate(value: float) -> str:
+    """Return a number of something per turn, or a multiple: `2.5`."""
+    return f"{value:.1f}"
+
+
+def reduction(value: float | None) -> str:
+    """Return a size before, divided by the size after: `3.2 to 1`."""
+    return UNKNOWN if value is None or math.isnan(value) else f"{value:.1f} to 1"
 
 
 def dollars(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The tasks of a user: each takes at most five actions, on real recordings."""
+"""The tasks of a user: each takes at most four actions, on real recordings."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote
 
 import pytest
+from tests.dashboard.browser.recordings import moved_to, write_with_subagents
 
+from windowpane.alerts.delivery.message import AlertMessage, message_of
 from windowpane.config.loading import load_config
-from windowpane.core.digests import keyed_digester
-from windowpane.core.events import AlertFired
+from windowpane.core.events import AlertFired, Event
 from windowpane.ingest.importer import import_paths
-from windowpane.models.catalog import PackagedCatalog
-from windowpane.models.tokens import counter_for
+from windowpane.ingest.pipeline import playback_settings
+from windowpane.ingest.watch import Watcher
 from windowpane.sources.discovery import all_readers
-from windowpane.sources.player import PlaybackSettings
 from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
@@ -28,12 +29,14 @@ from playwright.sync_api import expect  # only where the browser is installed
 
 pytestmark = pytest.mark.browser
 
-MOST_ACTIONS = 5
+MOST_ACTIONS = 4
 SMALL, LARGE = "pi-managed-8k", "pi-managed-32k"
 FLEET, FIRINGS = "Sessions, live ones first, then by pressure", "Alerts, the latest first"
 REMOVED = "Blocks removed from the window, latest first"
 COMPACTED = "839b35f7-4dbd-4d93-9772-3c272cc87caa"
 LONGEST = "d703a1a9-1b7b-4fb1-b512-c9738b1fe617"
+PARENT = "07d86da7-2e39-4276-a0d5-7b46a85b8750"
+RED, ROWS_UNTIL_RED = "15735695-7dd4-4367-9b11-3a8b95dfbbac", 262
 ROW_PIXELS, FIRST_ROW_PIXELS = 33, 52
 
 
@@ -342,45 +345,89 @@ def test_note_what_was_seen(site: Callable[..., Any], captured: Path, tmp_path: 
     store.close()
 
 
-@pytest.fixture(scope="module")
-def troubled(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of recordings with one session in trouble now, and one with a sub-agent."""
-    from tests.dashboard.conftest import plain_events, rich_events
+@dataclass(frozen=True)
+class Trouble:
+    """A store with a session in trouble now, which was watched while it grew."""
 
-    path = tmp_path_factory.mktemp("troubled") / "windowpane.db"
-    store = SqliteStore(path)
-    recordings = sorted((sessions_dir / "claude_code").glob("compact_small_a6*"))
-    playback = PlaybackSettings(
-        digest=keyed_digester(b"k" * 32), counter_for=counter_for, catalog=PackagedCatalog()
+    store: Path
+    message: Callable[[str], AlertMessage]
+    """The alert about the red window, as it is sent by a machine with this dashboard."""
+
+
+class Inbox:
+    """Replaces the notifier: keeps the alerts that would be delivered."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def write(self, batch: list[Event]) -> None:
+        self.events += batch
+
+
+@pytest.fixture(scope="module")
+def troubled(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Trouble:
+    """Recordings: one in red, watched in two steps as if it went on now; one with a sub-agent; one compacted."""
+    corpus = sessions_dir.parent / "corpus" / "claude_code"
+    if not corpus.is_dir():
+        pytest.skip("WINDOWPANE_SESSIONS_DIR has no corpus beside it: no long recorded session to watch")
+    folder = tmp_path_factory.mktemp("troubled")
+    store = SqliteStore(folder / "windowpane.db")
+    playback = playback_settings(store.digester())
+    finished, live = folder / "finished", folder / "live"
+    finished.mkdir()
+    live.mkdir()
+    write_with_subagents(corpus / f"{PARENT}.jsonl", finished)
+    compacted = sorted((sessions_dir / "claude_code").glob("compact_small_a6*"))
+    import_paths([finished, *compacted], store, playback=playback, readers=all_readers())
+
+    inbox = Inbox()
+    watcher = Watcher(
+        [live],
+        store,
+        playback=playback,
+        readers=all_readers(complete=False),
+        final_readers=all_readers(),
+        since_seconds=3_600,
     )
-    import_paths(recordings, store, playback=playback, readers=all_readers())
-    now = time.time()
-    events = rich_events(start=now - 800)
-    cut = next(at for at, event in enumerate(events) if isinstance(event.data, AlertFired))
-    store.append(events[: cut + 1])
-    child = plain_events("helper", start=now - 600, turns=3, limit_tokens=9_000, end=True)
-    store.append([one._replace(context=replace(one.context, parent_session_id="refactor-api")) for one in child])
+    watcher.notifier = inbox  # type: ignore[assignment]
+    recorded = (corpus / f"{RED}.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = moved_to(recorded[:ROWS_UNTIL_RED], time.time())
+    with (live / f"{RED}.jsonl").open("a", encoding="utf-8") as transcript:
+        for part in (rows[:200], rows[200:]):
+            transcript.write("".join(f"{row}\n" for row in part))
+            transcript.flush()
+            watcher.poll()
     store.close()
-    return path
+    fired = [event for event in inbox.events if isinstance(event.data, AlertFired)]
+    red = next(event for event in fired if event.data.alert == "utilization")
+
+    def message(dashboard: str) -> AlertMessage:
+        made = message_of(red, public_url=dashboard)
+        assert made is not None
+        return made
+
+    return Trouble(folder / "windowpane.db", message)
 
 
 @pytest.fixture
-def operator(site: Callable[..., Any], troubled: Path) -> Person:
+def operator(site: Callable[..., Any], troubled: Trouble) -> Person:
     """Before a store in which one session needs attention now."""
-    return Person(site(troubled))
+    return Person(site(troubled.store))
 
 
 def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
-    """The headline counts it, it is the first row, and its page names the turn and the firing alert."""
+    """The headline counts it, it is the first row, and its page names the turn and the firing alerts."""
     operator.opens()
     operator.reads("1 of 1 live session needs you")
 
-    operator.opens_row(FLEET, lambda _row: True)
+    row = operator.opens_row(FLEET, lambda _row: True)
 
-    operator.page.wait_for_url("**session=refactor-api**")
+    assert "● red" in row
+    operator.page.wait_for_url(f"**session={RED}**")
     operator.site.settle()
-    operator.reads("1 alert firing")
-    assert len(operator.actions) <= 2
+    operator.reads("Red at turn 57")
+    operator.reads("3 alerts firing")
+    assert len(operator.actions) == 2
 
 
 def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) -> None:
@@ -391,11 +438,11 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
     operator.page.wait_for_url("**/?severity=critical")
     operator.site.settle()
 
-    operator.opens("session", session="refactor-api")
+    operator.opens("session", session=RED)
     operator.clicks(headline.get_by_role("link", name=" at turn "))
-    operator.page.wait_for_url("**turn=*")
+    operator.page.wait_for_url("**turn=57*")
     operator.site.settle()
-    operator.clicks(headline.get_by_role("link", name="1 alert firing"))
+    operator.clicks(headline.get_by_role("link", name="3 alerts firing"))
     operator.page.wait_for_url("**tab=alerts*")
     operator.site.settle()
     expect(operator.page.get_by_role("tab", name="Alerts")).to_have_attribute("aria-selected", "true")
@@ -403,23 +450,35 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
     assert len(operator.page.context.pages) == 1
 
 
-def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person) -> None:
-    """One action: the address of the message."""
-    operator.opens("session", session="refactor-api", turn="14", alert="utilization:12")
+def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person, troubled: Trouble) -> None:
+    """One action: the link of the message that the watched session sent."""
+    message = troubled.message(operator.site.url)
+    assert message.link is not None
+    path, _, query = message.link.removeprefix(f"{operator.site.url}/").partition("?")
 
-    operator.reads("Turn 14:")
+    operator.opens(path, **dict(parse_qsl(query)))
+
+    operator.reads(f"Turn {message.turn}:")
     operator.reads("What to do.")
     operator.reads("critical: Window in red")
+    operator.reads(message.summary)
 
 
 def test_a_parent_and_its_children(operator: Person) -> None:
-    """From the parent the tab of its team: one time axis, the cost, and a link to each child."""
-    operator.opens("session", session="refactor-api")
+    """Four actions: the parent, its team on one time axis with its cost, the child, the link back to the turn."""
+    operator.opens("session", session=PARENT)
     operator.opens_tab("Sub-agents")
-
     operator.page.locator(".st-key-team .main-svg").first.wait_for()
-    operator.reads("2 sessions.")
-    assert any("session?session=helper" in cell for cell in operator.cells("Sub-agents of this session"))
+    operator.site.assert_shows("$1.32 together, 2 sessions.")
+    cells = operator.cells("Sub-agents of this session")
+    child = next(cell for cell in cells if cell.startswith(f"session?session={quote(PARENT, safe='')}%2Fagent-"))
+
+    operator.opens("session", session=f"{PARENT}/{child.partition('%2F')[2].partition('#')[0]}")
+    operator.clicks(operator.page.get_by_role("link", name="Sub-agent of"))
+
+    operator.page.wait_for_url(f"**session={PARENT}&turn=3**")
+    operator.page.get_by_role("heading", name="Turn 3:").wait_for()
+    assert len(operator.actions) == 4
 
 
 def test_the_biggest_jumps_of_a_long_session(reader: Person) -> None:

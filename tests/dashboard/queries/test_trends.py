@@ -33,7 +33,7 @@ def test_a_week_starts_on_monday_and_sums_its_days() -> None:
 
     assert ranged.frame["cost"].sum() == pytest.approx(7.0)
     assert set(ranged.frame["period"].dt.day_of_week) == {0}
-    assert ranged.frame["peak"].tolist() == pytest.approx([50.0] * len(ranged.frame))
+    assert ranged.frame["peak"].tolist() == pytest.approx([0.5] * len(ranged.frame))
 
 
 def test_one_day_is_drawn_with_days_around_it() -> None:

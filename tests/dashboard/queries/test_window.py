@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-import pandas as pd
 import pytest
 
-from windowpane.core.events import SubagentDelegated, SubagentReturned
-from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.queries.window import (
-    children_frame,
     last_eviction,
     regretted_blocks,
     removed_blocks,
@@ -86,53 +79,3 @@ def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None
     call = turns[turns["turn"] == 20].iloc[0]
     assert row["dollars"] == pytest.approx(1_100 * call["cost_dollars"] / call["input_tokens"])
     assert "1,100 tokens paid again, about $" in regrets_summary(frame)
-
-
-@pytest.fixture
-def family(empty_store: SqliteStore, builders: Any) -> SqliteStore:
-    """A session with two sub-agents, one of which came back."""
-    now = time.time()
-    parent = builders.rich(start=now - 800, session_id="boss")
-    delegations = (
-        SubagentDelegated("helper-1"),
-        SubagentReturned("helper-1", 420),
-        SubagentDelegated("helper-2"),
-    )
-    empty_store.append(
-        [*parent, *(parent[-1]._replace(n=9_000 + n, data=data) for n, data in enumerate(delegations))]
-    )
-    for name in ("helper-1", "helper-2"):
-        events = builders.plain(name, start=now - 700, turns=2, limit_tokens=9_000, end=True)
-        empty_store.append(
-            [event._replace(context=replace(event.context, parent_session_id="boss")) for event in events]
-        )
-    return empty_store
-
-
-def test_sub_agents_are_listed_with_their_result(family: SqliteStore) -> None:
-    """Each sub-agent has links to the turns of its delegation and its return, and the size of its result."""
-    children = family.sessions(SessionFilter(parent_session_id="boss"))
-
-    frame = children_frame(family, "boss", children)
-
-    by_name = {child.session_id: frame.iloc[index] for index, child in enumerate(children)}
-    assert by_name["helper-1"]["result"] == 420
-    assert by_name["helper-1"]["delegated"] == "session?session=boss&turn=23"
-    assert by_name["helper-1"]["returned"] == "session?session=boss&turn=23"
-    assert pd.isna(by_name["helper-2"]["returned"])
-    assert str(by_name["helper-2"]["result"]) == "<NA>"
-
-
-def test_parent_and_child_link_to_each_other(
-    family: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
-) -> None:
-    """The parent's page lists the children; a child's page links back."""
-    parent = open_page("session", session="boss", tab="team")
-    assert not parent.exception
-    assert "2 sub-agents worked in separate windows" in page_text(parent)
-
-    child = open_page("session", session="helper-1")
-    assert not child.exception
-    link = next(link for link in child.get("page_link") if "Sub-agent of" in link.label)
-    assert link.label.endswith("delegated at turn 23")
-    assert "turn=23" in link.proto.query_string

@@ -57,7 +57,7 @@ def test_the_audit_page_searches_the_copy(copied: SqliteStore, open_page: OpenPa
     everything = open_page("audit")
 
     assert not app.exception
-    assert set(app.dataframe[0].value["session"]) == {"short"}
+    assert {cell.partition("#")[2] for cell in app.dataframe[0].value["session"]} == {"short"}
     assert total(page_text, everything) > copied.count_events(EventFilter())
     downloaded = [row for batch in long_ranges(copied).export_batches(EventFilter()) for row in batch]
     assert len(downloaded) == total(page_text, everything)

@@ -61,7 +61,7 @@ def test_results_add_up_over_sessions() -> None:
 
     assert frame.loc["hybrid", "cost tokens"] == 1_200
     assert frame.loc["hybrid", "fidelity"] == pytest.approx(0.8)
-    assert frame.loc["hybrid", "cached"] == 25
+    assert frame.loc["hybrid", "cached"] == 0.25
     assert frame.loc["fifo", "overflows"] == 2
 
 
@@ -91,7 +91,7 @@ def test_timelines_are_available_as_a_table() -> None:
 
 def test_values_that_look_the_same_are_equally_good() -> None:
     """A difference that the table does not show is not marked."""
-    runs = (run("a", fidelity=0.801, cost_tokens=1_390_000.0), run("b", fidelity=0.799, cost_tokens=1_410_000.0))
+    runs = (run("a", fidelity=0.801, cost_tokens=1_398_000.0), run("b", fidelity=0.799, cost_tokens=1_402_000.0))
 
     best = best_cells(results_frame(results_by_setup(runs)))
 

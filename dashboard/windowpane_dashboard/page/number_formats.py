@@ -1,0 +1,71 @@
+"""The numbers of tables, in the words of `windowpane.text.formats` as everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+from pandas.io.formats.style import Styler
+
+from windowpane.text import formats
+
+STYLED_ROWS: Final = 1_000
+"""Rows of a table whose numbers are formatted here; a longer one is formatted by the browser."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFormat:
+    """The format of the numbers of one column."""
+
+    text: Callable[[float], str]
+    browser: str
+    """The format of Streamlit that comes nearest."""
+
+
+WHOLE: Final = NumberFormat(formats.tokens, "localized")
+"""Tokens, turns and counts in full, by the browser: the format of every column without another one."""
+DOLLARS: Final = NumberFormat(formats.dollars, "$%.2f")
+SHARE: Final = NumberFormat(formats.percent, "percent")
+SMALL_SHARE: Final = NumberFormat(formats.small_percent, "percent")
+SCORE: Final = NumberFormat(formats.ratio, "%.2f")
+SECONDS: Final = NumberFormat(formats.seconds, "%.1f s")
+TOKENS_SHORT: Final = NumberFormat(formats.tokens_short, "compact")
+
+Numbers = Mapping[str, NumberFormat | None]
+"""The formats of columns by name; None where the table's style has the texts already."""
+
+
+def formatted(data: pd.DataFrame | Styler, numbers: Numbers) -> pd.DataFrame | Styler:
+    """Return the table with the texts of *numbers*, unless it is too long for them."""
+    frame = frame_of(data)
+    texts: dict[Any, Any] = {name: form.text for name, form in numbers.items() if form and name in frame}
+    if not texts or len(frame) > STYLED_ROWS:
+        return data
+    style = data.style if isinstance(data, pd.DataFrame) else data
+    return style.format(texts, subset=list(texts), na_rep=formats.UNKNOWN)
+
+
+def number_columns(frame: pd.DataFrame, numbers: Numbers, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the column configuration with the format of each column of numbers."""
+    result = dict(config)
+    for name in map(str, frame.select_dtypes("number")):
+        form = numbers.get(name, WHOLE)
+        is_styled = form is None or (form is not WHOLE and len(frame) <= STYLED_ROWS)
+        column = dict(result.get(name) or st.column_config.NumberColumn())
+        column["type_config"] = {
+            **column["type_config"],
+            "format": None if is_styled or form is None else form.browser,
+        }
+        result[name] = column
+    return result
+
+
+def frame_of(data: pd.DataFrame | Styler) -> pd.DataFrame:
+    """Return the values of a table, styled or not."""
+    if isinstance(data, pd.DataFrame):
+        return data
+    frame: pd.DataFrame = data.data  # type: ignore[attr-defined]  # pandas does not declare it
+    return frame
