@@ -19,7 +19,7 @@ from windowpane_dashboard.style.theme import Palette
 ROW_PIXELS: Final = 40
 _HEIGHTS: Final[dict[Severity, float]] = {"critical": 0.26, "warning": 0.0, "info": -0.26}
 """Vertical position of each severity within its row."""
-NAME_LENGTH: Final = 22
+NAME_LENGTH: Final = 32
 READABLE_SPAN_SECONDS: Final = 3 * 86_400.0
 """Beyond, minutes of firing would be too thin to see on a time axis."""
 
@@ -72,7 +72,7 @@ def alert_chart(
     rows = len(sessions)
     apply_layout(
         figure, palette, height=ROW_PIXELS * rows + 78, showlegend=True, hovermode="closest",
-        margin={"l": 170, "r": 16, "t": 30, "b": 40}, clickmode="event+select",
+        margin={"l": 230, "r": 16, "t": 30, "b": 40}, clickmode="event+select",
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11}},
     )  # fmt: skip
     title = "turn of the session" if along == "turn" else f"time ({reader_zone_label})"

@@ -89,15 +89,16 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
 def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, top: float) -> None:
     """Names of the limit and the zones at the right edge, the more important where two would touch."""
     starts = zone_starts(limits)
+    above_red = min(starts["red"] + LABEL_SHARE * top, top)
     wanted: list[tuple[float, str, str]] = [
-        (limits.limit_tokens, f"limit {tokens_short(limits.limit_tokens)}", palette.text)
+        (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text)
     ]
     for zone in ("red", "overflow", "orange", "yellow"):
         text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(starts[zone])}"
         wanted.append((starts[zone], text, palette.zone_text[zone]))
     heights: list[float] = []
     for height, text, color in wanted:
-        if height <= top and all(abs(height - other) >= LABEL_SHARE * top for other in heights):
+        if height <= top and all(abs(height - other) >= 0.99 * LABEL_SHARE * top for other in heights):
             heights.append(height)
             figure.add_annotation(
                 x=1, y=height, xref="paper", yref="y", text=text, showarrow=False, xanchor="left", xshift=6,

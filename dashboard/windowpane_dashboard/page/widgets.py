@@ -73,8 +73,13 @@ def folded_table(
             table(data(), key=key, alt=alt, numbers=numbers)
 
 
+def filter_bar() -> st.delta_generator.DeltaGenerator:
+    """Return a row for filters that has as many lines as their widths need."""
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+
+
 def filter_select(
-    column: st.delta_generator.DeltaGenerator,
+    bar: st.delta_generator.DeltaGenerator,
     label: str,
     options: Sequence[str],
     selected: str | None,
@@ -82,13 +87,13 @@ def filter_select(
     bound: dict[str, Any],
     format_func: Callable[[str], str] = str,
 ) -> None:
-    """Show a filter in *column*; *selected* comes from the address and may not be one of the *options*.
+    """Show a filter in *bar*; *selected* comes from the address and may not be one of the *options*.
 
     *bound* is the result of `address.bound_widget`.
     """
     if selected is not None and selected not in options:
         options = (*options, selected)
-    column.selectbox(
+    bar.selectbox(
         label, options, placeholder="any", format_func=lambda option: plain(format_func(option)), **bound
     )
 

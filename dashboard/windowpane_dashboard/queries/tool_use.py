@@ -12,6 +12,9 @@ from windowpane.store.records import BlockRow, ToolUse
 from windowpane.text.labels import COMPONENT_LABELS, CONTENT_LABELS
 
 TOP: Final = 10
+TOP_TARGET_CHARACTERS: Final = 28
+TARGET_CHARACTERS: Final = 58
+"""Characters that fit into the columns of the page."""
 
 
 def fill_frame(blocks: Sequence[BlockRow]) -> pd.DataFrame:
@@ -38,14 +41,21 @@ def top_frame(fill: pd.DataFrame) -> pd.DataFrame:
     total = int(fill["tokens"].sum())
     top = fill.head(TOP)
     names = top["component"].map(COMPONENT_LABELS)
-    rows = list(zip(names, top["tool"], top["target"], top["blocks"], top["tokens"], strict=True))
+    targets = [end_of(target, TOP_TARGET_CHARACTERS) for target in top["target"]]
+    rows = list(zip(names, top["tool"], targets, top["blocks"], top["tokens"], strict=True))
     rest = fill.iloc[TOP:]
     if len(rest):
-        rows.append(("all others", "", "", int(rest["blocks"].sum()), int(rest["tokens"].sum())))
-    rows.append(("sum", "", "", int(fill["blocks"].sum()), total))
+        rows.append(("all others", "", None, int(rest["blocks"].sum()), int(rest["tokens"].sum())))
+    rows.append(("sum", "", None, int(fill["blocks"].sum()), total))
     frame = pd.DataFrame(rows, columns=["component", "tool or content", "file or command", "blocks", "tokens"])
     frame["share"] = frame["tokens"] / total if total else 0.0
     return frame[["tokens", "share", "component", "tool or content", "file or command", "blocks"]]
+
+
+def end_of(target: str, characters: int) -> str | None:
+    """Return the end of a path, which tells it from others, or a whole command; None without either."""
+    shortened = target if len(target) <= characters else f"…{target[1 - characters :]}"
+    return shortened or None
 
 
 def uses_frame(uses: Sequence[ToolUse]) -> pd.DataFrame:
@@ -53,7 +63,7 @@ def uses_frame(uses: Sequence[ToolUse]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "tool": [use.tool for use in uses],
-            "file or command": [use.target for use in uses],
+            "file or command": [end_of(use.target, TARGET_CHARACTERS) for use in uses],
             "blocks": [use.blocks for use in uses],
             "tokens entered": [use.tokens for use in uses],
             "tokens in all calls": [use.carried_tokens for use in uses],

@@ -1,3 +1,4 @@
+const AT_THE_END = 0.96; // of the strip: a label in the middle of its tick would be cut off
 const THIN = 0.003; // of the strip: a rim would hide the block that it goes around
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -29,6 +30,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   axis.replaceChildren(...ticks.map(([place, text]) => {
     const tick = document.createElement("span");
     tick.style.left = share(place);
+    if (place / end > AT_THE_END) tick.style.transform = "translateX(-100%)";
     tick.style.color = look.muted;
     tick.textContent = text;
     return tick;

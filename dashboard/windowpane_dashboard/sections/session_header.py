@@ -58,9 +58,9 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
     """Draw the nine metrics of a session at its last turn."""
     last = timeline.turns.iloc[-1] if len(timeline.turns) else None
-    columns = st.columns(9, gap="small")
-    for column, (label, value, help_text) in zip(columns, _metrics(row, timeline, last), strict=True):
-        column.metric(label, value, help=help_text)
+    with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+        for label, value, help_text in _metrics(row, timeline, last):
+            st.metric(label, value, help=help_text, width="content")
 
 
 def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> list[tuple[str, str, str]]:

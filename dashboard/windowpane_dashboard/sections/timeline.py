@@ -26,6 +26,7 @@ CHART = "window_chart"
 TURN = "turn"
 SLIDER = "turn_slider"
 EXACT = "exact_turn"
+EXACT_PIXELS = 130
 SCALE = "chart_scale"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
@@ -118,16 +119,15 @@ def turn_control(timeline: Timeline) -> int:
     def go(turn: int) -> None:
         select_turn(int(turn), last)
 
-    left, middle, exact, right = st.columns([1.7, 6.4, 1.2, 1.7], vertical_alignment="center")
-    left.button(
+    row = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    row.button(
         "Event before",
         icon=":material/chevron_left:",
-        width="stretch",
         disabled=before.empty,
         shortcut="P",
         on_click=lambda: select_turn(max(first, int(before.max())), last),
     )
-    middle.slider(
+    row.slider(
         "Turn",
         first,
         last,
@@ -136,20 +136,20 @@ def turn_control(timeline: Timeline) -> int:
         on_change=lambda: widget_state.apply(SLIDER, slider, go),
         format="turn %d",
     )
-    exact.number_input(
+    row.number_input(
         "Go to turn",
         first,
         last,
         key=exact_turn,
         step=1,
+        width=EXACT_PIXELS,
         label_visibility="collapsed",
         on_change=lambda: widget_state.apply(EXACT, exact_turn, go),
     )
-    right.button(
+    row.button(
         "Event after",
         icon=":material/chevron_right:",
         icon_position="right",
-        width="stretch",
         disabled=after.empty,
         shortcut="N",
         on_click=lambda: select_turn(min(last, int(after.min())), last),

@@ -90,6 +90,7 @@ def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = 
         height="content" if len(frame) <= 10 else 400,
         numbers={"≈ cost": DOLLARS},
         column_config={
+            "tool": config.TextColumn(width=150),
             "file or command": config.TextColumn(width=420),
             "tokens entered": config.NumberColumn(width=104),
             "tokens in all calls": config.NumberColumn(

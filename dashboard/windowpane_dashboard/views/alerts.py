@@ -93,7 +93,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
         "alert": alert_title,
         "session": lambda session_id: titles.get(session_id, session_id),
     }
-    columns = st.columns([2.2, 1.8, 1.2, 1.2, 1.2, 2])
+    bar = widgets.filter_bar()
     offered: dict[str, Sequence[str]] = {
         "session": [row.session_id for row in recent],
         "alert": tuple(RULES_BY_NAME),
@@ -101,12 +101,12 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
         "state": get_args(AlertState),
         "delivery": get_args(DeliveryState),
     }
-    for column, (name, options) in zip(columns[:5], offered.items(), strict=True):
+    for name, options in offered.items():
         value = getattr(filters, name)
         bound = address.bound_widget(PAGE, name, value, clears=("pick",))
         format_func = labels.get(name, str)
-        widgets.filter_select(column, name.capitalize(), options, value, bound=bound, format_func=format_func)
-    date_range(columns[5], PAGE, filters.dates, clears=("pick",))
+        widgets.filter_select(bar, name.capitalize(), options, value, bound=bound, format_func=format_func)
+    date_range(bar, PAGE, filters.dates, clears=("pick",))
     address.write(PAGE, filters.to_query())
 
 

@@ -37,6 +37,7 @@ from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, picker_
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 PAGE_ROWS = 100
+TURN_PIXELS = 116
 OFFERED = 200
 LISTED_DAMAGED = 20
 LISTED_BROKEN = 20
@@ -160,30 +161,28 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
     labels = {row.session_id: picker_label(row) for row in store_access.recent_sessions(snapshot, OFFERED)}
-    columns = st.columns([1.8, 1.7, 0.9, 0.9, 1.5, 2.1, 1.2], vertical_alignment="bottom")
+    bar = widgets.filter_bar()
     widgets.filter_select(
-        columns[0],
+        bar,
         "Session",
         list(labels),
         filters.session,
         bound=bind("session", filters.session),
         format_func=lambda session_id: labels.get(session_id, session_id),
     )
-    columns[1].multiselect(
+    bar.multiselect(
         "Events",
         list(PAYLOADS),
         format_func=event_label,
         placeholder="any",
         **bind("types", list(filters.types)),
     )
-    turn: dict[str, Any] = {"min_value": 0, "step": 1}
-    columns[2].number_input("From turn", placeholder="first", **turn, **bind("turn_from", filters.turn_from))
-    columns[3].number_input("To turn", placeholder="last", **turn, **bind("turn_to", filters.turn_to))
-    columns[4].text_input(
-        "Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or "")
-    )
-    date_range(columns[5], PAGE, filters.dates, clears=("after",))
-    _order(columns[6], filters)
+    turn: dict[str, Any] = {"min_value": 0, "step": 1, "width": TURN_PIXELS}
+    bar.number_input("From turn", placeholder="first", **turn, **bind("turn_from", filters.turn_from))
+    bar.number_input("To turn", placeholder="last", **turn, **bind("turn_to", filters.turn_to))
+    bar.text_input("Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or ""))
+    date_range(bar, PAGE, filters.dates, clears=("after",))
+    _order(bar, filters)
     address.write(PAGE, filters.to_query())
 
 
@@ -254,7 +253,10 @@ def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent
         for session_id, turn in zip(frame["session"], frame["turn"], strict=True)
     ]
     frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
-    frame["at"] = times.in_reader_zone(frame["at"])
+    if frame["at"].isna().all():
+        frame = frame.drop(columns=["at", "utc"])
+    else:
+        frame["at"] = times.in_reader_zone(frame["at"])
     config = st.column_config
     widgets.table(
         frame,

@@ -88,11 +88,11 @@ def chosen_sessions(snapshot: StoreSnapshot) -> list[SessionRow]:
     other = requested.other if requested.other in rows else next((name for name in rows if name != one), None)
     if other is None:
         return [rows[one]]
-    columns = st.columns([6, 6, 1.2], vertical_alignment="bottom")
-    _select(columns[0], "A", rows, one, lambda name: _open(CompareAddress(name, other)))
-    _select(columns[1], "B", rows, other, lambda name: _open(CompareAddress(one, name)))
+    bar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    _select(bar, "A", rows, one, lambda name: _open(CompareAddress(name, other)))
+    _select(bar, "B", rows, other, lambda name: _open(CompareAddress(one, name)))
     swapped = CompareAddress(other, one)
-    columns[2].button("Swap", icon=":material/swap_vert:", on_click=lambda: _open(swapped), width="stretch")
+    bar.button("Swap", icon=":material/swap_vert:", on_click=lambda: _open(swapped))
     address.write(PAGE, CompareAddress(one, other).to_query())
     return [rows[one], rows[other]]
 

@@ -109,7 +109,7 @@ def address_filters() -> FleetFilters:
 def filter_bar(store: EventReader, filters: FleetFilters) -> None:
     """Draw the filters with the values of the address; a choice changes the address."""
     facets = store.facets()
-    columns = st.columns([1.8, 1.4, 1.4, 1.3, 1.1, 1.1, 2.2, 1.4])
+    bar = widgets.filter_bar()
     offered: dict[str, Sequence[str]] = {
         "agent": facets.get("agents", ()),
         "model": facets.get("models", ()),
@@ -117,20 +117,20 @@ def filter_bar(store: EventReader, filters: FleetFilters) -> None:
         "zone": tuple(reversed(ZONES)),
         "severity": tuple(reversed(SEVERITIES)),
     }
-    columns[0].text_input(
+    bar.text_input(
         "Session",
         help="Part of its title, id, agent, folder, repository, branch or label.",
         placeholder="contains …",
         max_chars=200,
         **address.bound_widget(PAGE, "text", filters.text or ""),
     )
-    for column, (name, options) in zip(columns[1:6], offered.items(), strict=True):
+    for name, options in offered.items():
         value = getattr(filters, name)
         widgets.filter_select(
-            column, name.capitalize(), options, value, bound=address.bound_widget(PAGE, name, value)
+            bar, name.capitalize(), options, value, bound=address.bound_widget(PAGE, name, value)
         )
-    date_range(columns[6], PAGE, filters.dates)
-    columns[7].selectbox(
+    date_range(bar, PAGE, filters.dates)
+    bar.selectbox(
         "Order",
         list(ORDERS),
         format_func=ORDERS.__getitem__,

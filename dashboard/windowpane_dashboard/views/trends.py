@@ -16,9 +16,11 @@ from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
 from windowpane_dashboard.queries.trends import MEASURES, Trends, trends, trends_table
 from windowpane_dashboard.sections.tool_use import uses_table
+from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
 DEFAULT_DAYS = "90"
+SUM_PIXELS = 260
 DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
 
@@ -63,20 +65,20 @@ def main() -> None:
 
 def filter_bar(position: TrendAddress, agents: list[str], models: list[str]) -> None:
     """Draw the filters with the values of the address."""
-    columns = st.columns([1, 1, 1, 1.4, 1.4])
+    bar = widgets.filter_bar()
     choices: tuple[tuple[str, str, tuple[str, ...], Any], ...] = (
         ("by", "Lines by", get_args(TrendLines), str),
         ("period", "Period", get_args(TrendPeriod), str),
         ("days", "Range", get_args(Range), lambda days: DAYS[days]),
     )
-    for column, (name, label, options, text) in zip(columns, choices, strict=False):
+    for name, label, options, text in choices:
         value = getattr(position, name) or options[1 if name == "days" else 0]
-        column.selectbox(label, options, format_func=text, **address.bound_widget(PAGE, name, value))
+        bar.selectbox(label, options, format_func=text, **address.bound_widget(PAGE, name, value))
     widgets.filter_select(
-        columns[3], "Agent", agents, position.agent, bound=address.bound_widget(PAGE, "agent", position.agent)
+        bar, "Agent", agents, position.agent, bound=address.bound_widget(PAGE, "agent", position.agent)
     )
     widgets.filter_select(
-        columns[4], "Model", models, position.model, bound=address.bound_widget(PAGE, "model", position.model)
+        bar, "Model", models, position.model, bound=address.bound_widget(PAGE, "model", position.model)
     )
     address.write(PAGE, position.to_query())
 
@@ -118,13 +120,13 @@ def releases(ranged: Trends) -> None:
         return
     st.caption("Changed by a quarter or more with a release (dotted lines)")
     titles = {measure.name: measure for measure in MEASURES}
+    lines = []
     for mark in ranged.marks:
         measure = titles[mark.measure]
         title = "cost per session" if mark.measure == "cost" else measure.title
         before, after = value_text(mark.before, measure.unit), value_text(mark.after, measure.unit)
-        widgets.show_text(
-            f"{mark.agent} {mark.release} ({mark.period:%Y-%m-%d}): {title} from {before} to {after}"
-        )
+        lines.append(f"{mark.agent} {mark.release} ({mark.period:%Y-%m-%d}): {title} from {before} to {after}")
+    st.text("\n".join(sanitized(line) for line in lines))
 
 
 def leaderboard(reads: ReadsWithFallback, position: TrendAddress, *, days: int) -> None:
@@ -136,6 +138,7 @@ def leaderboard(reads: ReadsWithFallback, position: TrendAddress, *, days: int) 
         "Sum by",
         options,
         format_func=lambda name: "tool, file or command" if name == "files" else "tool",
+        width=SUM_PIXELS,
         **address.bound_widget(PAGE, "top", position.top or "files"),
     )
     uses = reads.tool_leaderboard(by_target=by_target, days=days)

@@ -426,7 +426,7 @@ def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
     operator.page.wait_for_url(f"**session={RED}**")
     operator.site.settle()
     operator.reads("Red at turn 57")
-    operator.reads("3 alerts firing")
+    operator.reads("4 alerts firing")
     assert len(operator.actions) == 2
 
 
@@ -438,11 +438,11 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
     operator.page.wait_for_url("**/?severity=critical")
     operator.site.settle()
 
-    operator.opens("session", session=RED)
+    operator.site.open("session", session=RED)
     operator.clicks(headline.get_by_role("link", name=" at turn "))
     operator.page.wait_for_url("**turn=57*")
     operator.site.settle()
-    operator.clicks(headline.get_by_role("link", name="3 alerts firing"))
+    operator.clicks(headline.get_by_role("link", name="4 alerts firing"))
     operator.page.wait_for_url("**tab=alerts*")
     operator.site.settle()
     expect(operator.page.get_by_role("tab", name="Alerts")).to_have_attribute("aria-selected", "true")
@@ -461,7 +461,7 @@ def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person, troubled
     operator.reads(f"Turn {message.turn}:")
     operator.reads("What to do.")
     operator.reads("critical: Window in red")
-    operator.reads(message.summary)
+    operator.site.assert_shows(f"{message.summary}.")
 
 
 def test_a_parent_and_its_children(operator: Person) -> None:
@@ -469,7 +469,7 @@ def test_a_parent_and_its_children(operator: Person) -> None:
     operator.opens("session", session=PARENT)
     operator.opens_tab("Sub-agents")
     operator.page.locator(".st-key-team .main-svg").first.wait_for()
-    operator.site.assert_shows("$1.32 together, 2 sessions.")
+    operator.site.assert_shows("$1.31 together, 2 sessions.")
     cells = operator.cells("Sub-agents of this session")
     child = next(cell for cell in cells if cell.startswith(f"session?session={quote(PARENT, safe='')}%2Fagent-"))
 
