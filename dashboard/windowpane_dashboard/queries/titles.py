@@ -58,8 +58,8 @@ def sessions_by_id(
 ) -> dict[str, SessionRow]:
     """Return the stored sessions of *names*; those that are not in *recent* are read one by one."""
     rows = {row.session_id: row for row in recent}
-    found = ((name, rows.get(name) or reader.session(name)) for name in dict.fromkeys(names))
-    return {name: row for name, row in found if row is not None}
+    stored = ((name, rows.get(name) or reader.session(name)) for name in dict.fromkeys(names))
+    return {name: row for name, row in stored if row is not None}
 
 
 def _name(path: str) -> str:

@@ -53,7 +53,7 @@ def top_frame(fill: pd.DataFrame) -> pd.DataFrame:
 
 
 def end_of(target: str, characters: int) -> str | None:
-    """Return the end of a path, which tells it from others, or a whole command; None without either."""
+    """Return the end of a long path, where its file is named, or a whole command; None without either."""
     shortened = target if len(target) <= characters else f"…{target[1 - characters :]}"
     return shortened or None
 

@@ -14,6 +14,7 @@ from windowpane.report.headline import Subject, session_phrases
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
+from windowpane_dashboard.page.own_links import follow_own_links
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import Events, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
@@ -91,6 +92,7 @@ def main() -> None:
         else:
             timeline_section(snapshot, row, timeline, position, corner=corner)
             draw_after_paint(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
+    follow_own_links()
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 

@@ -1,4 +1,4 @@
-"""Recordings as their programs left them on disk: one that goes on now, one with the files of its sub-agents."""
+"""Recordings as their programs wrote them: one that continues now, one with the files of its sub-agents."""
 
 from __future__ import annotations
 

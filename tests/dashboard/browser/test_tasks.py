@@ -366,7 +366,7 @@ class Inbox:
 
 @pytest.fixture(scope="module")
 def troubled(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Trouble:
-    """Recordings: one in red, watched in two steps as if it went on now; one with a sub-agent; one compacted."""
+    """Recordings: one in red, watched as if it continued now; one with a sub-agent; one compacted."""
     corpus = sessions_dir.parent / "corpus" / "claude_code"
     if not corpus.is_dir():
         pytest.skip("WINDOWPANE_SESSIONS_DIR has no corpus beside it: no long recorded session to watch")
