@@ -116,14 +116,94 @@ def crewai(provider: LoopbackProvider) -> None:
     remove()
 
 
+def openai_agents_tool(provider: LoopbackProvider) -> None:
+    """An agent that another one uses as a tool."""
+    import openai
+    from agents import Agent, Runner, function_tool, set_trace_processors
+    from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
+
+    set_trace_processors([windowpane.agents_trace_processor()])
+    client = windowpane.observe(
+        openai.AsyncOpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0), limit_tokens=90_000
+    )
+    model = OpenAIChatCompletionsModel("gpt-4o", openai_client=client)
+    billing: Any = Agent(
+        name="billing", instructions=INSTRUCTIONS["billing"], model=model, tools=[function_tool(bill)]
+    )
+    used = billing.as_tool(tool_name="billing", tool_description="Answers questions about bills.")
+    triage: Any = Agent(name="triage", instructions=INSTRUCTIONS["triage"], model=model, tools=[used])
+    asyncio.run(Runner.run(triage, QUESTION))
+
+
+def google_adk_tool(provider: LoopbackProvider) -> None:
+    """An agent that another one uses as a tool."""
+    from google.adk.agents import Agent
+    from google.adk.apps import App
+    from google.adk.models.google_llm import Gemini
+    from google.adk.runners import InMemoryRunner
+    from google.adk.tools.agent_tool import AgentTool
+    from google.genai import types
+
+    os.environ["GOOGLE_API_KEY"] = "k"
+    model = Gemini(model="gemini-2.5-flash", base_url=provider.url)
+    billing = Agent(name="billing", instruction=INSTRUCTIONS["billing"], model=model, tools=[bill])
+    triage = Agent(name="triage", instruction=INSTRUCTIONS["triage"], model=model, tools=[AgentTool(billing)])
+    runner = InMemoryRunner(app=App(name="bills", root_agent=triage, plugins=[windowpane.adk_plugin()]))
+
+    async def converse() -> None:
+        session = await runner.session_service.create_session(app_name="bills", user_id="one")
+        message = types.Content(role="user", parts=[types.Part(text=QUESTION)])
+        async for _ in runner.run_async(user_id="one", session_id=session.id, new_message=message):
+            pass
+
+    with windowpane.observe_everything():
+        asyncio.run(converse())
+
+
+def crewai_coworker(provider: LoopbackProvider) -> None:
+    """An agent that delegates to another one."""
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    llm = LLM(model="openai/gpt-4o", api_key="k", base_url=f"{provider.url}/v1")
+    remove = windowpane.crewai_hooks()
+    triage = Agent(
+        role="triage", goal=INSTRUCTIONS["triage"], backstory="A clerk.", llm=llm, allow_delegation=True
+    )
+    billing = Agent(
+        role="billing", goal=INSTRUCTIONS["billing"], backstory="A clerk.", llm=llm, tools=[tool(bill)]
+    )
+    task = Task(description=QUESTION, expected_output="A sentence.", agent=triage)
+    with windowpane.observe_everything():
+        Crew(agents=[triage, billing], tasks=[task]).kickoff()
+    remove()
+
+
+def script_of_tool(call: Call) -> list[Any]:
+    """Return the replies of an agent that uses another one, and of that one."""
+    return [Reply(text="", calls=(call,)), *script(Reply(text=""))[1:3], Reply(text="It is paid.")]
+
+
 SCRIPTS: dict[str, Callable[[], list[Any]]] = {
     "openai_agents": lambda: script(Reply(text="", calls=(Call("transfer_to_billing", {}, HAND_OVER),))),
     "google_adk": lambda: script(
         Reply(text="", calls=(Call("transfer_to_agent", {"agent_name": "billing"}, HAND_OVER),))
     ),
     "crewai": lambda: script(Reply(text="Ask billing.")),
+    "openai_agents_tool": lambda: script_of_tool(Call("billing", {"input": QUESTION}, HAND_OVER)),
+    "google_adk_tool": lambda: script_of_tool(Call("billing", {"request": QUESTION}, HAND_OVER)),
+    "crewai_coworker": lambda: script_of_tool(
+        Call(
+            "delegate_work_to_coworker",
+            {"task": QUESTION, "context": "A customer asks.", "coworker": "billing"},
+            HAND_OVER,
+        )
+    ),
 }
-FRAMEWORKS = {one.__name__: one for one in (openai_agents, google_adk, crewai)}
+FRAMEWORKS = {
+    one.__name__: one
+    for one in (openai_agents, google_adk, crewai, openai_agents_tool, google_adk_tool, crewai_coworker)
+}
 
 
 def main() -> None:

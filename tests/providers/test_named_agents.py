@@ -61,6 +61,28 @@ def test_agents_have_sessions_of_their_names(
     store.close()
 
 
+@pytest.mark.parametrize(
+    ("framework", "requirements"),
+    [
+        pytest.param("openai_agents_tool", CLIENTS),
+        pytest.param("google_adk_tool", GOOGLE_ADK, marks=large),
+        pytest.param("crewai_coworker", CREWAI, marks=large),
+    ],
+    ids=["openai_agents", "google_adk", "crewai"],
+)
+def test_an_agent_that_works_for_another_one_has_a_child_session(
+    framework: str, requirements: tuple[str, ...], tmp_path: Path
+) -> None:
+    """An agent that is used as a tool, or delegated to; the windows are those of a bare client."""
+    store, _ = run("named_runs", requirements, tmp_path, framework)
+    (triage,), (billing,) = sessions(store, "triage"), sessions(store, "billing")
+
+    assert (triage.turns, billing.turns) == (2, 2)
+    assert (triage.parent_session_id, billing.parent_session_id) == (None, triage.session_id)
+    assert windows_of(store, [triage, billing]) == windows_of(store, sessions(store, "bare"))
+    store.close()
+
+
 @large
 def test_sessions_of_the_claude_agent_sdk_are_imported(tmp_path: Path) -> None:
     """Its hooks import the transcript while it runs: both calls, the tool and its result."""

@@ -15,14 +15,19 @@ from windowpane.observer.conversations import Scope
 
 _given: Final[ContextVar[Scope | None]] = ContextVar("windowpane_given_session", default=None)
 """The scope that the user set by `session(...)`, outside of the agents' own."""
+_tools_of: Final[ContextVar[tuple[str, ...]]] = ContextVar("windowpane_tools_of", default=())
+"""The runs of agents whose tools are under way, one in the other: an agent that a tool runs is below the last."""
 
 
 def enter_agent(agent: str, run: str, parent_run: str = "") -> None:
     """Assign the next calls to sessions of *agent*.
 
-    *run* is one run of it, and *parent_run* the run that started it or handed the conversation over. Within a
-    named session the first agent's calls belong to that session, and those of the others to sessions below it.
+    *run* is one run of it, and *parent_run* the run that started it or handed the conversation over, by default
+    the one whose tool is under way. Within a named session the first agent's calls belong to that session, and
+    those of the others to sessions below it.
     """
+    exit_tool(run)
+    parent_run = parent_run or next(reversed(_tools_of.get()), "")
     scope = current_scope.get()
     if scope is None or not scope.run:
         _given.set(scope)
@@ -43,6 +48,19 @@ def enter_agent(agent: str, run: str, parent_run: str = "") -> None:
         current_scope.set(child)
     else:
         current_scope.set(given)
+
+
+def enter_tool(run: str) -> None:
+    """Note that a tool of an agent starts, which may run other agents."""
+    exit_tool(run)
+    _tools_of.set((*_tools_of.get(), run))
+
+
+def exit_tool(run: str) -> None:
+    """Note that a tool of an agent has ended, and with it every tool inside it."""
+    runs = _tools_of.get()
+    if run in runs:
+        _tools_of.set(runs[: runs.index(run)])
 
 
 def exit_agent() -> None:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from types import new_class
 from typing import Any, Final
 
-from windowpane.observer.clients.agent_scopes import enter_agent, exit_agent
+from windowpane.observer.clients.agent_scopes import enter_agent, enter_tool, exit_agent, exit_tool
 from windowpane.observer.clients.calls import boundary
 
 MAXIMUM_AGENTS: Final = 10_000
@@ -16,7 +16,7 @@ def adk_plugin() -> Any:
     """Return a plugin by which observed calls are in sessions with the names of their agents.
 
     Use it in `Runner(..., plugins=[windowpane.adk_plugin()])`, beside `observe_everything()`. A sub-agent has a
-    child session.
+    child session, and so has the agent of an `AgentTool`.
     """
     from google.adk.plugins.base_plugin import BasePlugin
 
@@ -57,6 +57,24 @@ class PluginMethods:
         """End the assignment."""
         del callback_context, llm_request, error
         exit_agent()
+
+    async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> None:
+        """Note the agent whose tool starts: the tool may be another agent."""
+        del tool, tool_args
+        with boundary.contain("reading a tool of ADK"):
+            enter_tool(_run(tool_context, tool_context.agent_name))
+
+    async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
+        """Note that it has ended."""
+        del tool, tool_args, result
+        with boundary.contain("reading a tool of ADK"):
+            exit_tool(_run(tool_context, tool_context.agent_name))
+
+    async def on_tool_error_callback(
+        self, *, tool: Any, tool_args: Any, tool_context: Any, error: Exception
+    ) -> None:
+        """Note that it has failed."""
+        await self.after_tool_callback(tool=tool, tool_args=tool_args, tool_context=tool_context, result=error)
 
 
 def _run(context: Any, agent: str) -> str:

@@ -1,0 +1,42 @@
+"""Adapters to frameworks: small, and without an import of the framework before it is used."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import windowpane
+
+PACKAGE = Path(windowpane.__file__).parent
+ADAPTERS = sorted(
+    {*(PACKAGE / "adapters").glob("*.py"), *(PACKAGE / "observer" / "clients").glob("*.py")}
+    - {PACKAGE / folder for folder in ("adapters/conversations.py",)}
+    - {PACKAGE / "observer" / "clients" / name for name in ("bodies.py", "recording.py")}
+)
+"""All but the modules on which they are built."""
+MAXIMUM_LINES = 150
+FRAMEWORKS = {
+    "agents", "anthropic", "boto3", "claude_agent_sdk", "crewai", "google", "langchain", "langchain_core",
+    "litellm", "openai", "pydantic_ai", "strands",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_an_adapter_is_small_and_imports_its_framework_when_it_is_used(path: Path) -> None:
+    """A framework that is not installed, or not used, costs nothing."""
+    source = path.read_text(encoding="utf-8")
+    imported = {
+        name.split(".")[0]
+        for statement in ast.parse(source).body
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+        for name in (
+            [statement.module or ""]
+            if isinstance(statement, ast.ImportFrom)
+            else [alias.name for alias in statement.names]
+        )
+    }
+
+    assert source.count("\n") < MAXIMUM_LINES
+    assert not imported & FRAMEWORKS
