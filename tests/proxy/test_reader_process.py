@@ -40,7 +40,7 @@ def request(text: str) -> dict[str, object]:
 
 def sent(number: int, size: int) -> SentCall:
     body = json.dumps(request(f"{number} " + "x" * size)).encode()
-    return SentCall(number, "chat", "/v1/chat/completions", None, (), (body,), time.time())
+    return SentCall(number, "chat", "/v1/chat/completions", None, "", (), (body,), time.time())
 
 
 def settings_in(folder: Path) -> ReaderSettings:

@@ -25,7 +25,7 @@ PEAKS = {
 """Peaks by the provider's totals, which the older code took from estimates where these were higher."""
 NOT_DESCRIBED = dict.fromkeys(
     ("title", "title_source", "folder", "repository", "branch", "agent_version", "label", "project"), ""
-) | {"subagent_cost_dollars": None}
+) | {"subagent_cost_dollars": None, "same_as": ""}
 """Names of a session that the older code did not record."""
 NOT_COUNTED = {"compressions_in_task": 0, "subagent_cost_dollars": None}
 NO_CACHE_BREAKS = {"cache_breaks": 0, "cache_break_tokens": 0, "cache_break_dollars": None}

@@ -14,6 +14,8 @@ from windowpane.core.limits import WindowLimits
 CLAUDE_CODE: Final = "claude-code"
 CLAUDE_CODE_AGENT: Final = "claude-code-agent"
 """A sub-agent of Claude Code; likewise of Codex."""
+STATED_BY_PROXY: Final = "proxy:"
+"""Start of the id of a session of the proxy; the rest is the id that the agent's own recording has."""
 CODEX: Final = "codex"
 CODEX_AGENT: Final = "codex-agent"
 

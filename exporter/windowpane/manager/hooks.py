@@ -84,6 +84,7 @@ def turn_end(
         cost_of=engine.cost_of,
         latency_seconds=reply.latency_seconds,
         stop_reason=reply.stop_reason,
+        response_id=reply.response_id or None,
     )
     if (rejected := engine.tracker.rejected) is not None:
         _boundary.warn(

@@ -26,8 +26,10 @@ from windowpane.core.events import (
     NotificationFailed,
     PressureMeasured,
     SessionEnded,
+    SessionIdentified,
     SessionStarted,
     SessionTitled,
+    TurnEnded,
     TurnStarted,
 )
 from windowpane.core.liveness import live_since
@@ -38,6 +40,7 @@ from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
 from windowpane.metrics.families import Family, session_families
 from windowpane.metrics.labels import OTHER, LabelPolicy
 from windowpane.metrics.reducer import EventReducer
+from windowpane.metrics.repeated_calls import RepeatedCalls
 
 MAXIMUM_SESSIONS: Final = 20_000
 MAXIMUM_LABEL_SETS: Final = 2_000
@@ -84,6 +87,7 @@ class MetricState:
         """The same for raw names."""
         self._sessions = gauges.SessionGauges(maximum_sessions)
         self._count_by_event = self._reducer.by_event
+        self._repeated = RepeatedCalls()
         self._last_event_at: float | None = None
         self._context: EventContext | None = None
         self._group = 0
@@ -128,7 +132,8 @@ class MetricState:
                 self._last_event_at = at
         if counted:
             count = self._count_by_event.get(kind)
-            if count is not None:
+            repeated = kind in _CALLS and self._repeated.is_repeated(context, data)  # type: ignore[arg-type]
+            if count is not None and not repeated:
                 count(self._row, data)
         if self._slot is not None:
             set_gauges = _GAUGES.get(kind)
@@ -234,10 +239,12 @@ class MetricState:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
-_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionTitled})
+_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionIdentified, SessionTitled})
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 
+_CALLS: Final = frozenset({BlockAdded, TurnEnded})
+"""Events that name a call."""
 _OPENING: Final = frozenset({SessionStarted, TurnStarted, BlockAdded, PressureMeasured})
 """Events that open a session's slot; a late evaluation or alert does not reopen an ended session."""
 

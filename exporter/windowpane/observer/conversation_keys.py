@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from windowpane.core.digests import UNIQUE_ID_CHARACTERS
 from windowpane.observer.block_specs import Key, field_of
 from windowpane.observer.messages import ApiCall, is_system, message_blocks
 
 SEARCHED_MESSAGES: Final = 64
 """Messages, from the last, that are searched for generated pieces."""
-UNIQUE_ID_CHARACTERS: Final = 20
-"""A tool call id of at least this length is unique; shorter ones are counted up in every conversation."""
 UNIQUE_TEXT_CHARACTERS: Final = 80
 """A reply of at least this length is unique enough, beside a message in common."""
 START_CHARACTERS: Final = 32

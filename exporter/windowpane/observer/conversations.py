@@ -68,6 +68,8 @@ class Scope:
     label: str = ""
     project: str = ""
     """The project that the session belongs to; empty for the configured one."""
+    source: str = "live"
+    """Origin of the calls: `live` in the agent's process."""
     run: str = field(default="", compare=False)
     """One run of an agent of a framework that names its agents, which may open a session."""
     parent_run: str = field(default="", compare=False)

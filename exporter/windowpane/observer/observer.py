@@ -138,6 +138,7 @@ class WindowObserver:
             cost_of=cost_of,
             latency_seconds=reply.latency_seconds,
             stop_reason=reply.stop_reason,
+            response_id=reply.response_id or None,
             at=at,
         )
 

@@ -26,6 +26,8 @@ class SentCall(msgspec.Struct, tag="sent", array_like=True, frozen=True):
     """Path and query; a Gemini model is part of it."""
     program: str | None
     """Agent that its `User-Agent` names."""
+    session: str
+    """Session of that agent, as the headers state it; empty where they do not."""
     encodings: Sequence[bytes]
     """Values of `Content-Encoding`."""
     body: Sequence[bytes]

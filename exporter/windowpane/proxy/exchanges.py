@@ -1,7 +1,7 @@
 """The calls among the requests that pass through the proxy, and the bytes of both their bodies.
 
 The event loop only takes references to the pieces as they pass. Everything else happens in the process that reads
-them. Of the headers only the encoding and the name of the client program are retained.
+them. Of the headers only the encoding, the client program and the id of its session are retained.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import count
 from typing import Final
 
 from windowpane.observer.clients.bodies import MAXIMUM_BODY_BYTES
+from windowpane.proxy.agent_sessions import session_in_headers
 from windowpane.proxy.call_messages import CallMessages, EndedCall, FailedCall, SentCall
 from windowpane.sources.exchanges.bodies import api_of_path
 
@@ -63,9 +64,10 @@ class Exchange:
         api, self._api = self._api, None
         pieces, self._pieces, self._size = self._pieces, [], 0
         number, self._sent_at = next(_numbers), time.perf_counter()
-        message = SentCall(
-            number, api, self._uri, _program(self._headers), _encodings(self._headers), pieces, time.time()
-        )
+        program = _program(self._headers)
+        session = session_in_headers(program, self._headers)
+        encodings = _encodings(self._headers)
+        message = SentCall(number, api, self._uri, program, session, encodings, pieces, time.time())
         if self._calls.put(message):
             self._number = number
 

@@ -145,6 +145,7 @@ class _MiniSweAgentRun:
             cost_dollars=extra.amount("cost"),
             stop_reason=None if choice is None else stop_reason_of(choice),
             at=at,
+            response_id=response.name("id") or None,
         )
 
 

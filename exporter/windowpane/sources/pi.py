@@ -248,6 +248,7 @@ class _PiSession(Transcript):
                 latency_seconds(milliseconds(message.get("timestamp")), at),
                 text(message.get("stopReason"))[:64] or None,
                 at,
+                text(message.get("responseId")) or None,
             )
         )
 

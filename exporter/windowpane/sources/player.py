@@ -164,6 +164,7 @@ class SessionPlayer:
             cost_of=self._cost_of,
             latency_seconds=record.latency_seconds,
             stop_reason=record.stop_reason,
+            response_id=record.response_id,
             at=self._at,
         )
 

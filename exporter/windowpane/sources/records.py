@@ -62,6 +62,8 @@ class ModelCalled:
     latency_seconds: float | None = None
     stop_reason: str | None = None
     at: float | None = None
+    response_id: str | None = None
+    """Id that the provider gave the reply, where the recording has it."""
 
 
 @dataclass(frozen=True, slots=True)

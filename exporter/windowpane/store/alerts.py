@@ -94,6 +94,8 @@ def listed(
         conditions.add("a.fired_at >= ?", at_from)
     if at_to is not None:
         conditions.add("a.fired_at < ?", at_to)
+    if session is None:
+        conditions.add("s.same_as = ''")
     conditions.among("s.project", projects)
     sql = (
         f"SELECT {_COLUMNS} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608  # values are bound

@@ -24,6 +24,7 @@ _ORDER: Final = {
     "alerts": "alert, crossing_turn",
     "late_events": "turn, seq",
     "session_days": "day, agent, model, release",
+    "call_ids": "call",
 }
 """The projection's tables, each with the columns that identify a row of a session."""
 _STRAY: Final = {

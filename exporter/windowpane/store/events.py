@@ -18,7 +18,7 @@ from windowpane.store.records import DamagedEvent, StoredEvent
 from windowpane.store.statements import END, Conditions
 from windowpane.store.turns import FIRST_SEQ
 
-EVENT_COLUMNS: Final = "e.seq, s.revision, e.seq >= s.counted_from, e.hash, e.body"
+EVENT_COLUMNS: Final = "e.seq, s.revision, e.seq >= s.counted_from AND s.same_as = '', e.hash, e.body"
 AUDIT_COLUMNS: Final = (
     EVENT_COLUMNS + ", s.session_id, e.turn, (SELECT name FROM event_types WHERE id = e.type), e.at"  # noqa: S608
 )

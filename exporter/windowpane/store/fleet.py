@@ -114,6 +114,8 @@ class SessionDraft:
     label: str = ""
     compressions_in_task: int = 0
     project: str = ""
+    same_as: str = ""
+    """Session that the store recognized as the same one, which counts for both."""
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""
@@ -219,13 +221,18 @@ _SUBAGENTS: Final = """(
     WITH RECURSIVE below(id) AS (
         SELECT child.session_id FROM sessions AS child
         WHERE child.parent_session_id = sessions.session_id AND child.current = 1 AND {visible}
-        UNION SELECT child.session_id FROM below
-        JOIN sessions AS child ON child.parent_session_id = below.id AND child.current = 1 AND {visible}
+        UNION SELECT child.session_id FROM sessions AS child
+        WHERE child.same_as <> '' AND child.same_as = sessions.session_id AND child.current = 1 AND {visible}
+        UNION SELECT child.session_id FROM below JOIN sessions AS child ON child.current = 1 AND {visible} AND (
+            child.parent_session_id = below.id OR child.same_as <> '' AND child.same_as = below.id)
     )
     SELECT sum(child.cost_dollars) FROM below JOIN sessions AS child ON child.session_id = below.id
-    WHERE child.current = 1 AND child.session_id != sessions.session_id
+    WHERE child.current = 1 AND child.same_as = '' AND child.session_id != sessions.session_id
 )"""
-"""Cost of the visible sub-agents at any depth; a recording may name a session its own descendant."""
+"""Cost of the visible sub-agents at any depth, also of those that another record of the session has.
+
+A recording may name a session its own descendant.
+"""
 _PARENT: Final = """(
     SELECT child.session_id FROM sessions AS child
     WHERE child.session_id = sessions.parent_session_id AND child.current = 1 AND {visible}
@@ -235,15 +242,20 @@ _COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
 """Fields of a row that are not columns."""
 _LAST_COMPACTION: Final = (
     "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
-    "AND agent = ? AND model = ? AND project = ? ORDER BY last_at DESC NULLS LAST LIMIT 1"
+    "AND agent = ? AND model = ? AND project = ? AND same_as = '' ORDER BY last_at DESC NULLS LAST LIMIT 1"
 )
 _FIRST_CALLS: Final = (
     "SELECT turns.components FROM sessions JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "  # noqa: S608
-    "WHERE sessions.current = 1 AND sessions.agent = ? AND sessions.model = ? AND sessions.project = ? "
+    "WHERE sessions.current = 1 AND sessions.same_as = '' "
+    "AND sessions.agent = ? AND sessions.model = ? AND sessions.project = ? "
     "AND turns.input_tokens IS NOT NULL "
     f"ORDER BY sessions.last_at DESC NULLS LAST LIMIT {COMPARED_SESSIONS}"
 )
 _TEXT_COLUMNS: Final = ("session_id", "agent", "title", "folder", "repository", "branch", "label")
+_OF_PARENT: Final = (
+    "(parent_session_id = ? OR parent_session_id IN "
+    "(SELECT session_id FROM sessions WHERE same_as <> '' AND same_as = ? AND current = 1))"
+)
 _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
 
 
@@ -307,11 +319,13 @@ def _conditions(connection: Database, query: SessionFilter) -> Conditions:
         ("source", query.source),
         ("zone", query.zone),
         ("worst_severity", query.severity),
-        ("parent_session_id", query.parent_session_id),
+        ("same_as", query.same_as),
         ("project", query.project),
     ):
         if value is not None:
             conditions.add(f"{column} = ?", value)
+    if query.parent_session_id is not None:
+        conditions.add(_OF_PARENT, query.parent_session_id, query.parent_session_id)
     conditions.among("project", query.projects)
     for column, part in (
         ("folder", query.folder),

@@ -61,6 +61,8 @@ class SessionFilter:
     label: str | None = None
     parent_session_id: str | None = None
     """Only the sub-agents of this session."""
+    same_as: str = ""
+    """Only the other records of this session; empty for the sessions that are not a record of another."""
     project: str | None = None
     """Only sessions of this project; empty for those without one."""
     projects: tuple[str, ...] | None = None

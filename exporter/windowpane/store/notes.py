@@ -28,6 +28,7 @@ from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store import chain
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import DamagedEvent, StoredEvent, intact_events
+from windowpane.store.statements import placeholders
 from windowpane.store.writes import Writer
 
 NOTE_CHARACTERS: Final = 2_000
@@ -39,7 +40,8 @@ NoteKind = Literal["note", "bookmark"]
 
 _WINDOW: Final = "SELECT window_id FROM turns WHERE session = ? AND turn = ?"
 _EVENTS: Final = (
-    "SELECT body FROM events WHERE session = ? AND type IN (SELECT id FROM event_types WHERE name IN (?, ?, ?)) "
+    "SELECT body FROM events WHERE session = ? AND type IN "  # noqa: S608  # placeholders only
+    f"(SELECT id FROM event_types WHERE name IN ({placeholders(ANNOTATIONS)})) "
     "ORDER BY seq"
 )
 

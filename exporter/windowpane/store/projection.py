@@ -34,6 +34,7 @@ from windowpane.core.events import (
     ReplyDiscarded,
     SessionDescribed,
     SessionEnded,
+    SessionIdentified,
     SessionIncomplete,
     SessionStarted,
     SessionTitled,
@@ -44,6 +45,7 @@ from windowpane.core.events import (
 from windowpane.core.vocabulary import REWOUND, SEVERITIES, ZONES, Zone
 from windowpane.exceptions import EventFormatError, StoreError
 from windowpane.store import alerts, blocks, fleet
+from windowpane.store.call_ids import CallIds
 from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.fleet_order import pressure_rank
@@ -66,7 +68,7 @@ BY_READER: Final = "reader"
 """Source of a title that a reader gave, which no recording replaces."""
 
 _LATE: Final = "INSERT INTO late_events (session, turn, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_TABLES: Final = ("turns", "blocks", "alerts", "late_events", "session_days")
+_TABLES: Final = ("turns", "blocks", "alerts", "late_events", "session_days", "call_ids")
 _SESSIONS: Final = "SELECT key, current FROM sessions ORDER BY key"
 _STALE: Final = "SELECT key, current FROM sessions JOIN stale_sessions ON session = key ORDER BY key"
 _COUNT: Final = "UPDATE event_types SET events = (SELECT count(*) FROM events WHERE type = event_types.id)"
@@ -81,6 +83,9 @@ class Projection:
         self._statements = statements
         self._turns = TurnDrafts(statements)
         self._days = DayDrafts(statements)
+        self.calls = CallIds(statements)
+        self.first_turns: set[int] = set()
+        """Row numbers of the sessions whose first turn ends in the batch."""
 
     def apply(self, session: SessionDraft, event: Event, seq: int) -> None:
         """Apply one event, in the order of `seq`."""
@@ -97,6 +102,7 @@ class Projection:
             session.last_turn = turn
             self._turns.start(session.key, event, seq)
         self._days.apply(session, event)
+        self.calls.apply(session.key, event)
         if isinstance(data, BlockAdded):
             if blocks.starts_reply(session, data.block, turn):
                 self._called(session, event, seq)
@@ -176,6 +182,8 @@ class Projection:
 
     def _turn_ended(self, session: SessionDraft, event: Event, seq: int, data: TurnEnded) -> None:
         session.turns += 1
+        if session.turns == 1:
+            self.first_turns.add(session.key)
         if session.memory.compressed_exchange is not None:
             session.compressions_in_task += session.memory.compressed_exchange == session.exchanges
             session.memory.compressed_exchange = None
@@ -229,6 +237,10 @@ class Projection:
 
     def _titled(self, session: SessionDraft, _event: Event, _seq: int, data: SessionTitled) -> None:
         session.title, session.title_source = data.title, BY_READER
+
+    def _identified(self, session: SessionDraft, _event: Event, _seq: int, data: SessionIdentified) -> None:
+        session.same_as = data.same_as
+        self._days.remove(session.key)
 
     def _limit(self, session: SessionDraft, _event: Event, _seq: int, data: LimitChanged) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -311,6 +323,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     SessionStarted: Projection._started,
     SessionDescribed: Projection._described,
     SessionTitled: Projection._titled,
+    SessionIdentified: Projection._identified,
     LimitChanged: Projection._limit,
     SessionEnded: Projection._ended,
     SessionIncomplete: Projection._incomplete,

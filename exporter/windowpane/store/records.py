@@ -120,6 +120,8 @@ class SessionRow:
     """Cost of its sub-agents and theirs; None where none is known."""
     project: str = ""
     """Empty where it belongs to none."""
+    same_as: str = ""
+    """Session that another source recorded, which counts for both; empty where this one counts."""
 
     @property
     def total_cost_dollars(self) -> float | None:

@@ -25,6 +25,7 @@ from windowpane.store.chain import pruned_events
 from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import ImportOutcome
+from windowpane.store.same_sessions import rank
 from windowpane.store.writes import Writer
 
 EventFactory = Callable[[], Iterable[Event]]
@@ -34,7 +35,9 @@ CHUNK_EVENTS: Final = 1_000
 SPOOLED_EVENTS: Final = 10_000
 """Events made before the write lock is taken, so that most recordings hold it only while they are written."""
 
-_SESSION: Final = "SELECT key, revision, head_seq, turns FROM sessions WHERE session_id = ? AND current = 1"
+_SESSION: Final = (
+    "SELECT key, revision, head_seq, turns, source FROM sessions WHERE session_id = ? AND current = 1"
+)
 _BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
 _FIRST: Final = "SELECT min(seq) FROM events WHERE session = ?"
 _REVISION: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
@@ -72,6 +75,8 @@ class ImportComparison:
     """Ended turns of the stored session."""
     matched: int = 0
     rest: Iterator[Event] = field(default_factory=lambda: iter(()))
+    rank: int = 0
+    """Above 0 where the recording is a more complete record of the session than the stored, below 0 a lesser."""
     is_shorter: bool = False
     """The recording has another past and fewer turns than the store, which keeps what it has."""
 
@@ -89,7 +94,8 @@ def compare(connection: Database, factory: EventFactory, capture: ContentCapture
     """
     comparison = _compare(connection, iter(factory()), capture)
     if comparison.change is Change.REWRITTEN:
-        comparison.is_shorter = _turns(factory()) < comparison.turns
+        is_as_complete = comparison.rank == 0
+        comparison.is_shorter = comparison.rank < 0 or (is_as_complete and _turns(factory()) < comparison.turns)
         if comparison.is_shorter or _is_superseded(connection, comparison, factory):
             comparison.change = Change.NONE
     comparison.rest = chain(list(islice(comparison.rest, SPOOLED_EVENTS)), comparison.rest)
@@ -139,7 +145,8 @@ def _compare(connection: Database, events: Iterator[Event], capture: ContentCapt
     if row is None:
         result.change, result.rest = Change.EXTENDED, chain((first,), events)
         return result
-    result.key, result.revision, result.head_seq, result.turns = row
+    result.key, result.revision, result.head_seq, result.turns, stored_source = row
+    result.rank = rank(context.source) - rank(stored_source)
     stored = connection.execute(_BODIES, (result.key,))
     for event in chain((first,), events):
         body = encode(event)

@@ -28,7 +28,7 @@ _OF_SESSION: Final = f"""SELECT b.tool, coalesce(b.target, ''), {_SUMS}
     GROUP BY 1, 2 ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
 _OF_ALL: Final = f"""SELECT b.tool, {{target}}, {_SUMS}
     FROM (
-        SELECT key, turns, carried_price FROM sessions WHERE current = 1 AND {{projects}}
+        SELECT key, turns, carried_price FROM sessions WHERE current = 1 AND same_as = '' AND {{projects}}
         ORDER BY last_at DESC NULLS LAST LIMIT ?
     ) AS s JOIN blocks AS b ON b.session = s.key WHERE b.tool IS NOT NULL
     GROUP BY 1, 2 ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns

@@ -46,6 +46,7 @@ _UPSERT: Final = (
     f"{', '.join(f'{name} = session_days.{name} + excluded.{name}' for name in SUMS)}, {PEAK} = CASE "
     f"WHEN session_days.{PEAK} > excluded.{PEAK} THEN session_days.{PEAK} ELSE excluded.{PEAK} END"
 )
+_REMOVE: Final = "DELETE FROM session_days WHERE session = ?"
 _READ: Final = (
     f"SELECT day, agent, model, release, {', '.join(f'CAST(sum({name}) AS BIGINT)' for name in DAILY_SUMS)} "  # noqa: S608
     "FROM {days} "
@@ -111,7 +112,7 @@ class DayDrafts:
     def apply(self, session: SessionDraft, event: Event) -> None:
         """Count an event on its day; events without a time belong to no day."""
         count = _COUNTS.get(type(event.data))
-        if count is None or event.at is None:
+        if count is None or event.at is None or session.same_as:
             return
         counted = count(event.data)
         day = int(event.at // DAY_SECONDS)
@@ -124,6 +125,12 @@ class DayDrafts:
             draft = self._days[key] = {**dict.fromkeys(SUMS, 0), PEAK: -1}
         for name, amount in counted.items():
             draft[name] = max(draft[PEAK], amount) if name == PEAK else draft[name] + amount
+
+    def remove(self, session: int) -> None:
+        """Remove all days of a session, which another one counts."""
+        for key in [key for key in self._days if key[0] == session]:
+            del self._days[key]
+        self._statements.add(_REMOVE, (session,))
 
     def save(self) -> None:
         """Add the counts to the rows."""

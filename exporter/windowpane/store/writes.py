@@ -17,7 +17,7 @@ from windowpane.core.codec import encode
 from windowpane.core.events import PAYLOADS, Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import SessionRefusedError
-from windowpane.store import chain, fleet
+from windowpane.store import chain, fleet, same_sessions
 from windowpane.store.captured_content import ContentCapture
 from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
@@ -115,15 +115,22 @@ class Writer:
         types, capture = self._types, self.capture
         context, session, link = None, into, self._plain
         previous = b""
+        superseded = False
         for event in batch:
             if event.context is not context:
                 if session is not None:
                     session.head_hash = previous or session.head_hash
                 context = event.context
                 session = into or opened[context.session_id]
+                superseded = same_sessions.is_superseded(session, context)
+                if superseded:
+                    session, previous = None, b""
+                    continue
                 touched[context.session_id] = session
                 link, previous = self._link(session), session.head_hash
                 projection.enter(session, event)
+            if superseded:
+                continue
             assert session is not None
             body = encode(event)
             previous = link(previous, body)
@@ -138,6 +145,7 @@ class Writer:
         self.connection.executemany(_INSERT_EVENT, rows)
         projection.save()
         self._finish(touched, Counter(row[_TYPE] for row in rows), seq)
+        same_sessions.recognize(self, touched.values(), projection)
         return len(rows)
 
     def missing(self, session_id: str, events: Sequence[Event]) -> list[Event]:

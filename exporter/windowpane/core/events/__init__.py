@@ -7,7 +7,13 @@ this one stream. `windowpane.core.codec` converts events to JSON.
 
 from __future__ import annotations
 
-from windowpane.core.events.annotations import ANNOTATIONS, NoteAdded, NoteDeleted, SessionTitled
+from windowpane.core.events.annotations import (
+    ANNOTATIONS,
+    NoteAdded,
+    NoteDeleted,
+    SessionIdentified,
+    SessionTitled,
+)
 from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
 from windowpane.core.events.content import (
     BlockAdded,
@@ -111,6 +117,7 @@ __all__ = [
     "ReplyDiscarded",
     "SessionDescribed",
     "SessionEnded",
+    "SessionIdentified",
     "SessionIncomplete",
     "SessionStarted",
     "SessionTitled",

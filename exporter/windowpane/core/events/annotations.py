@@ -1,4 +1,4 @@
-"""Facts that a reader of a session adds to it: notes and bookmarks on turns, and a title."""
+"""Facts added to a recorded session: notes, bookmarks and titles by its readers, its identity by the store."""
 
 from __future__ import annotations
 
@@ -33,5 +33,16 @@ class SessionTitled:
     title: str
 
 
-ANNOTATIONS: Final = (NoteAdded.type, NoteDeleted.type, SessionTitled.type)
-"""Types of the events that readers of a session add at any later time: nothing happened in it then."""
+@dataclass(frozen=True, slots=True)
+class SessionIdentified:
+    """The store recognized the session as one that another source records too, which counts for both."""
+
+    type: ClassVar[str] = "session.identified"
+    same_as: str
+    """Id of the session that counts."""
+    by: Literal["call", "id"]
+    """The evidence: a model call that is in both, or the id that the agent gave its session."""
+
+
+ANNOTATIONS: Final = (NoteAdded.type, NoteDeleted.type, SessionTitled.type, SessionIdentified.type)
+"""Types of the events that are added to a session at any later time: nothing happened in it then."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from windowpane.core.events.annotations import NoteAdded, NoteDeleted, SessionTitled
+from windowpane.core.events.annotations import NoteAdded, NoteDeleted, SessionIdentified, SessionTitled
 from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
 from windowpane.core.events.content import (
     BlockAdded,
@@ -94,6 +94,7 @@ Fact = (
     | NoteAdded
     | NoteDeleted
     | SessionTitled
+    | SessionIdentified
 )
 Derived = (
     PressureMeasured

@@ -143,6 +143,8 @@ class TurnEnded:
     cost_dollars: float | None = None
     latency_seconds: float | None = None
     stop_reason: str | None = None
+    response_id: str | None = None
+    """Id that the provider gave the reply: the same in every recording of the call."""
 
 
 @dataclass(frozen=True, slots=True)

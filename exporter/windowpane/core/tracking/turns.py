@@ -39,6 +39,7 @@ from windowpane.core.vocabulary import (
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 
+MAXIMUM_ID_CHARACTERS: Final = 200
 UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset({"catalogue", "assumed", "observed_floor"})
@@ -185,6 +186,7 @@ class TurnTracker:
         cost_of: Callable[[Usage], float | None] | None = None,
         latency_seconds: float | None = None,
         stop_reason: str | None = None,
+        response_id: str | None = None,
         at: float | None = None,
     ) -> PressureMeasured:
         """Close the turn after its model call; the provider's count replaces the estimate.
@@ -211,7 +213,8 @@ class TurnTracker:
             if usage is not None and trusted:
                 gauge.count_reply(usage)
         gauge.last_usage = usage
-        ended = self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
+        response_id = None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS]
+        ended = self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason, response_id), at)
         if usage is not None and trusted:
             self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)
         added = gauge.added

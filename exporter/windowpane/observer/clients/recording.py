@@ -191,7 +191,7 @@ def open_conversation(
     earlier = outputs.earlier_compaction_tokens(scope.agent, call.model, project=project)
     tracker = SessionTracker(
         SessionInfo(
-            session_id, scope.agent, call.model, "live", f"{session_id}/{secrets.token_hex(6)}", parent_id
+            session_id, scope.agent, call.model, scope.source, f"{session_id}/{secrets.token_hex(6)}", parent_id
         ),
         emit=outputs.emit,
         digest=outputs.digest,

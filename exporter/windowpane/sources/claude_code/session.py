@@ -85,6 +85,7 @@ class CallLines:
             latency_seconds=latency_seconds(self.input_at, self.at),
             stop_reason=self.stop_reason,
             at=self.at,
+            response_id=self.id,
         )
 
 

@@ -296,7 +296,7 @@ class _CopilotTranscript(Transcript):
         index, chunks = count(data.get("chunkIndex")), count(data.get("chunkCount"))
         if index + 1 >= chunks:
             stats.api_calls += 1
-            session.call = ModelCalled(None, model, at=at)
+            session.call = ModelCalled(None, model, at=at, response_id=text(data.get("apiCallId")) or None)
             if session.usage is not None:
                 self._end_call(session)
 

@@ -39,8 +39,9 @@ def contents_of(records: Iterable[Record]) -> Iterator[Record]:
                 current[spec.key] += 1
                 yield _content(spec, record.at)
             yield ModelCalled(
-                reply.usage, reply.model, reply.cost_dollars, reply.latency_seconds, reply.stop_reason, record.at
-            )
+                reply.usage, reply.model, reply.cost_dollars, reply.latency_seconds, reply.stop_reason, record.at,
+                reply.response_id or None,
+            )  # fmt: skip
         elif not isinstance(record, CallFailed):
             yield record
 

@@ -231,7 +231,13 @@ class EventLog(ABC):
             stats.peak_context = max(stats.peak_context, cost.usage.input_total)
         self.out.append(
             ModelCalled(
-                cost.usage, cost.model, cost.cost_dollars, cost.latency_seconds, cost.stop_reason, self._at
+                cost.usage,
+                cost.model,
+                cost.cost_dollars,
+                cost.latency_seconds,
+                cost.stop_reason,
+                self._at,
+                self._response or None,
             )
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -297,8 +298,6 @@ def _priced(records: list[Record], metrics: dict[str, Any]) -> Iterator[Record]:
         if isinstance(record, ModelCalled):
             price = next(listed)
             if record.cost_dollars is None and price is not None:
-                yield ModelCalled(
-                    record.usage, record.model, price, record.latency_seconds, record.stop_reason, record.at
-                )
+                yield replace(record, cost_dollars=price)
                 continue
         yield record

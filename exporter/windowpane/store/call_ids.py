@@ -1,0 +1,63 @@
+"""The calls of each session, by the ids that the provider gave their replies and tool calls.
+
+Every source that records a call records these ids, so a call that is in two sessions shows that both are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from windowpane.core.digests import call_number
+from windowpane.core.events import BlockAdded, Event, TurnEnded
+from windowpane.store.database import Database
+from windowpane.store.statements import StatementBatch, placeholders
+
+CALLS_PER_STATEMENT: Final = 200
+
+_INSERT: Final = "INSERT INTO call_ids (session, call) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+
+class CallIds:
+    """The calls that a batch adds."""
+
+    def __init__(self, statements: StatementBatch) -> None:
+        self._statements = statements
+        self.added: dict[int, list[int]] = {}
+        """Their numbers by the row number of the session."""
+
+    def apply(self, session: int, event: Event) -> None:
+        """Add the call that an event names."""
+        number = _call_of(event)
+        if number is not None:
+            self._statements.defer(_INSERT, (session, number))
+            self.added.setdefault(session, []).append(number)
+
+
+def _call_of(event: Event) -> int | None:
+    data = event.data
+    if isinstance(data, TurnEnded):
+        return call_number(data.response_id)
+    if isinstance(data, BlockAdded) and data.block.content_type == "tool_call":
+        return call_number(data.block.tool_call_id)
+    return None
+
+
+def sessions_with(connection: Database, calls: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield each of *calls* with the row number of each session that has it."""
+    for start in range(0, len(calls), CALLS_PER_STATEMENT):
+        some = calls[start : start + CALLS_PER_STATEMENT]
+        sql = f"SELECT call, session FROM call_ids WHERE call IN ({placeholders(some)})"  # noqa: S608
+        yield from connection.execute(sql, some).fetchall()
+
+
+def only_in(connection: Database, session: int, others: Iterable[int]) -> int:
+    """Return the number of calls that *others* have and *session* does not."""
+    keys = list(others)
+    if not keys:
+        return 0
+    sql = (
+        f"SELECT count(DISTINCT call) FROM call_ids WHERE session IN ({placeholders(keys)}) "  # noqa: S608
+        "AND call NOT IN (SELECT call FROM call_ids WHERE session = ?)"
+    )
+    return int(connection.execute(sql, (*keys, session)).fetchone()[0])
