@@ -374,5 +374,5 @@ def test_a_rolled_back_thread_ends_before_its_last_user_messages(
 def test_a_copy_of_another_session_is_reported(
     tmp_path: Path, reader: Reader, rows: list[Json], field: str
 ) -> None:
-    """Nothing in the file shows where the repeated rows end, so it is reported that they count twice."""
+    """Without the file of the other session nothing shows where the repeated rows end: they count in both."""
     assert [problem.field for problem in read_rows(reader, tmp_path, rows).problems] == [field]

@@ -7,7 +7,9 @@ Version 3 renames the role `hookMessage` to `custom`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import dropwhile, takewhile
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.sources.inherited import InheritedHistory
 from windowpane.sources.json_lines import (
     as_json,
     count,
@@ -41,6 +44,7 @@ AGENT: Final = "pi"
 OPENCLAW: Final = "openclaw"
 _OPENCLAW_FOLDERS: Final = frozenset({".openclaw", ".clawdbot", ".moltbot"})
 _INJECTED_ROLES: Final = frozenset({"custom", "hookMessage"})
+_FILE_NAME: Final = re.compile(r"[\w .+@-]{1,200}")
 MAXIMUM_ENTRIES: Final = 100_000
 """Entries that a branch may start from, the latest."""
 MAXIMUM_RETAINED: Final = 4_096
@@ -85,6 +89,17 @@ class PiReader(TranscriptReader):
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _PiSession(path, log, complete=complete)
+
+
+def _session_file(name: str, fork: Path) -> Path | None:
+    """Return the file that a fork names, by its name: beside the fork, or in a folder beside that of the fork."""
+    file = Path(name.replace("\\", "/")).name
+    if not _FILE_NAME.fullmatch(file):
+        return None
+    beside = fork.parent / file
+    with suppress(OSError):
+        return beside if beside.is_file() else next(fork.parent.parent.glob(f"*/{file}"), None)
+    return None
 
 
 class _PiSession(Transcript):
@@ -160,11 +175,9 @@ class _PiSession(Transcript):
         self._folder = text(row.get("cwd"))
         origin = text(row.get("parentSession")) or text(row.get("branchedFrom"))
         if origin:
-            self.log.odd(
-                self.line,
-                "parentSession",
-                "repeats the entries of another file; their calls count in both sessions",
-            )
+            self.inherited = InheritedHistory.of(_session_file(origin, self.path), self.path, key=key)
+            if self.inherited is None:
+                self.report_copied("parentSession", "is not there")
         self._heading = SessionOpened(
             key, self._agent, text(row.get("modelId")), at=instant(row.get("timestamp"))
         )

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from windowpane.sources.inherited import InheritedHistory
 from windowpane.sources.json_lines import JsonRow, read_rows
 from windowpane.sources.reader import FileStats, Problem, ProblemLog
 from windowpane.sources.records import Broken, Record
@@ -68,6 +69,8 @@ class Transcript(ABC):
         self._broken_count = 0
         self._releasing = False
         """Records are released as they are made: the model is known, or enough were deferred."""
+        self.inherited: InheritedHistory | None = None
+        """The history that a fork repeats, while its rows are read."""
 
     @abstractmethod
     def read_row(self, row: dict[str, Any]) -> None:
@@ -76,6 +79,9 @@ class Transcript(ABC):
     @abstractmethod
     def finish(self) -> None:
         """Add the records that are due at the end of the file, or of the rows so far."""
+
+    def end_repeated(self) -> None:  # noqa: B027  # most formats have nothing that is open between two rows
+        """Add the records that are due at the end of the rows that a fork repeats."""
 
     @property
     def settled(self) -> bool:
@@ -94,7 +100,7 @@ class Transcript(ABC):
             if self._step(row):
                 yield from out
                 out.clear()
-        self.finish()
+        self._finish()
         if not self._releasing and not self.complete and not self.settled:
             self.report_deferred("the session, whose model is not known yet, is")
             return
@@ -115,7 +121,7 @@ class Transcript(ABC):
     def pause(self) -> list[Record]:
         """Return the records that are complete at the end of the rows so far; more may follow."""
         assert not self.complete, "a file that is fed is not finished"
-        self.finish()
+        self._finish()
         if not self._releasing and not self.settled:
             return []
         records = self.out.copy()
@@ -128,10 +134,43 @@ class Transcript(ABC):
         if row.value is None:
             self._lose(row)
         else:
-            self.read_row(row.value)
+            self._take(row.value)
         if self._broken and self.opened:
             self._add_broken()
         return bool(self.out) and (self._releasing or self._release())
+
+    def _take(self, row: dict[str, Any]) -> None:
+        inherited, start = self.inherited, len(self.out)
+        if inherited is not None and not inherited.repeats(row):
+            self._end_inherited(inherited)
+            inherited = None
+        self.read_row(row)
+        if inherited is not None:
+            self.out[start:] = inherited.add(self.out[start:])
+
+    def _end_inherited(self, inherited: InheritedHistory) -> None:
+        """Add the content that a fork starts with."""
+        start = len(self.out)
+        self.end_repeated()
+        self.out[start:] = [*inherited.add(self.out[start:]), *inherited.contents()]
+        self.inherited = None
+        if not inherited.repeated:
+            self.report_copied("", "differs from it")
+
+    def report_copied(self, field: str, reason: str) -> None:
+        """Report that the calls that a fork repeats count in both sessions."""
+        self.log.odd(
+            self.line,
+            field,
+            f"a fork of another session, whose file {reason}: the calls it repeats count here too",
+        )
+
+    def _finish(self) -> None:
+        if self.inherited is None:
+            self.finish()
+        elif self.complete:
+            self._end_inherited(self.inherited)
+            self.finish()
 
     def at(self, when: float | None) -> float | None:
         """Return *when*; a time before the rows above it is reported."""

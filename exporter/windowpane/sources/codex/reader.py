@@ -7,6 +7,7 @@ next call is deferred until it has come. Usage is repeated in rows whose totals 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -15,6 +16,7 @@ from windowpane.core.agents import CODEX, CODEX_AGENT
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.codex.items import ResponseItem, item_of, message_key
+from windowpane.sources.inherited import InheritedHistory
 from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -45,6 +47,7 @@ _CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
 """Content that Codex sends before a message of the user."""
 _REPEATED: Final = frozenset({"system_prompt", "memory_injection", "user_message", "media"})
 """Content that a compaction repeats where it survives."""
+_ID: Final = re.compile(r"[\w-]{1,128}")
 MAXIMUM_LIVE: Final = 20_000
 """Content that a rollback can remove, the latest."""
 
@@ -132,12 +135,17 @@ class _Rollout(Transcript):
         elif self._replying or self._compaction is not None:
             self.report_deferred("the last model call or compaction is")
 
+    def end_repeated(self) -> None:
+        self._end_call(None, None)
+        self._close_compaction(None)
+
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _meta(self, payload: dict[str, Any], at: float | None) -> None:
         """Open the session of the first such row; a fork repeats the rows of the sessions it came from."""
         if self._session is not None:
-            self.log.odd(self.line, "session_meta", "another one in the same file, skipped")
+            if self.inherited is None:
+                self.log.odd(self.line, "session_meta", "another one in the same file, skipped")
             return
         key = text(payload.get("id")) or text(payload.get("session_id"))
         if not key:
@@ -147,11 +155,10 @@ class _Rollout(Transcript):
         self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None)
         origin = text(payload.get("forked_from_id"))
         if origin:
-            self.log.odd(
-                self.line,
-                "forked_from_id",
-                f"repeats the rows of {origin[:64]}; their calls count in both sessions",
-            )
+            parent = _rollout_of(origin, self.path)
+            self.inherited = InheritedHistory.of(parent, self.path, key=key, ignored="timestamp")
+            if self.inherited is None:
+                self.report_copied("forked_from_id", f"({origin[:64]}) is not there")
         git = mapping(payload.get("git"))
         self.out.append(
             SessionDescribed(
@@ -337,6 +344,17 @@ class _Rollout(Transcript):
 
     def _unknown(self, payload: dict[str, Any]) -> None:
         self.log.odd(self.line, "payload.type", f"unknown item {str(payload.get('type'))[:64]!r}, skipped")
+
+
+def _rollout_of(session: str, fork: Path) -> Path | None:
+    """Return the rollout of another session: beside *fork*, or in the folder of another day."""
+    if not _ID.fullmatch(session):
+        return None
+    beside: Path | None = next(fork.parent.glob(f"*{session}.jsonl"), None)
+    if beside is not None:
+        return beside
+    days = next((parent for parent in fork.parents[:4] if not parent.name.isdigit()), fork.parent)
+    return next(days.glob(f"*/*/*/*{session}.jsonl"), None)
 
 
 def _usage(last: dict[str, Any]) -> Usage:

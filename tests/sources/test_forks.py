@@ -1,0 +1,213 @@
+"""A fork starts with the content that it repeats, whose calls are counted in the session that it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from reads import Json, digest
+from test_branches import entry, reply, user
+
+from windowpane.ingest.importer import import_paths
+from windowpane.ingest.pipeline import playback_settings
+from windowpane.sources.codex.reader import CodexReader
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.json_lines import parse_rows
+from windowpane.sources.pi import PiReader
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import ContentAdded, ModelCalled
+from windowpane.store.interface import SessionFilter
+from windowpane.store.records import SessionRow
+from windowpane.store.sqlite import SqliteStore
+
+PARENT = "019a0000-0000-7000-8000-000000000001"
+FORK = "019a0000-0000-7000-8000-000000000002"
+
+
+def codex(second: int, kind: str, **payload: object) -> Json:
+    return {"timestamp": f"2026-01-01T00:00:{second:02}Z", "type": kind, "payload": payload}
+
+
+def message(second: int, role: str, words: str) -> Json:
+    part = {"type": "output_text" if role == "assistant" else "input_text", "text": words}
+    return codex(second, "response_item", type="message", role=role, content=[part])
+
+
+def counted(second: int, tokens: int, total: int) -> Json:
+    last = {"input_tokens": tokens, "output_tokens": 5, "total_tokens": tokens + 5}
+    info = {"last_token_usage": last, "total_token_usage": {"input_tokens": total}}
+    return codex(second, "event_msg", type="token_count", info=info)
+
+
+def codex_parent() -> list[Json]:
+    """Two calls, with a compaction between them."""
+    return [
+        codex(0, "session_meta", id=PARENT, base_instructions={"text": "be good"}),
+        codex(0, "turn_context", model="gpt-5"),
+        message(1, "user", "first question"), message(2, "assistant", "first answer"), counted(2, 1_000, 1_000),
+        codex(3, "compacted", message="they asked once",
+              replacement_history=[{"type": "message", "role": "user",
+                                    "content": [{"type": "input_text", "text": "first question"}]}]),
+        message(4, "user", "second question"), message(5, "assistant", "second answer"), counted(5, 2_000, 3_000),
+    ]  # fmt: skip
+
+
+def codex_fork(rows: Sequence[Json]) -> list[Json]:
+    """The copied rows have the time of the fork; two calls follow."""
+    copied = [row | {"timestamp": "2026-01-01T00:00:30Z"} for row in rows]
+    meta = codex(30, "session_meta", id=FORK, forked_from_id=PARENT, base_instructions={"text": "be good"})
+    own = [
+        message(31, "user", "third question"), message(32, "assistant", "third answer"), counted(32, 2_100, 5_100),
+        message(33, "user", "fourth question"), message(34, "assistant", "fourth answer"), counted(34, 2_200, 7_300),
+    ]  # fmt: skip
+    return [meta, *copied, *own]
+
+
+def pi_parent() -> list[Json]:
+    header = {"type": "session", "version": 3, "id": PARENT, "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"}
+    compaction = entry("c", "d", "compaction", summary="they asked once", firstKeptEntryId="d", tokensBefore=9)
+    return [
+        header,
+        user("a", None, 3), reply("b", "a", 1_000), user("x", "b", 5), user("d", "b", 4), compaction,
+        reply("e", "c", 2_000),
+    ]  # fmt: skip
+
+
+def pi_fork(rows: Sequence[Json]) -> list[Json]:
+    header = rows[0] | {"id": FORK, "parentSession": f"/home/somebody/sessions/{PARENT}.jsonl"}
+    own = [user("f", "e", 3), reply("g", "f", 2_100), user("h", "g", 3), reply("i", "h", 2_200)]
+    return [header, *rows[1:], *own]
+
+
+CASES = {"codex": (codex_parent, codex_fork), "pi": (pi_parent, pi_fork)}
+
+
+def write(folder: Path, name: str, rows: Sequence[Json]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def imported(folder: Path, *paths: Path) -> tuple[dict[str, SessionRow], list[str]]:
+    """The sessions of an import of *paths* one after the other, and the problems it reports."""
+    with closing(SqliteStore(folder / "windowpane.db")) as store:
+        problems = [
+            problem.problem
+            for path in paths
+            for report in import_paths([path], store, playback=playback_settings(digest), readers=all_readers())
+            for problem in report.problems
+        ]
+        return {row.session_id: row for row in store.sessions(SessionFilter())}, problems
+
+
+@pytest.mark.parametrize("agent", CASES)
+@pytest.mark.parametrize("first", [0, 1], ids=["parent-first", "fork-first"])
+def test_the_calls_that_a_fork_repeats_are_counted_in_the_session_it_came_from(
+    tmp_path: Path, agent: str, first: int
+) -> None:
+    """Four calls were made; two are in each session, and so are their tokens, whichever file is read first."""
+    parent_rows, fork_rows = CASES[agent]
+    paths = [
+        write(tmp_path, PARENT, parent_rows()),
+        write(tmp_path, FORK, fork_rows(parent_rows())),
+    ]
+
+    sessions, problems = imported(tmp_path, *(paths if not first else reversed(paths)))
+
+    parent, fork = sessions[PARENT], sessions[FORK]
+    assert (parent.turns, parent.input_tokens) == (2, 3_000)
+    assert (fork.turns, fork.input_tokens) == (2, 4_300)
+    assert (parent.compressions, fork.compressions) == (1, 0)
+    assert problems == []
+
+
+@pytest.mark.parametrize("agent", CASES)
+def test_the_window_of_a_fork_starts_with_what_it_inherits(tmp_path: Path, agent: str) -> None:
+    """Content that a compaction or a rewind of the other session removed is not in it."""
+    parent_rows, fork_rows = CASES[agent]
+    write(tmp_path, PARENT, parent_rows())
+    path = write(tmp_path, FORK, fork_rows(parent_rows()))
+    reader = CodexReader(complete=True) if agent == "codex" else PiReader(complete=True)
+    records = list(reader.read(path, stats=FileStats(), problems=[]))
+    calls = [number for number, record in enumerate(records) if isinstance(record, ModelCalled)]
+    texts = [record.text for record in records[: calls[0]] if isinstance(record, ContentAdded)]
+
+    if agent == "codex":
+        expected = ["be good", "first question", "they asked once", "second question", "second answer"]
+        assert texts == [*expected, "third question", "third answer"]
+    else:
+        words = [(text or "").split()[0] for text in texts]
+        assert words == ["word0", "they", "done", "word0", "done"]
+        assert len((texts[0] or "").split()) == 4
+
+
+@pytest.mark.parametrize("agent", CASES)
+def test_a_fork_whose_origin_is_not_there_counts_what_it_repeats(tmp_path: Path, agent: str) -> None:
+    """That is reported once."""
+    parent_rows, fork_rows = CASES[agent]
+
+    sessions, problems = imported(tmp_path, write(tmp_path, FORK, fork_rows(parent_rows())))
+
+    assert sessions[FORK].turns == 4
+    reported = [problem for problem in problems if "fork" in problem]
+    assert len(reported) == 1
+    assert reported[0].endswith("the calls it repeats count here too")
+
+
+def test_a_rollout_of_another_day_is_found(tmp_path: Path) -> None:
+    """Codex keeps its rollouts in folders of days."""
+    write(tmp_path / "sessions" / "2025" / "12" / "31", f"rollout-2025-12-31T23-59-59-{PARENT}", codex_parent())
+    folder = tmp_path / "sessions" / "2026" / "01" / "01"
+    path = write(folder, f"rollout-2026-01-01T00-00-30-{FORK}", codex_fork(codex_parent()))
+
+    sessions, _ = imported(tmp_path, path)
+
+    assert sessions[FORK].turns == 2
+
+
+@pytest.mark.parametrize("cut", range(0, 16, 3))
+def test_a_fork_that_grows_gives_the_records_of_the_whole_file(tmp_path: Path, cut: int) -> None:
+    """The content that it inherits is added when its first own row is there."""
+    write(tmp_path, PARENT, codex_parent())
+    path = write(tmp_path, FORK, codex_fork(codex_parent()))
+    whole = list(CodexReader(complete=True).read(path, stats=FileStats(), problems=[]))
+    lines = path.read_bytes().splitlines(keepends=True)
+    followed = CodexReader(complete=False).transcript(path, stats=FileStats(), problems=[])
+    records = []
+    for start, part in ((0, lines[:cut]), (cut, lines[cut:])):
+        records += followed.feed(parse_rows(b"".join(part), followed.log, after_line=start))
+        records += followed.pause()
+
+    assert records == whole
+
+
+def test_forks_that_name_each_other_count_by_themselves(tmp_path: Path) -> None:
+    """Neither came first, so nothing of either is taken for a copy."""
+    rows = codex_parent()
+    rows[0]["payload"]["forked_from_id"] = FORK
+    paths = [write(tmp_path, PARENT, rows), write(tmp_path, FORK, codex_fork(rows))]
+
+    for order in permutations(paths):
+        sessions, _ = imported(tmp_path, *order)
+        assert (sessions[PARENT].turns, sessions[FORK].turns) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret", "*", "a\0b", "/dev/zero", "", "x" * 5_000, "\ud800.jsonl", "é" * 200]
+)
+def test_only_a_recording_beside_it_is_read_for_a_fork(tmp_path: Path, name: str) -> None:
+    """A name in a file never leads to a device, or out of the folders of recordings."""
+    for rows in (
+        [codex(0, "session_meta", id=FORK, forked_from_id=name), message(1, "user", "hi")],
+        [pi_parent()[0] | {"id": FORK, "parentSession": name}, user("a", None, 2)],
+    ):
+        problems: list[Problem] = []
+        path = write(tmp_path / "sessions", FORK, rows)
+        reader = next(one for one in (CodexReader(complete=True), PiReader(complete=True))
+                      if one.recognizes(path, path.read_bytes()))  # fmt: skip
+        assert list(reader.read(path, stats=FileStats(), problems=problems))
