@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.text import Text
 
 from windowpane.cli.options import (
     EXIT_FAILED,
@@ -24,17 +23,17 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
-from windowpane.core.store_names import StoreName
-from windowpane.ingest.importer import FileReport, import_paths
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.ingest.remembered_files import RememberedFiles
-from windowpane.sources.discovery import SUFFIXES, all_readers
+from windowpane.hooks.input import configured_store
+from windowpane.ingest.last_import import LastImport, import_key, unchanged_reports
 from windowpane.text import formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
+
+    from windowpane.core.store_names import StoreName
+    from windowpane.ingest.file_report import FileReport
 
 MAXIMUM_PROBLEMS = 20
 
@@ -72,10 +71,47 @@ def command(
     Example:
       windowpane import ~/.claude/projects --capture
     """
+    options = {
+        "limit_tokens": limit_tokens, "agent": agent, "model": model, "project": project, "capture": capture
+    }  # fmt: skip
+    key = import_key(paths, options)
+    store_file = configured_store(None if store_path is None else str(store_path))
+    reports = unchanged_reports(store_file, key) if paths else None
+    if reports is None:
+        reports = _import(
+            paths, key, store_path, limit_tokens=limit_tokens, agent=agent, model=model, project=project,
+            capture=capture, quiet=as_json,
+        )  # fmt: skip
+    if as_json:
+        print_json([report_document(report) for report in reports])
+    else:
+        _print(reports)
+    ctx.exit(_exit_code(reports))
+
+
+def _import(
+    paths: Sequence[Path],
+    key: str,
+    store_path: StoreName | None,
+    *,
+    limit_tokens: int | None,
+    agent: str | None,
+    model: str,
+    project: str | None,
+    capture: bool,
+    quiet: bool,
+) -> list[FileReport]:
+    """Import what has changed, and remember the import under *key*."""
+    from windowpane.ingest.importer import import_paths
+    from windowpane.ingest.pipeline import AlertingStore, playback_settings
+    from windowpane.ingest.remembered_files import RememberedFiles
+    from windowpane.sources.discovery import SUFFIXES, all_readers
+
     config = project_config(project)
     readers = all_readers()
     chosen = paths or recording_folders(readers)
-    with open_to_write(store_path, capture=capture) as store, progress_bar(quiet=as_json) as progress:
+    last_import = LastImport(key, paths)
+    with open_to_write(store_path, capture=capture) as store, progress_bar(quiet=quiet) as progress:
         playback = playback_settings(
             store.digester(),
             limit_tokens=limit_tokens,
@@ -103,17 +139,15 @@ def command(
         progress.update(task, description="indexing for search")
         while store.index_text():
             progress.refresh()
+        if paths:
+            last_import.remember(store, reports)
         store.flush()
     if not reports:
         searched = ", ".join(map(str, chosen))
         raise click.ClickException(
             f"no recording in {searched}; expected files that end in {', '.join(sorted(SUFFIXES))}"
         )
-    if as_json:
-        print_json([report_document(report) for report in reports])
-    else:
-        _print(reports)
-    ctx.exit(_exit_code(reports))
+    return reports
 
 
 def report_document(report: FileReport) -> dict[str, Any]:
@@ -164,6 +198,8 @@ def _print(reports: Sequence[FileReport]) -> None:
 
 def report_table(reports: Sequence[FileReport]) -> Table:
     """Return the files as a table of at most 80 columns, one row each."""
+    from rich.text import Text
+
     numbers = {"sess": 4, "calls": 5, "tools": 5, "cmp": 3, "evt": 3, "peak": 5, "bad": 3, "new": 6}
     table = frameless_table({"file": (None, 24), "format": (11, 14)}, numbers)
     for report in reports:

@@ -12,23 +12,18 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 import click
 
 from windowpane.core.characters import plain
-from windowpane.core.redaction import redact
 from windowpane.core.store_names import StoreName, StoreUrl, parse_store_name
-from windowpane.effects.private_files import create_folder
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
-from windowpane.store.interface import SessionFilter
-from windowpane.store.keys import key_in, keys_in
-from windowpane.store.open import open_reader, open_store, store_exists
-from windowpane.store.project_reader import ProjectReader
-from windowpane.store.reads import Reader as StoreReader
-from windowpane.store.store import Store
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the store is loaded by the commands that open it, not by their options
     from windowpane.config.outputs import StoreConfig
     from windowpane.config.schema import Config
     from windowpane.sources.reader import Reader
     from windowpane.store.interface import EventReader
+    from windowpane.store.project_reader import ProjectReader
+    from windowpane.store.reads import Reader as StoreReader
     from windowpane.store.records import SessionRow
+    from windowpane.store.store import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,6 +80,8 @@ project_filter_option = click.option("--project", help="Only sessions of this pr
 
 def of_project(store: StoreReader, project: str | None) -> StoreReader | ProjectReader:
     """Return the sessions of *project* in a store; all where it is None."""
+    from windowpane.store.project_reader import ProjectReader
+
     return store if project is None else ProjectReader(store, (project,))
 
 
@@ -174,6 +171,8 @@ def open_to_read(path: StoreName | None) -> Iterator[StoreReader]:
 
     Raises `click.ClickException` with the next step when there is none.
     """
+    from windowpane.store.open import open_reader
+
     existing = _existing(path)
     try:
         reader = open_reader(existing)
@@ -193,6 +192,8 @@ def open_existing(path: StoreName | None) -> Iterator[Store]:
 
 
 def _existing(path: StoreName | None) -> StoreName:
+    from windowpane.store.open import store_exists
+
     store = store_path_or_default(path)
     if not store_exists(store):
         raise click.ClickException(
@@ -207,6 +208,10 @@ def open_to_write(path: StoreName | None, *, capture: bool = False) -> Iterator[
 
     The audit key is the configured one: without it a keyed chain would neither verify nor continue.
     """
+    from windowpane.effects.private_files import create_folder
+    from windowpane.store.keys import key_in, keys_in
+    from windowpane.store.open import open_store
+
     configured = _store_config()
     chosen = path or configured.path
     if isinstance(chosen, Path):
@@ -230,6 +235,8 @@ def open_to_write(path: StoreName | None, *, capture: bool = False) -> Iterator[
 
 
 def _without_secrets(text: str) -> str:
+    from windowpane.core.redaction import redact
+
     return redact(text).text
 
 
@@ -238,6 +245,8 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
 
     Raises `click.ClickException` with the choices.
     """
+    from windowpane.store.interface import SessionFilter
+
     rows = store.find_sessions(prefix)
     if not rows:
         sources = store.facets().get("sources", ())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
+from windowpane.ingest.file_report import FileReport
 from windowpane.sources.databases import DatabaseReader, SessionState
 from windowpane.sources.discovery import files_of, reader_for, stamp, unreadable
 from windowpane.sources.playback import session_events, session_keys
@@ -57,31 +57,6 @@ class Progress(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class FileReport:
-    """The outcome of importing one file."""
-
-    path: Path
-    format: str | None = None
-    """None where no reader recognizes it."""
-    stats: FileStats = field(default_factory=FileStats)
-    problems: list[Problem] = field(default_factory=list)
-    outcomes: list[ImportOutcome] = field(default_factory=list)
-    error: str = ""
-    """The reason why the file, or a part of it, could not be stored."""
-    skipped: str = ""
-    """The reason why a file of a folder was skipped."""
-    unknown: bool = False
-    """No reader recognizes it."""
-    partly: bool = False
-    """Some sessions of a database were not read: they had not changed."""
-
-    @property
-    def partial(self) -> bool:
-        """Return whether a part of the file is not in the store."""
-        return bool(self.error) or any(problem.severity == "bad" for problem in self.problems)
-
-
 def import_paths(
     paths: Iterable[Path],
     store: SessionStore,
@@ -107,8 +82,8 @@ def import_paths(
             reports.append(FileReport(path, skipped=reason, unknown=True))
             continue
         report = import_file(path, store, playback=playback, readers=readers, memory=memory)
-        if report.unknown and path not in given:
-            report.skipped, report.error = report.error, ""
+        if path not in given:
+            report.skip_unknown()
         reports.append(report)
     return reports
 

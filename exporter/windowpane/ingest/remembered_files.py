@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -16,12 +17,10 @@ import msgspec
 
 from windowpane.core.version import package_version
 from windowpane.exceptions import StoreError
-from windowpane.ingest.importer import FileReport
-from windowpane.sources.discovery import stamp
+from windowpane.ingest.file_report import FileReport
 from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.transcript import IDLE_SECONDS
 from windowpane.store.read_files import FileState, ReadFile
-from windowpane.store.records import ImportOutcome, SessionRow
+from windowpane.store.records import ImportOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +34,33 @@ MAXIMUM_PROBLEMS: Final = 100
 """A file with more problems is read each time, so that all are listed."""
 
 
-class FileMemory(Protocol):
+class StoredSession(Protocol):
+    """The part of a session's row that shows whether the store still has it."""
+
+    @property
+    def revision(self) -> int:
+        """Its revision."""
+        ...
+
+    @property
+    def events(self) -> int:
+        """The number of its events."""
+        ...
+
+
+class RememberedResults(Protocol):
+    """The part of a store that returns what is remembered of files."""
+
+    def read_file(self, path: str) -> ReadFile | None:
+        """Return a remembered file."""
+        ...
+
+    def session(self, session_id: str) -> StoredSession | None:
+        """Return one session, or None."""
+        ...
+
+
+class FileMemory(RememberedResults, Protocol):
     """The part of a store that remembers files."""
 
     @property
@@ -43,16 +68,8 @@ class FileMemory(Protocol):
         """Texts are stored."""
         ...
 
-    def read_file(self, path: str) -> ReadFile | None:
-        """Return a remembered file."""
-        ...
-
     def remember_file(self, path: str, read: ReadFile) -> None:
         """Remember a file."""
-        ...
-
-    def session(self, session_id: str) -> SessionRow | None:
-        """Return one session, or None."""
         ...
 
 
@@ -90,6 +107,9 @@ class RememberedFiles:
 
     def state(self, path: Path) -> FileState | None:
         """Return the state of a file that is finished; None for one that may still grow, or cannot be read."""
+        from windowpane.sources.discovery import stamp  # loads all readers, which a report does not need
+        from windowpane.sources.transcript import IDLE_SECONDS
+
         try:
             inode, present = path.stat().st_ino, stamp(path)
         except OSError:
@@ -100,19 +120,7 @@ class RememberedFiles:
 
     def report(self, path: Path, state: FileState) -> FileReport | None:
         """Return the report on a file that is in the same state as when it was read, else None."""
-        read = self._store.read_file(str(path))
-        if read is None or read.state != state:
-            return None
-        try:
-            result = _decoder.decode(read.report)
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
-            return None
-        if not all(map(self._holds, result.sessions, result.events)):
-            return None
-        outcomes = [_unchanged(outcome) for outcome in result.sessions]
-        return FileReport(
-            path, result.format, result.stats, result.problems, outcomes, result.error, unknown=result.unknown
-        )
+        return remembered_report(self._store, path, state)
 
     def remember(self, path: Path, state: FileState, report: FileReport) -> None:
         """Remember the report on a file that was in *state* before it was read; not one that failed."""
@@ -129,10 +137,28 @@ class RememberedFiles:
         except StoreError as error:
             _log.warning("%s: will be read again: %s", path, error)
 
-    def _holds(self, outcome: ImportOutcome, events: int) -> bool:
-        """Return whether the store still has a session, or more of it."""
-        row = self._store.session(outcome.session_id)
-        return row is not None and row.revision == outcome.revision and row.events >= events
+
+def remembered_report(store: RememberedResults, path: Path, state: FileState) -> FileReport | None:
+    """Return the report on a file that is in the same state as when it was read, else None."""
+    read = store.read_file(str(path))
+    if read is None or read.state != state:
+        return None
+    try:
+        result = _decoder.decode(read.report)
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        return None
+    if not all(map(partial(_holds, store), result.sessions, result.events)):
+        return None
+    outcomes = [_unchanged(outcome) for outcome in result.sessions]
+    return FileReport(
+        path, result.format, result.stats, result.problems, outcomes, result.error, unknown=result.unknown
+    )
+
+
+def _holds(store: RememberedResults, outcome: ImportOutcome, events: int) -> bool:
+    """Return whether the store still has a session, or more of it."""
+    row = store.session(outcome.session_id)
+    return row is not None and row.revision == outcome.revision and row.events >= events
 
 
 def _unchanged(outcome: ImportOutcome) -> ImportOutcome:

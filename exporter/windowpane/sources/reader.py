@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Final, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
-from windowpane.sources.records import Record
+if TYPE_CHECKING:
+    from windowpane.sources.records import Record
 
 MAXIMUM_RECORD_BYTES: Final = 64 * 2**20
 MAXIMUM_DOCUMENT_BYTES: Final = 256 * 2**20

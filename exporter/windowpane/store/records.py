@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from windowpane.core.events import Event
 from windowpane.core.vocabulary import Component, ContentType, Severity, Zone
+
+if TYPE_CHECKING:
+    from windowpane.core.events import Event
 
 
 @dataclass(frozen=True, slots=True)

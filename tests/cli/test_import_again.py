@@ -1,0 +1,172 @@
+"""Importing the same again: without a change nothing is loaded to find that out, and every change is found."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from windowpane.cli import import_
+
+Run = Callable[..., Result]
+
+HEADER = '{"type": "session", "id": "%s", "cwd": "/", "timestamp": "2026-01-01T00:00:00Z"}\n'
+ENTRY = '{"type": "message", "id": "e%d", "message": {"role": "user", "content": "request %d"}}\n'
+LONG_AGO = 1_000_000_000
+UNUSED = ("windowpane.sources.discovery", "windowpane.store.store", "windowpane.config.schema", "pydantic")
+
+
+def write(path: Path, text: str, *, at: int = LONG_AGO) -> Path:
+    """Write a file that was finished long ago, in a folder that has not changed since."""
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(text)
+    os.utime(path, (at, at))
+    os.utime(path.parent, (at, at))
+    return path
+
+
+def session(number: int, entries: int = 3) -> str:
+    return HEADER % f"s{number}" + "".join(ENTRY % (entry, entry) for entry in range(entries))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "sessions"
+    write(folder / "below" / "other.json", "[]")
+    for number in range(3):
+        write(folder / f"s{number}.jsonl", session(number))
+    return folder
+
+
+@pytest.fixture
+def is_read_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
+    """Import the folder; the fixture's value does so again, and returns whether the files were looked at."""
+    run("import", folder)
+    run("import", folder)  # the reports of files that are not in the store are those of unchanged ones
+    original, calls = import_._import, []
+
+    def counted(*arguments: object, **options: object) -> object:
+        calls.append(arguments)
+        return original(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(import_, "_import", counted)
+
+    def again(*options: str) -> bool:
+        calls.clear()
+        run("import", folder, *options)
+        return bool(calls)
+
+    return again
+
+
+def test_an_import_without_a_change_reports_the_same(
+    run: Run, folder: Path, is_read_again: Callable[..., bool]
+) -> None:
+    """Also as JSON, and an unknown file of the folder is still skipped with its reason."""
+    printed = [run("import", folder).output for _ in range(2)]
+    documents = [run("import", folder, "--json").output for _ in range(2)]
+
+    assert not is_read_again()
+    assert printed[0] == printed[1]
+    assert "3 sessions, 0 new events" in printed[0]
+    assert "skipped: JSON of no known format" in printed[0]
+    assert documents[0] == documents[1]
+
+
+def test_neither_readers_nor_settings_are_loaded_for_it(run: Run, folder: Path, store: Path) -> None:
+    """The second import is done by metadata and a few rows of the store."""
+    run("import", folder)
+    code = f"""
+import sys
+from windowpane.cli import main
+try:
+    main(["import", {str(folder)!r}])
+except SystemExit as end:
+    assert end.code == 0, end.code
+print([name for name in {UNUSED!r} if name in sys.modules])
+"""
+    again = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, encoding="utf-8", env={**os.environ, "WINDOWPANE_STORE": str(store)}, check=True,
+    )  # fmt: skip
+
+    assert "0 new events" in again.stdout
+    assert again.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: write(folder / "s1.jsonl", session(1, 4), at=LONG_AGO + 1),
+        lambda folder: write(folder / "s1.jsonl", session(1).replace("request 0", "request 9"), at=LONG_AGO + 1),
+        lambda folder: (folder / "s3.jsonl").write_text(session(3)),
+        lambda folder: (folder / "deeper").mkdir(),
+        lambda folder: (folder / "below" / "s4.jsonl").write_text(session(4)),
+        lambda folder: (folder / "s2.jsonl").unlink(),
+        lambda folder: (folder / "s2.jsonl").rename(folder / "s5.jsonl"),
+    ],
+    ids=["grown", "edited", "new file", "new folder", "new file below", "removed", "renamed"],
+)
+def test_every_change_of_the_files_is_found(
+    folder: Path, is_read_again: Callable[..., bool], change: Callable[[Path], object]
+) -> None:
+    """A file that was written to, added, removed or renamed is found by metadata."""
+    assert not is_read_again()
+    change(folder)
+
+    assert is_read_again()
+
+
+def test_other_settings_and_a_store_without_a_session_are_read_again(
+    folder: Path, store: Path, is_read_again: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An option, a variable, the content of the configuration, and a session that was deleted."""
+    assert is_read_again("--limit", "1000")
+    assert not is_read_again("--limit", "1000")
+    config = tmp_path / "windowpane.yml"
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(config))
+    for content in ("project: one\n", "project: two\n"):
+        config.write_text(content)
+        assert is_read_again()
+    monkeypatch.delenv("WINDOWPANE_CONFIG")
+    assert not is_read_again()
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DELETE FROM sessions WHERE session_id LIKE '%s1'")
+
+    assert is_read_again()
+
+
+def test_what_metadata_does_not_show_is_always_looked_at(
+    run: Run, folder: Path, is_read_again: Callable[..., bool]
+) -> None:
+    """Links lead elsewhere, a database has a log, and a folder that just changed may change once more."""
+    assert not is_read_again()
+    (folder / "link.jsonl").symlink_to(folder / "s0.jsonl")
+    os.utime(folder, (LONG_AGO + 1, LONG_AGO + 1))
+    run("import", folder)
+    assert is_read_again()
+    (folder / "link.jsonl").unlink()
+    run("import", folder)
+
+    assert is_read_again()
+
+
+def test_the_default_folders_are_looked_at_each_time(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without paths the folder of a tool that was not there before is found."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    write(home / ".pi" / "agent" / "sessions" / "s9.jsonl", session(9))
+    for _ in range(2):
+        assert "1 session," in run("import").output
+    write(home / ".openclaw" / "agents" / "main" / "sessions" / "s8.jsonl", session(8))
+
+    assert "2 sessions, " in run("import").output
