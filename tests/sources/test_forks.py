@@ -61,8 +61,10 @@ def codex_fork(rows: Sequence[Json]) -> list[Json]:
     copied = [row | {"timestamp": "2026-01-01T00:00:30Z"} for row in rows]
     meta = codex(30, "session_meta", id=FORK, forked_from_id=PARENT, base_instructions={"text": "be good"})
     own = [
-        message(31, "user", "third question"), message(32, "assistant", "third answer"), counted(32, 2_100, 5_100),
-        message(33, "user", "fourth question"), message(34, "assistant", "fourth answer"), counted(34, 2_200, 7_300),
+        message(31, "user", "third question"),
+        message(32, "assistant", "third answer"), counted(32, 2_100, 5_100),
+        message(33, "user", "fourth question"),
+        message(34, "assistant", "fourth answer"), counted(34, 2_200, 7_300),
     ]  # fmt: skip
     return [meta, *copied, *own]
 

@@ -31,6 +31,7 @@ from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.notes import notes_section
 from windowpane_dashboard.sections.reading import beside_block, find_section
 from windowpane_dashboard.sections.regrets import regrets_section
+from windowpane_dashboard.sections.same_session import record_links
 from windowpane_dashboard.sections.session_alerts import session_alerts_section
 from windowpane_dashboard.sections.session_header import identity_line, metrics_row
 from windowpane_dashboard.sections.session_tabs import SessionTab, SessionView, session_tabs
@@ -78,6 +79,7 @@ def main() -> None:
         with widgets.part():
             identity_line(row, timeline)
             parent_link(snapshot.store, row)
+            record_links(snapshot.store, row)
         phrases = session_phrases(
             row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=is_live(row, time.time())
         )

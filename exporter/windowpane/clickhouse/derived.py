@@ -73,11 +73,12 @@ def date_of(day: int) -> date:
 
 
 def remove_superseded(clickhouse: ClickHouse, sessions: Sequence[SessionRow], days: UpdatedDays) -> None:
-    """Remove the rows of earlier revisions of the sessions, and add the days they were on to *days*.
+    """Remove the rows that do not count, and add the days they were on to *days*.
 
-    Events of earlier revisions stay, as they do in the store.
+    These are the rows of earlier revisions, and all of a session that another one counts for. Their events stay,
+    as they do in the store.
     """
-    revised = [session for session in sessions if session.revision > 1]
+    revised = [session for session in sessions if session.revision > 1 or session.same_as]
     for table in (TURNS, ALERTS, SESSION_DAYS, TOOL_USE):
         _remove(clickhouse, table, revised, _EARLIER_REVISION, days)
     # A session without times had its tools on no day until its first event with one.
@@ -92,8 +93,8 @@ def _remove(
     for chunk in _chunks(sessions):
         values = {
             "ids": [session.session_id for session in chunk],
-            "revisions": [session.revision for session in chunk],
-            "versions": [version_of(session) for session in chunk],
+            "revisions": [session.revision + bool(session.same_as) for session in chunk],
+            "versions": [version_of(session) + bool(session.same_as) for session in chunk],
         }
         # Those that an interrupted batch has removed already, too: their days may not be summed yet.
         rows = clickhouse.query(f"SELECT DISTINCT toInt32(day) FROM {where}", values)  # noqa: S608  # bound

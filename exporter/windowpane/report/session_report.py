@@ -22,7 +22,7 @@ from windowpane.core.zones import default_zone
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
-from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.interface import EventFilter, EventReader, SessionFilter
 from windowpane.store.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
     AlertRow,
@@ -38,6 +38,8 @@ from windowpane.text import formats
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MAXIMUM_RECORDS: Final = 8
+"""Other records of the session that a report names."""
 MAXIMUM_EVENTS: Final = 500
 """Largest number of events of each kind that a report reads; totals come from the session's row."""
 
@@ -103,6 +105,14 @@ class ReportedRewind:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherRecord:
+    """A record of the same session by another source, which does not count."""
+
+    session_id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedRegret:
     """Content that was fetched again after it was removed."""
 
@@ -154,6 +164,8 @@ class SessionReport:
     """Stored events that cannot be read and are missing above."""
     live: bool = False
     """The session was live when the report was made: its unresolved alerts fire."""
+    records: Sequence[OtherRecord] = ()
+    """Sessions of the store that other sources recorded of the same session."""
 
     @property
     def headline(self) -> str:
@@ -232,6 +244,10 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
         uses=evidence.uses,
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
         live=now is not None and is_live(session, now),
+        records=[
+            OtherRecord(row.session_id, row.source)
+            for row in store.sessions(SessionFilter(same_as=session.session_id, limit=MAXIMUM_RECORDS))
+        ],
     )
 
 

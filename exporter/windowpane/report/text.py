@@ -74,6 +74,7 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
         *([session.title] if session.title else []),
         session.session_id,
         *_location(session),
+        *_records(report),
         identity + ("   incomplete" if session.incomplete else ""),
         f"{size}   {formats.local(session.started_at)} to {formats.local(session.last_at)}",
         "",
@@ -94,6 +95,14 @@ def _location(session: SessionRow) -> list[str]:
     others = (("label", session.label), ("project", session.project))
     recorded = [f"{name} {value}" for name, value in (*names, *others) if value]
     return ["   ".join(recorded)] if recorded else []
+
+
+def _records(report: SessionReport) -> list[str]:
+    """Return a line with the other records of the session."""
+    if report.session.same_as:
+        return [f"the same session as {report.session.same_as}, which counts for both"]
+    others = [f"{record.source} ({record.session_id})" for record in report.records]
+    return [f"also recorded by {', '.join(others)}"] if others else []
 
 
 def _composition(report: SessionReport) -> list[str]:

@@ -283,6 +283,10 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "note.added": lambda data: f"{data.kind.capitalize()} of a reader{_because(_start(data.note))}",
     "note.deleted": lambda _data: "A reader deleted a note.",
     "session.titled": lambda data: f"A reader gave the title {data.title}.",
+    "session.identified": lambda data: (
+        f"Recognized as session {data.same_as}, by "
+        f"{'a call that is in both' if data.by == 'call' else 'the id that the agent gives it'}; that one counts."
+    ),
     "subagent.delegated": lambda data: f"Delegated to session {data.child_session_id}.",
     "subagent.returned": lambda data: (
         f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."
