@@ -223,7 +223,7 @@ UUID = "019a0000-0000-7000-8000-00000000000b"
 def test_the_session_that_a_request_states(
     program: str | None, headers: dict[str, str], request_: dict[str, Any], session: str
 ) -> None:
-    """Where each agent states it, in any of its releases; nothing is taken from other programs."""
+    """Each agent states it in a header or field, by its release; nothing is taken from other programs."""
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     assert recorded_session(program, session_in_headers(program, raw), request_) == session

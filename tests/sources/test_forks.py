@@ -14,6 +14,7 @@ from test_branches import entry, reply, user
 
 from windowpane.ingest.importer import import_paths
 from windowpane.ingest.pipeline import playback_settings
+from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.json_lines import parse_rows
@@ -85,7 +86,41 @@ def pi_fork(rows: Sequence[Json]) -> list[Json]:
     return [header, *rows[1:], *own]
 
 
-CASES = {"codex": (codex_parent, codex_fork), "pi": (pi_parent, pi_fork)}
+def claude(number: int, kind: str, words: str, usage: int = 0) -> Json:
+    document: Json = {"role": kind, "content": words}
+    if kind == "assistant":
+        document |= {"id": f"msg_01{number:022}", "model": "claude-sonnet-4-5", "stop_reason": "end_turn",
+                 "content": [{"type": "text", "text": words}],
+                 "usage": {"input_tokens": usage, "output_tokens": 5}}  # fmt: skip
+    parent = f"u{number - 1}" if number else None
+    return {"type": kind, "sessionId": PARENT, "uuid": f"u{number}", "parentUuid": parent,
+            "timestamp": f"2026-01-01T00:00:{number:02}Z", "message": document}  # fmt: skip
+
+
+def claude_parent() -> list[Json]:
+    summary = claude(3, "user", "they asked once") | {"isCompactSummary": True}
+    boundary = {"type": "system", "subtype": "compact_boundary", "sessionId": PARENT, "uuid": "b",
+                "parentUuid": None, "timestamp": "2026-01-01T00:00:02Z",
+                "compactMetadata": {"trigger": "auto", "preTokens": 1_000}}  # fmt: skip
+    return [
+        claude(0, "user", "first question"), claude(1, "assistant", "first answer", 1_000), boundary, summary,
+        claude(4, "user", "second question"), claude(5, "assistant", "second answer", 2_000),
+    ]  # fmt: skip
+
+
+def claude_fork(rows: Sequence[Json]) -> list[Json]:
+    copied = [
+        row | {"sessionId": FORK, "forkedFrom": {"sessionId": PARENT, "messageUuid": row["uuid"]}} for row in rows
+    ]
+    own = [
+        claude(6, "user", "third question"), claude(7, "assistant", "third answer", 2_100),
+        claude(8, "user", "fourth question"), claude(9, "assistant", "fourth answer", 2_200),
+    ]  # fmt: skip
+    return [*copied, *(row | {"sessionId": FORK} for row in own)]
+
+
+CASES = {"codex": (codex_parent, codex_fork), "pi": (pi_parent, pi_fork),
+         "claude": (claude_parent, claude_fork)}  # fmt: skip
 
 
 def write(folder: Path, name: str, rows: Sequence[Json]) -> Path:
@@ -101,7 +136,9 @@ def imported(folder: Path, *paths: Path) -> tuple[dict[str, SessionRow], list[st
         problems = [
             problem.problem
             for path in paths
-            for report in import_paths([path], store, playback=playback_settings(digest), readers=all_readers())
+            for report in import_paths(
+                [path], store, playback=playback_settings(digest), readers=all_readers(complete=True)
+            )
             for problem in report.problems
         ]
         return {row.session_id: row for row in store.sessions(SessionFilter())}, problems
@@ -134,7 +171,7 @@ def test_the_window_of_a_fork_starts_with_what_it_inherits(tmp_path: Path, agent
     parent_rows, fork_rows = CASES[agent]
     write(tmp_path, PARENT, parent_rows())
     path = write(tmp_path, FORK, fork_rows(parent_rows()))
-    reader = CodexReader(complete=True) if agent == "codex" else PiReader(complete=True)
+    reader = {"codex": CodexReader, "pi": PiReader, "claude": ClaudeCodeReader}[agent](complete=True)
     records = list(reader.read(path, stats=FileStats(), problems=[]))
     calls = [number for number, record in enumerate(records) if isinstance(record, ModelCalled)]
     texts = [record.text for record in records[: calls[0]] if isinstance(record, ContentAdded)]
@@ -142,6 +179,8 @@ def test_the_window_of_a_fork_starts_with_what_it_inherits(tmp_path: Path, agent
     if agent == "codex":
         expected = ["be good", "first question", "they asked once", "second question", "second answer"]
         assert texts == [*expected, "third question", "third answer"]
+    elif agent == "claude":
+        assert texts == ["they asked once", "second question", "second answer", "third question", "third answer"]
     else:
         words = [(text or "").split()[0] for text in texts]
         assert words == ["word0", "they", "done", "word0", "done"]

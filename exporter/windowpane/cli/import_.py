@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
     from windowpane.core.store_names import StoreName
     from windowpane.ingest.file_report import FileReport
+    from windowpane.store.store import Store
 
 MAXIMUM_PROBLEMS = 20
+COMPARED_SESSIONS = 200
+"""New sessions that are compared with those of other sources."""
 
 
 @click.command("import")
@@ -142,6 +145,9 @@ def _import(
         if paths:
             last_import.remember(store, reports)
         store.flush()
+        unidentified = _unidentified(store, reports)
+    if unidentified:
+        click.echo(unidentified, err=True)
     if not reports:
         searched = ", ".join(map(str, chosen))
         raise click.ClickException(
@@ -162,6 +168,20 @@ def report_document(report: FileReport) -> dict[str, Any]:
         "left_out": report.skipped or None,
         "partial": report.partial,
     }
+
+
+def _unidentified(store: Store, reports: Sequence[FileReport]) -> str:
+    """Return that sessions may count twice, since no id shows that other sources recorded them; else nothing."""
+    new = [outcome.session_id for report in reports for outcome in report.outcomes if outcome.appended]
+    del new[COMPARED_SESSIONS:]
+    pairs = [(session_id, match) for session_id in new if (match := store.unidentified_record(session_id))]
+    if not pairs:
+        return ""
+    session_id, (other, source) = pairs[0]
+    return (
+        f"{formats.count(len(pairs), 'session')} may be recorded by another source too, such as {session_id} by "
+        f"{source} ({other}): their calls have no ids to compare, so both count"
+    )
 
 
 def _exit_code(reports: Sequence[FileReport]) -> int:

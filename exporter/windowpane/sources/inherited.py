@@ -6,7 +6,7 @@ session, which counts them, whichever of the two files is read first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -39,9 +39,9 @@ _encoder: Final = msgspec.json.Encoder(order="sorted")
 class InheritedHistory:
     """The repeated rows at the start of a fork, and the content that remains of them."""
 
-    def __init__(self, rows: frozenset[bytes], *, ignored: str = "") -> None:
-        self._rows = rows
-        self._ignored = ignored
+    def __init__(self, is_copy: Callable[[dict[str, Any]], bool]) -> None:
+        """*is_copy* returns whether a row is one of the other file."""
+        self._is_copy = is_copy
         self.repeated = 0
         """Number of rows that were repeated."""
         self._all: dict[str, list[ContentAdded]] = {}
@@ -68,11 +68,11 @@ class InheritedHistory:
                     break
         except SourceError:
             return None
-        return cls(frozenset(rows), ignored=ignored)
+        return cls(lambda row: _digest(row, ignored) in rows)
 
     def repeats(self, row: dict[str, Any]) -> bool:
         """Return whether *row* is one of the other file."""
-        repeated = _digest(row, self._ignored) in self._rows
+        repeated = self._is_copy(row)
         self.repeated += repeated
         return repeated
 

@@ -26,6 +26,7 @@ from windowpane.store import (
     registry,
     replays,
     retention,
+    same_sessions,
     search,
     tool_use,
     trends,
@@ -95,6 +96,11 @@ class Reader(CopyReads):
         """Return one session, or None; None also where it is not of *projects*."""
         with self._engine.lend() as connection:
             return fleet.read(connection, session_id, projects)
+
+    def unidentified_record(self, session_id: str) -> tuple[str, str] | None:
+        """Return the id and source of a session that may be the same, if no id in one of them could show it."""
+        with self._engine.lend() as connection:
+            return same_sessions.unidentified(connection, session_id)
 
     def last_compaction_tokens(self, agent: str, model: str, *, project: str = "") -> int | None:
         """Return the level at which the agent's last session with a recorded compaction was compacted."""

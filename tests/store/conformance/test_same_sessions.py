@@ -247,3 +247,15 @@ def test_a_record_under_another_audit_key_counts_by_itself(stores, caplog: pytes
 
     assert len(stores.read().sessions()) == 2
     assert "under another audit key: both count" in caplog.text
+
+
+def test_sessions_that_no_id_identifies_are_reported(store: Store) -> None:
+    """The same agent at the same time, without an id in one of the two; not where ids show that they differ."""
+    save(store, record("proxy", "other", calls=[name.replace("01Q", "01R") for name in CALLS]))
+    save(store, record("goose", "without-ids", calls=("",) * 4))
+    save(store, record("goose", "later", calls=("",) * 4, start=START + 86_400))
+    save(store, record("claude_code", "with-ids"))
+
+    assert store.unidentified_record("without-ids") == ("other", "proxy")
+    assert store.unidentified_record("later") is None
+    assert store.unidentified_record("with-ids") is None

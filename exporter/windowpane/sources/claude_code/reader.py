@@ -23,6 +23,7 @@ from windowpane.sources.claude_code.content import (
     text_of_attachment,
 )
 from windowpane.sources.claude_code.session import ClaudeSession
+from windowpane.sources.inherited import InheritedHistory
 from windowpane.sources.json_lines import head_rows, instant, mapping, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import ContentAdded, SessionDescribed
@@ -85,6 +86,8 @@ class _ClaudeTranscript(Transcript):
         self._unread: SessionDescribed | None = None
         """A name that was written before the first row."""
 
+        self._is_fork = False
+
     @property
     def settled(self) -> bool:
         return any(session.model for session in self._sessions.values())
@@ -114,7 +117,21 @@ class _ClaudeTranscript(Transcript):
         if held:
             self.report_deferred("the last model call or compaction is")
 
+    def end_repeated(self) -> None:
+        for session in self._sessions.values():
+            session.end_copy()
+
     # -- rows -------------------------------------------------------------------------------------------------
+
+    def _take(self, row: dict[str, Any]) -> None:
+        origin = text(mapping(row.get("forkedFrom")).get("sessionId"))
+        if origin and not self._is_fork:
+            self._is_fork = True
+            if IS_UUID.fullmatch(origin) and (self.path.parent / f"{origin}.jsonl").is_file():
+                self.inherited = InheritedHistory(_is_copy)
+            else:
+                self.report_copied("forkedFrom", f"({origin[:64]}) is not there")
+        super()._take(row)
 
     def _message(self, row: dict[str, Any], *, reply: bool) -> None:
         message = row.get("message")
@@ -307,6 +324,11 @@ class _ClaudeTranscript(Transcript):
             if len(self._roots) > RECENT_ROWS:
                 del self._roots[next(iter(self._roots))]
         return root
+
+
+def _is_copy(row: dict[str, Any]) -> bool:
+    """Return whether a row was copied from another session, or is beside the conversation."""
+    return "forkedFrom" in row or "uuid" not in row
 
 
 def _is_prompt(row: dict[str, Any], counted: RowContent) -> bool:

@@ -256,6 +256,11 @@ class ClaudeSession:
         stats.add_usage(**{name: call.usage.get(name, 0) for name in USAGE_NAMES})
         stats.peak_context = max(stats.peak_context, sum(call.usage.get(name, 0) for name in USAGE_NAMES[:3]))
 
+    def end_copy(self) -> None:
+        """End the call and the compaction that are open where the rows of another session end."""
+        self.end_call()
+        self._close_compaction(None)
+
     # -- compaction -------------------------------------------------------------------------------------------
 
     def compact(self, compaction: Compaction) -> None:
