@@ -2,12 +2,12 @@
 
     python benchmarks/bench_dashboard.py [--events 1000000] [--sessions 2000] [--turns 10000] [--store FILE]
 
-Prints: navigation to fleet and to the longest session against a page with one six-trace chart, warm (median and
-95th percentile) and cold (first page of a fresh server in a fresh browser profile); moving the turn slider
-against an empty fragment; audit search; how much of it is the server's own reading and drawing; and the same
-reads on a tenth of the store. A page counts as navigated to at the first moment at which its chart or table is
-drawn and its script has ended, measured for both sides in the page itself, frame by frame. The time until the
-tables below the session's chart are drawn is printed beside it. Pages take turns, so that a busy moment of the
+Prints: navigation to each page and view against a page with one six-trace chart, warm (median and 95th
+percentile) and cold (first page of a fresh server in a fresh browser profile); moving the turn slider against
+an empty fragment; opening a block; both searches; how much of it is the server's own reading and drawing; and
+the same reads on a tenth of the store. A page counts as navigated to at the first moment at which its chart or
+table is drawn and its script has ended, measured for both sides in the page itself, frame by frame. The time
+until the tables below the charts are drawn is printed beside it. Pages take turns, so that a busy moment of the
 machine affects all. Needs a Chromium.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from dashboard_store import LONGEST, fill
+from dashboard_store import LONGEST, PARENT, complete, fill
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from windowpane.core.liveness import live_since
@@ -45,7 +45,7 @@ SLIDER_MILLISECONDS = 200.0
 SEARCH_MILLISECONDS = 500.0
 BLOCK_MILLISECONDS = 300.0
 WARM_ROUNDS = 11
-COLD_ROUNDS = 9
+COLD_ROUNDS = 5
 SLIDER_ROUNDS = 11
 SERVER_ROUNDS = 5
 FLEET_ROWS = 500
@@ -339,6 +339,7 @@ def main() -> None:
         path = arguments.store or Path(folder) / "windowpane.db"
         if not path.exists():
             fill(path, events=arguments.events, sessions=arguments.sessions, turns=arguments.turns)
+        complete(path)
         small = Path(folder) / "small.db"
         fill(small, events=arguments.events // 10, sessions=arguments.sessions, turns=arguments.turns)
         server_report(path, small, arguments.turns)
@@ -352,6 +353,15 @@ def in_browser(path: Path, floor: Path, middle: int) -> None:
         "floor": Target(floor, "", CHART, CHART),
         "fleet": Target(APP, "", TABLE, TABLE),
         "session": Target(APP, f"session?session={LONGEST}&turn={middle}", CHART, TABLE),
+        "findings": Target(APP, f"session?session={PARENT}", ".st-key-findings summary", TABLE),
+        "team": Target(APP, f"session?session={PARENT}&tab=team", ".st-key-team .main-svg", TABLE),
+        "alerts": Target(APP, "alerts", TABLE, ".st-key-alert_chart .main-svg"),
+        "compare": Target(
+            APP, f"compare?one={LONGEST}&other={PARENT}", ".st-key-compare_chart_B .main-svg", TABLE
+        ),
+        "trends": Target(APP, "trends", ".st-key-trend_cost .main-svg", TABLE),
+        "search": Target(APP, "search?text=ledger_77", TABLE, TABLE),
+        "audit": Target(APP, "audit", TABLE, TABLE),
     }
     with sync_playwright() as driver, ExitStack() as servers:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
@@ -377,12 +387,13 @@ def in_browser(path: Path, floor: Path, middle: int) -> None:
 def report(how: str, times: dict[str, list[Spent]]) -> None:
     base = median(spent.drawn for spent in times["floor"])
     print(f"floor   {how} {base:,.0f} ms (medians of {len(times['floor'])})")
-    for name in ("fleet", "session"):
+    for name in list(times)[1:]:  # the first is the floor
         drawn = [spent.drawn for spent in times[name]]
         high = f", 95% {quantiles(drawn, n=20)[-1]:,.0f} ms" if how == "warm" else ""
         verdict(f"{name} {how}", median(drawn) / base, NAVIGATION_RATIO, f"{median(drawn):,.0f} ms{high}")
-    whole = median(spent.whole for spent in times["session"])
-    print(f"        session {how}, with the tables below the fold: {whole / base:.2f} times, {whole:,.0f} ms")
+    for name in ("session", "compare", "trends"):
+        whole = median(spent.whole for spent in times[name])
+        print(f"        {name} {how}, with the tables below the fold: {whole / base:.2f} times, {whole:,.0f} ms")
 
 
 def verdict(name: str, ratio: float, limit: float, detail: str) -> None:

@@ -8,12 +8,26 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from windowpane.core.events import BlockAdded, BlocksEvicted, Event, EvictedBlock, Usage
+from windowpane.core.events import (
+    AlertFired,
+    AlertResolved,
+    BlockAdded,
+    BlocksEvicted,
+    Event,
+    EventContext,
+    EvictedBlock,
+    Usage,
+)
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.store.interface import SessionFilter
+from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
 
 LONGEST = "marathon"
+PARENT = "session-00000"
+CHILDREN = 8
+ALERTED_SESSIONS = 300
 WORDS = [
     "adapter", "buffer", "cache", "decode", "encode", "fetch", "graph", "handler", "index", "journal", "kernel",
     "ledger", "metric", "node", "offset", "parser", "queue", "router", "schema", "token", "vector", "worker",
@@ -99,6 +113,38 @@ def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
         f"store: {size.events:,} events of {size.sessions:,} sessions, {size.bytes / 1e6:,.0f} MB, "
         f"written in {time.perf_counter() - started:,.0f} s"
     )
+
+
+def complete(path: Path) -> None:
+    """Add what the store of an earlier release lacks: alerts, and a parent with sub-agents."""
+    store = SqliteStore(path)
+    rows = store.sessions(SessionFilter(order="recent", limit=ALERTED_SESSIONS))
+    if not store.alerts(limit=1):
+        store.append([event for row in rows for event in alerts_of(row)])
+    if not store.sessions(SessionFilter(parent_session_id=PARENT, limit=1)):
+        pattern = session_events("pattern", 40, time.time() - 80_000.0)
+        store.append([event for number in range(CHILDREN) for event in child_events(pattern, number)])
+    store.close()
+
+
+def alerts_of(row: SessionRow) -> list[Event]:
+    """Return two firings of a session, the first of them resolved."""
+    stream = f"alerts-{row.session_id}"
+    context = EventContext(row.session_id, row.agent, row.model, row.turns, 1, "live", stream)
+    data = (
+        AlertFired("red_soon", "warning", 3, 2.0, 3.0, "Red in 2 turns (118k of 131k tokens)"),
+        AlertResolved("red_soon", "warning", 3, 9.0, 3.0, 4),
+        AlertFired("utilization", "critical", 5, 0.93, 0.90, "Utilization 93% (119k of 128k tokens)"),
+    )
+    at = row.last_at or time.time()
+    return [Event(context, number, at, one) for number, one in enumerate(data)]
+
+
+def child_events(pattern: list[Event], number: int) -> list[Event]:
+    """Return a sub-agent of `PARENT`, which is a copy of *pattern*."""
+    events = copied(pattern, f"{PARENT}/child-{number}", "helper", 60.0 * number)
+    contexts = {id(event.context): replace(event.context, parent_session_id=PARENT) for event in events}
+    return [event._replace(context=contexts[id(event.context)]) for event in events]
 
 
 def copied(pattern: list[Event], session_id: str, agent: str, later: float) -> list[Event]:

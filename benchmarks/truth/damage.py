@@ -17,7 +17,9 @@ MINIMUM_SENTENCES: Final = 10
 
 _BREAK: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])|\n+")
 _NAME: Final = re.compile(r"[A-Za-z_][\w./-]*(?:[_/.]|(?<=[a-z])[A-Z])[\w./-]*\w|\b\d[\d.,]*\b")
-_CODE_OR_WORD: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|[^\s,;:!?]*[\w)][-./_=(@#\\\[]+[\w][^\s,;:!?]*|\w+", re.DOTALL)
+_CODE_OR_WORD: Final = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|[^\s,;:!?]*[\w)][-./_=(@#\\\[]+[\w][^\s,;:!?]*|\w+", re.DOTALL
+)
 """A block of code, a name in quotes of code, a name or path, or a word of prose."""
 _AFFIRM: Final = [
     (r"\bmust not\b", "must"), (r"\bshould not\b", "should"), (r"\bis not\b", "is"), (r"\bare not\b", "are"),

@@ -20,19 +20,20 @@ STYLED_ROWS: Final = 1_000
 class NumberFormat:
     """The format of the numbers of one column."""
 
-    text: Callable[[float], str]
     browser: str
-    """The format of Streamlit that comes nearest."""
+    """The format of Streamlit that is the same, or comes nearest."""
+    text: Callable[[float], str] | None = None
+    """None where the browser's format is the same, which costs nothing here."""
 
 
-WHOLE: Final = NumberFormat(formats.tokens, "localized")
-"""Tokens, turns and counts in full, by the browser: the format of every column without another one."""
-DOLLARS: Final = NumberFormat(formats.dollars, "$%.2f")
-SHARE: Final = NumberFormat(formats.percent, "percent")
-SMALL_SHARE: Final = NumberFormat(formats.small_percent, "percent")
-SCORE: Final = NumberFormat(formats.ratio, "%.2f")
-SECONDS: Final = NumberFormat(formats.seconds, "%.1f s")
-TOKENS_SHORT: Final = NumberFormat(formats.tokens_short, "compact")
+WHOLE: Final = NumberFormat("localized")
+"""Tokens, turns and counts in full: the format of every column without another one."""
+SCORE: Final = NumberFormat("%.2f")
+DOLLARS: Final = NumberFormat("$%.2f", formats.dollars)
+SHARE: Final = NumberFormat("percent", formats.percent)
+SMALL_SHARE: Final = NumberFormat("percent", formats.small_percent)
+SECONDS: Final = NumberFormat("%.1f s", formats.seconds)
+TOKENS_SHORT: Final = NumberFormat("compact", formats.tokens_short)
 
 Numbers = Mapping[str, NumberFormat | None]
 """The formats of columns by name; None where the table's style has the texts already."""
@@ -41,7 +42,9 @@ Numbers = Mapping[str, NumberFormat | None]
 def formatted(data: pd.DataFrame | Styler, numbers: Numbers) -> pd.DataFrame | Styler:
     """Return the table with the texts of *numbers*, unless it is too long for them."""
     frame = frame_of(data)
-    texts: dict[Any, Any] = {name: form.text for name, form in numbers.items() if form and name in frame}
+    texts: dict[Any, Any] = {
+        name: form.text for name, form in numbers.items() if form and form.text and name in frame
+    }
     if not texts or len(frame) > STYLED_ROWS:
         return data
     style = data.style if isinstance(data, pd.DataFrame) else data
@@ -53,11 +56,10 @@ def number_columns(frame: pd.DataFrame, numbers: Numbers, config: Mapping[str, A
     result = dict(config)
     for name in map(str, frame.select_dtypes("number")):
         form = numbers.get(name, WHOLE)
-        is_styled = form is None or (form is not WHOLE and len(frame) <= STYLED_ROWS)
+        is_styled = form is None or (form.text is not None and len(frame) <= STYLED_ROWS)
         column = dict(result.get(name) or st.column_config.NumberColumn())
-        column["type_config"] = {
-            **column["type_config"],
-            "format": None if is_styled or form is None else form.browser,
+        column["type_config"] = column["type_config"] | {
+            "format": None if is_styled or form is None else form.browser
         }
         result[name] = column
     return result

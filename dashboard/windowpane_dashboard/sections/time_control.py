@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
+import pandas as pd
 import streamlit as st
 
-from windowpane_dashboard.page import times, widget_state
+from windowpane.store.records import SessionRow
+from windowpane_dashboard.page import store_access, times, widget_state
+from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.events import moments
 from windowpane_dashboard.queries.timeline import Timeline, turn_at
 from windowpane_dashboard.sections.timeline import select_turn, turns_of
@@ -16,14 +19,32 @@ TIME: Final = "turn_time"
 MINUTE: Final = timedelta(minutes=1)
 
 
-def time_control(timeline: Timeline, turn: int) -> None:
-    """Draw a button with the time of *turn*, which another time replaces; nothing where no time is recorded."""
-    at = moments(timeline.turns["at"])
+class _Clock(NamedTuple):
+    """The times of the turns of a session in the reader's zone, in whole minutes."""
+
+    minutes: dict[int, datetime]
+    first: datetime
+    last: datetime
+
+
+def _clock(turns: pd.DataFrame) -> _Clock | None:
+    at = moments(turns["at"])
     if at.isna().any():
+        return None
+    minutes = times.in_reader_zone(at).dt.tz_localize(None).dt.floor("min").dt.to_pydatetime()
+    by_turn = dict(zip(turns["turn"], minutes, strict=True))
+    return _Clock(by_turn, min(minutes), max(minutes))
+
+
+def time_control(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, turn: int) -> None:
+    """Draw a button with the time of *turn*, which another time replaces; nothing where no time is recorded."""
+    clock = store_access.cached_for_session(
+        snapshot, row, f"clock, {times.reader_zone_label()}", lambda: _clock(timeline.turns)
+    )
+    here = None if clock is None else clock.minutes.get(turn)
+    if clock is None or here is None:
         return
-    clock = times.in_reader_zone(at).dt.tz_localize(None)
-    here = clock[timeline.turns["turn"] == turn].iloc[0].floor("min").to_pydatetime()
-    first, last = clock.min().floor("min").to_pydatetime(), clock.max().floor("min").to_pydatetime()
+    first, last = clock.first, clock.last
     key = widget_state.fresh_key(TIME, here, scope=(first, last))
 
     def go(chosen: datetime | None) -> None:

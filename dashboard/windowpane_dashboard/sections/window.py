@@ -6,14 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.report.headline import turn_headline
-from windowpane.store.interface import EventReader
-from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
-from windowpane_dashboard.page import address, widgets
+from windowpane_dashboard.page import address, store_access, widgets
 from windowpane_dashboard.page.number_formats import SCORE
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.window import REMOVED_ROWS, TurnWindow, removed_blocks
 from windowpane_dashboard.sections.block_strip import block_strip, window_strip
+from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import PAGE
 
 TABLE_PIXELS = 360
@@ -60,14 +59,21 @@ def _open_row(frame: pd.DataFrame, table: str) -> None:
         open_block(str(frame["block"].iloc[rows[0]]))
 
 
-def blocks_section(store: EventReader, row: SessionRow, window: TurnWindow) -> None:
+def blocks_section(view: SessionView) -> None:
     """Draw the blocks of the window as a table, beside the removed blocks."""
+    window = view.window
     is_reading = SessionAddress.from_query(st.query_params.to_dict()).block is not None
     left, right = (st.container(), st.container()) if is_reading else st.columns([1, 1.15], gap="medium")
     with left:
         _in_window(window.blocks, window.evicted_turn)
     with right:
-        _removed(removed_blocks(store, row.session_id, window.turn, window.blocks))
+        removed = store_access.cached_for_session(
+            view.snapshot,
+            view.row,
+            f"removed by turn {window.turn}",
+            lambda: removed_blocks(view.snapshot.store, view.row.session_id, window.turn, window.blocks),
+        )
+        _removed(removed)
 
 
 def heading_text(values: pd.Series, turn: int) -> str:

@@ -131,10 +131,15 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
         st.container(gap="xsmall"),
     ):
         turn = turn_control(timeline)
-        window = read_turn_window(snapshot.store, row.session_id, timeline, turn)
+        window = store_access.cached_for_session(
+            snapshot,
+            row,
+            f"turn {turn}",
+            lambda: read_turn_window(snapshot.store, row.session_id, timeline, turn),
+        )
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             turn_heading(window)
-            time_control(timeline, turn)
+            time_control(snapshot, row, timeline, turn)
             turn_report_button(snapshot.store, row, turn)
         window_section(window)
         view = SessionView(snapshot, row, timeline, window)
@@ -143,7 +148,7 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
 
 # In the order of the page. A comment, because Streamlit shows a string that stands alone in this file.
 TABS: Final = (
-    SessionTab("blocks", "Blocks", lambda view: blocks_section(view.snapshot.store, view.row, view.window)),
+    SessionTab("blocks", "Blocks", blocks_section),
     SessionTab("fill", "What fills it", tool_use_section),
     SessionTab(
         "compare",
