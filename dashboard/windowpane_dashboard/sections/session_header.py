@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,9 @@ from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import times
 from windowpane_dashboard.queries.timeline import Timeline, forecast_text
 from windowpane_dashboard.style.sanitize import escape_markdown
+
+NOT_LIVE: Final = "not live"
+"""A session that is over has no forecast; its chart and the fleet's table state the same."""
 
 
 def identity_line(row: SessionRow, timeline: Timeline) -> None:
@@ -95,7 +99,7 @@ def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> lis
 
 def _forecast(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> tuple[str, str, str]:
     event = next_event(row)
-    text = UNKNOWN if last is None else forecast_text(last)
+    text = UNKNOWN if last is None else forecast_text(last) if is_live(row, time.time()) else NOT_LIVE
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
         f"Turns until {event.name} from the last turn: median (10–90 band).",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import percent, tokens
@@ -60,9 +62,12 @@ def turns_of(timeline: Timeline) -> tuple[int, int]:
 
 
 def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, scale: Scale) -> None:
-    palette = widgets.current_palette()
+    palette, live = widgets.current_palette(), is_live(row, time.time())
     figure = store_access.cached_for_session(
-        snapshot, row, f"window, {palette.name}, {scale}", lambda: _draw(row, timeline, palette, scale)
+        snapshot,
+        row,
+        f"window, {palette.name}, {scale}{', live' if live else ''}",
+        lambda: _draw(row, timeline, palette, scale, live=live),
     )
     widgets.main_chart(figure, key=CHART, alt=chart_description(timeline.turns))
     with widgets.part():
@@ -72,10 +77,10 @@ def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, scale: 
             )
 
 
-def _draw(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -> go.Figure:
+def _draw(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale, *, live: bool) -> go.Figure:
     figure = window_chart(
         timeline.turns, timeline.spans, timeline.marks, palette, selected=None, scale=scale,
-        regrets=timeline.regrets,
+        regrets=timeline.regrets, forecast=live,
     )  # fmt: skip
     figure.update_layout(uirevision=row.session_id)  # a zoom survives new turns, not another session
     return figure

@@ -199,3 +199,17 @@ def test_alerts_are_colored_by_their_severity(
         for name in ("red", "orange")
     }
     assert colored == {name: {"1"} if name == zone else set() for name in ("red", "orange")}
+
+
+def test_the_page_lists_a_live_session_before_older_ones_under_more_pressure(
+    empty_store: SqliteStore, builders: Any, open_page: Callable[..., Any]
+) -> None:
+    """And the headline counts it."""
+    now = time.time()
+    empty_store.append(builders.rich(start=now - 90_000, session_id="over"))
+    empty_store.append(builders.plain("quiet", start=now - 60, turns=3, limit_tokens=200_000, end=False))
+
+    app = open_page("fleet")
+
+    assert [cell.partition("#")[2] for cell in app.dataframe[0].value["session"]] == ["quiet", "over"]
+    assert "No session is live" not in app.subheader[0].value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -169,3 +170,25 @@ class TestCompare:
         ]  # fmt: skip
         assert frame.loc["cost", ["B against A", "better"]].tolist() == ["+$0.50 (+50%)", "A"]
         assert frame.loc["input from the cache", ["A", "B", "better"]].tolist() == ["40%", "60%", "B"]
+
+
+def test_the_page_draws_sessions_that_are_over_on_the_same_axes(
+    empty_store: SqliteStore,
+    builders: Any,
+    open_page: Callable[..., Any],
+    page_text: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both charts have one scale and no forecast, and the reason of their zones is below the headline."""
+    now = time.time()
+    empty_store.append(builders.rich(start=now - 90_000, session_id="over"))
+    empty_store.append(builders.plain("short", start=now - 90_000, turns=3, limit_tokens=200_000, end=True))
+    monkeypatch.setattr("windowpane_dashboard.queries.comparison.zone_reason", lambda *_sides: "the reason")
+
+    app = open_page("compare", one="over", other="short")
+
+    figures = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    one, other = (figure["layout"] for figure in figures)
+    assert (one["xaxis"]["range"], one["yaxis"]["range"]) == (other["xaxis"]["range"], other["yaxis"]["range"])
+    assert not [trace for figure in figures for trace in figure["data"] if "forecast" in trace.get("name", "")]
+    assert "the reason" in page_text(app)

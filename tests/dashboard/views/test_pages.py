@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable
@@ -186,6 +187,25 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
         "Blocks", "What fills it", "Compare turns", "Turns", "Find text", "Events", "Compressions", "Regrets",
         "Alerts", "Notes", "Cost and cache",
     ]  # fmt: skip
+
+
+def test_a_session_that_is_over_does_not_forecast(
+    empty_store: SqliteStore, builders: Any, open_page: OpenPage
+) -> None:
+    """Neither in its metrics nor in its chart; a live one does."""
+    for name, start in (("over", time.time() - 90_000), ("live", time.time() - 800)):
+        empty_store.append(builders.rich(start=start, session_id=name))
+
+    forecasts = {}
+    for name in ("over", "live"):
+        app = open_page("session", session=name)
+        chart = json.loads(app.get("plotly_chart")[0].proto.spec)
+        drawn = any("forecast" in trace.get("name", "") for trace in chart["data"])
+        forecasts[name] = (next(metric.value for metric in app.metric if metric.label == "Red in"), drawn)
+
+    assert forecasts["over"] == ("not live", False)
+    assert forecasts["live"][0] not in ("not live", "–")
+    assert forecasts["live"][1]
 
 
 @pytest.mark.parametrize(
