@@ -27,6 +27,7 @@ from windowpane.sources.json_document import (
 )
 from windowpane.sources.json_lines import milliseconds
 from windowpane.sources.opencode.session import Message, OpencodeSession
+from windowpane.sources.opencode.session_messages import SessionMessages
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
 from windowpane.sources.transcript import IDLE_SECONDS, is_idle
@@ -42,6 +43,10 @@ _CHANGES: Final = """
 """The last message of each session, which an index finds: earlier ones do not change the window any more."""
 _FIELDS: Final = ("id", "parent_id", "directory", "title", "version", "time_created", "time_updated", "revert")
 _MESSAGES: Final = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+_UNCHANGED: Final = "SELECT id, time_updated, NULL, NULL FROM session ORDER BY time_created, id"
+_NEW_TABLE: Final = "session_message"
+_NEW_CHANGES: Final = "SELECT session_id, max(time_updated), count(*) FROM session_message GROUP BY session_id"
+_NEW_MESSAGES: Final = "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY {order}"
 _PARTS: Final = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
 
 
@@ -64,7 +69,10 @@ class OpencodeDatabaseReader:
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file is a database with opencode's tables."""
-        return head.startswith(MAGIC) and tables_of(path) >= _TABLES
+        if not head.startswith(MAGIC):
+            return False
+        tables = tables_of(path)
+        return tables >= _TABLES or (tables >= {"session", _NEW_TABLE} and "part" not in tables)
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
@@ -81,13 +89,19 @@ class OpencodeDatabaseReader:
     def sessions(self, path: Path) -> dict[str, SessionState]:
         """Return the states of the sessions by their last message."""
         with opened(path) as connection:
-            return {
-                str(key): SessionState(
-                    max((at for at in map(milliseconds, (updated, changed)) if at is not None), default=None),
-                    f"{updated} {last} {changed} {self._is_complete(changed)}",
-                )
-                for key, updated, last, changed in connection.execute(_CHANGES)
-            }
+            has_old = bool(columns_of(connection, "message"))
+            rows = connection.execute(_CHANGES if has_old else _UNCHANGED).fetchall()
+            new: dict[str, tuple[object, int]] = {}
+            if columns_of(connection, _NEW_TABLE):
+                new = {key: (changed, number) for key, changed, number in connection.execute(_NEW_CHANGES)}
+        states = {}
+        for key, updated, last, changed in rows:
+            if last is None and key in new:
+                changed, last = new[key]  # noqa: PLW2901  # the messages of this session are in the newer table
+            times = [at for at in map(milliseconds, (updated, changed)) if at is not None]
+            state = f"{updated} {last} {changed} {self._is_complete(changed)}"
+            states[str(key)] = SessionState(max(times, default=None), state)
+        return states
 
     def read_session(
         self, path: Path, key: str, *, stats: FileStats, problems: list[Problem]
@@ -96,10 +110,13 @@ class OpencodeDatabaseReader:
         log = DocumentLog(path, stats, problems)
         with opened(path) as connection:
             info = _info(connection, key, log)
-            changed = connection.execute("SELECT max(time_updated) FROM message WHERE session_id = ?", (key,))
+            table, messages = "message", _messages
+            if _is_new(connection, key):
+                table, messages = _NEW_TABLE, _new_messages
+            changed = connection.execute(f"SELECT max(time_updated) FROM {table} WHERE session_id = ?", (key,))  # noqa: S608
             (updated,) = changed.fetchone()
             session = OpencodeSession(stats, complete=self._is_complete(updated))
-            yield from session.read(info, _messages(connection, key, log))
+            yield from session.read(info, messages(connection, key, log))
         if session.deferred:
             log.odd(None, f"session {key}", "the last reply is in progress, or none has come; held back")
 
@@ -134,6 +151,26 @@ def _messages(connection: sqlite3.Connection, key: str, log: DocumentLog) -> Ite
         info.value["id"] = message_id
         parts = connection.execute(_PARTS, (message_id,))
         yield Message(info, [parse_object(part, f"part {part_id}", log) for part_id, part in parts])
+
+
+def _is_new(connection: sqlite3.Connection, key: str) -> bool:
+    """Return whether the messages of a session are only in the table of newer releases."""
+    if not columns_of(connection, _NEW_TABLE):
+        return False
+    if not columns_of(connection, "message"):
+        return True
+    exists = "SELECT EXISTS (SELECT 1 FROM {} WHERE session_id = ?)"
+    (old,) = connection.execute(exists.format("message"), (key,)).fetchone()
+    (new,) = connection.execute(exists.format(_NEW_TABLE), (key,)).fetchone()
+    return bool(new and not old)
+
+
+def _new_messages(connection: sqlite3.Connection, key: str, log: DocumentLog) -> Iterator[Message]:
+    order = "seq" if "seq" in columns_of(connection, _NEW_TABLE) else "time_created, id"
+    rows = SessionMessages(log)
+    for row_id, kind, data in connection.execute(_NEW_MESSAGES.format(order=order), (key,)):
+        stated = parse_object(data, f"{_NEW_TABLE} {row_id}", log)
+        yield from rows.message(str(row_id), str(kind), stated.value)
 
 
 class OpencodeStorageReader:

@@ -290,9 +290,11 @@ class OpencodeSession:
             return
         self._stats.compactions += 1
         retained = () if compaction is None else self._keys_from(compaction.name("tail_start_id"))
-        trigger = (
-            "unknown" if compaction is None else "auto" if compaction.value.get("auto") is True else "manual"
-        )
+        if compaction is None:
+            stated = info.text("reason")
+            trigger = stated if stated in ("auto", "manual") else "unknown"
+        else:
+            trigger = "auto" if compaction.value.get("auto") is True else "manual"
         at = milliseconds(info.item("time").value.get("completed"))
         yield Compacted(trigger, summary=text, kept_keys=retained, at=at)
         self._pruned = [pruned for pruned in self._pruned if pruned[1] in retained]
