@@ -157,6 +157,22 @@ def test_an_unknown_path_names_the_upstreams(
     assert not upstream.received
 
 
+def test_a_websocket_is_refused_so_that_the_client_uses_http(
+    upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
+) -> None:
+    """Clients that try a WebSocket first, as Codex does, fall back at this status; nothing is sent upstream."""
+    headers = {
+        "Connection": "Upgrade", "Upgrade": "WebSocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "k",
+    }  # fmt: skip
+    status, _, body = send(
+        proxy_to(upstream.url).url, "/openai/v1/responses", method="GET", headers=headers.items()
+    )
+
+    assert status == 426
+    assert "use HTTP" in json.loads(body)["error"]["message"]
+    assert not upstream.received
+
+
 def test_many_streams_at_once(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
     """200 clients wait for their second event at the same time; each gets its whole stream."""
     released = threading.Event()

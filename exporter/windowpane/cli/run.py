@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from logging.handlers import MemoryHandler
 from typing import Any
@@ -39,18 +39,22 @@ def command(*, program: tuple[str, ...], upstreams: tuple[str, ...], **options: 
       windowpane run -- claude
       windowpane run --agent reviewer -- python my_agent.py
     """
+    from windowpane.proxy.programs import settings_of
     from windowpane.proxy.upstreams import client_environment
 
     if shutil.which(program[0]) is None:
         raise click.UsageError(f"no program {program[0]!r} on the path")
-    with running_proxy(LOOPBACK, 0, upstreams, options) as (server, chosen, _):
-        environment = {**os.environ, **client_environment(chosen, server.url)}
+    settings = settings_of(program[0], os.environ)
+    with running_proxy(LOOPBACK, 0, (*settings.upstreams, *upstreams), options) as (server, chosen, _):
+        environment = {
+            **settings.variables(server.url), **os.environ, **client_environment(chosen, server.url),
+        }  # fmt: skip
         with _warnings_held_back():
-            code = _run(program, environment)
+            code = _run(settings.command(program, server.url), environment)
     sys.exit(code)
 
 
-def _run(program: tuple[str, ...], environment: dict[str, str]) -> int:
+def _run(program: Sequence[str], environment: dict[str, str]) -> int:
     """Run the program in the foreground; an interrupt from the terminal is for it to handle."""
     interrupts = signal.signal(signal.SIGINT, lambda *_: None)  # unlike SIG_IGN, not inherited by the program
     child = subprocess.Popen(program, env=environment)  # noqa: S603  # the user's own

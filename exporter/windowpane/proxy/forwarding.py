@@ -60,6 +60,9 @@ class Forwarder:
             names = ", ".join(f"/{existing}" for existing in self._upstreams)
             await _refuse(send, 404, f"no upstream of this name; paths start with {names}")
             return
+        if any(header == b"upgrade" and value.lower() == b"websocket" for header, value in scope["headers"]):
+            await _refuse(send, 426, "WebSockets are not forwarded; use HTTP")  # as clients then do
+            return
         path = b"/" + rest[0] if rest else b""
         exchange = Exchange(scope["method"], path.decode("ascii", "replace"), scope["headers"], self._calls)
         await _Passage(self._client, exchange, receive, send).run(_request(upstream, path, scope))
