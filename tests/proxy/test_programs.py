@@ -98,7 +98,7 @@ def test_run_observes_the_calls_of_codex(tmp_path: Path) -> None:
             timeout=60,
         )
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     with closing(SqliteStore(store)) as stored:
         (session,) = stored.sessions()
     assert (session.agent, session.turns) == ("codex", 1)
