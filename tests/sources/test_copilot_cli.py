@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources.copilot_cli.reader import CopilotReader
+from windowpane.sources.copilot_cli.reader import _KNOWN, CopilotReader
 from windowpane.sources.records import (
     Cleared,
     Compacted,
@@ -168,3 +168,18 @@ def test_an_empty_system_prompt_is_no_content(tmp_path: Path) -> None:
     read = Events().add("system.message", role="system").read(tmp_path)
 
     assert read.of(ContentAdded) == []
+
+
+def test_every_type_of_event_is_read_or_named(tmp_path: Path) -> None:
+    """Those of Copilot's SDK are known, whatever their data; one of a later release is reported once."""
+    events = Events().user()
+    for kind in (*sorted(_KNOWN), "hook.start", "permission.completed", "mcp.oauth_required", "skill.invoked"):
+        events.add(kind)
+    events.add("session.from_the_future", content="x").add("session.from_the_future").add("novel", a=1)
+
+    unknown = [problem.problem for problem in events.read(tmp_path).problems if "unknown type" in problem.problem]
+
+    assert unknown == [
+        "events of the unknown type 'session.from_the_future' are skipped",
+        "events of the unknown type 'novel' are skipped",
+    ]

@@ -17,6 +17,7 @@ from test_opencode_stores import SCHEMA
 from windowpane.core.events import Usage
 from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.json_document import DocumentLog, JsonObject
+from windowpane.sources.opencode.reader import OpencodeStorageReader
 from windowpane.sources.opencode.session import OpencodeSession
 from windowpane.sources.opencode.session_messages import SessionMessages
 from windowpane.sources.reader import FileStats
@@ -167,3 +168,38 @@ def test_rows_of_any_shape_are_read_as_far_as_they_go(tmp_path: Path, rows: list
     records = list(OpencodeSession(FileStats(), complete=True).read(info, messages))
 
     assert isinstance(records[0], SessionOpened)
+
+
+def test_a_session_of_the_first_releases_is_read(tmp_path: Path) -> None:
+    """Its messages hold their parts; a release later the parts have files, all below one folder."""
+    storage = tmp_path / "storage" / "session"
+    asked = {"id": "msg_1", "role": "user", "parts": [{"type": "text", "text": "Read a.py"}],
+             "metadata": {"sessionID": "ses_1", "time": {"created": START}, "tool": {}}}  # fmt: skip
+    call = {
+        "state": "result",
+        "toolCallId": "toolu_1",
+        "toolName": "read",
+        "args": {"a": 1},
+        "result": "print(1)",
+    }
+    answer = {"id": "msg_2", "role": "assistant",
+              "parts": [{"type": "step-start"}, {"type": "tool-invocation", "toolInvocation": call}],
+              "metadata": {"time": {"created": START, "completed": START + 5}, "tool": {},
+                           "assistant": {"system": ["Be brief."], "modelID": "claude-sonnet-4-20250514",
+                                         "tokens": TOKENS, "cost": 0.5}}}  # fmt: skip
+    later = {"id": "msg_3", "role": "assistant", "modelID": "m", "time": {"created": START, "completed": START}}
+    for path, value in {
+        "info/ses_1.json": {"id": "ses_1", "title": "Read it", "time": {"created": START}},
+        "message/ses_1/msg_1.json": asked, "message/ses_1/msg_2.json": answer, "message/ses_1/msg_3.json": later,
+        "part/ses_1/msg_3/prt_1.json": {"type": "text", "text": "It prints."},
+    }.items():  # fmt: skip
+        (storage / path).parent.mkdir(parents=True, exist_ok=True)
+        (storage / path).write_text(json.dumps(value))
+
+    read = Read(OpencodeStorageReader(complete=True), storage / "message" / "ses_1")
+
+    texts = [content.text for content in read.of(ContentAdded)]
+    assert texts == ["Read a.py", 'read {"a": 1}', "print(1)", "It prints."]
+    assert read.of(ModelCalled)[0].usage == Usage(100, 20, 900, reasoning_tokens=5)
+    assert read.of(ModelCalled)[0].cost_dollars == 0.5
+    assert read.problems == []

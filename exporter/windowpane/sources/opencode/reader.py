@@ -27,7 +27,7 @@ from windowpane.sources.json_document import (
 )
 from windowpane.sources.json_lines import milliseconds
 from windowpane.sources.opencode.session import Message, OpencodeSession
-from windowpane.sources.opencode.session_messages import SessionMessages
+from windowpane.sources.opencode.session_messages import SessionMessages, first_message
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
 from windowpane.sources.transcript import IDLE_SECONDS, is_idle
@@ -218,8 +218,9 @@ class OpencodeStorageReader:
 
 def _info_in(storage: Path, session_id: str, log: DocumentLog) -> JsonObject:
     """Return the session's own file, which is in its project's folder; its id alone without such a file."""
-    for project in sorted(names_in(storage / "session")):
-        file = storage / "session" / project / f"{session_id}.json"
+    projects = [storage / "session" / project for project in sorted(names_in(storage / "session"))]
+    for folder in (*projects, storage / "info"):  # the first releases had all three folders in `session`
+        file = folder / f"{session_id}.json"
         if file.is_file():
             return JsonObject({"id": session_id} | _object(file, log), f"session {session_id}", log)
     log.odd(None, f"session {session_id}", "no file of the session in storage/session: title and folder unknown")
@@ -229,12 +230,18 @@ def _info_in(storage: Path, session_id: str, log: DocumentLog) -> JsonObject:
 def _messages_in(storage: Path, files: list[Path], log: DocumentLog) -> Iterator[Message]:
     for file in files:
         folder = storage / "part" / file.stem
+        if not folder.is_dir():
+            folder = storage / "part" / file.parent.name / file.stem
         parts = [
             JsonObject(_object(folder / name, log), f"part {name}", log)
             for name in sorted(names_in(folder))
             if name.endswith(".json")
         ]
-        yield Message(JsonObject({"id": file.stem} | _object(file, log), f"message {file.stem}", log), parts)
+        info = {"id": file.stem} | _object(file, log)
+        if isinstance(info.get("parts"), list):
+            info, inline = first_message(info)
+            parts = [JsonObject(part, f"message {file.stem}.parts", log) for part in inline]
+        yield Message(JsonObject(info, f"message {file.stem}", log), parts)
 
 
 def _object(file: Path, log: DocumentLog) -> dict[str, object]:

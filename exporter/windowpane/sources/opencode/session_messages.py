@@ -1,7 +1,8 @@
-"""The rows of `session_message`, in which newer releases of opencode keep messages, in the exported form.
+"""Messages of the newest and the first releases of opencode, in the exported form.
 
-Built from opencode's source, as the tables beside it; no recorded ones were at hand. A row has a type and its
-data: one message, or one step of a reply with everything in it.
+The newest keep them in the table `session_message`: a row has a type and its data, one message or one step of a
+reply with everything in it. In the first ones a message's file holds its parts. Built from opencode's source, as
+the tables and folders beside them; no recorded ones were at hand.
 """
 
 from __future__ import annotations
@@ -100,3 +101,21 @@ def _tool(content: Json) -> Json:
             "time": times,
         },
     }
+
+
+def first_message(stated: Json) -> tuple[Json, list[Json]]:
+    """Return the exported form of a message of the first releases, and of its parts."""
+    metadata = mapping(stated.get("metadata"))
+    info = {"id": stated.get("id"), "role": stated.get("role"), "time": mapping(metadata.get("time"))}
+    info |= {name: value for name, value in mapping(metadata.get("assistant")).items() if name != "system"}
+    if isinstance(metadata.get("error"), dict):
+        info["error"] = metadata["error"]
+    parts = [mapping(part) for part in sequence(stated.get("parts"))]
+    return info, [_invoked(part) if part.get("type") == "tool-invocation" else part for part in parts]
+
+
+def _invoked(part: Json) -> Json:
+    call = mapping(part.get("toolInvocation"))
+    status = "completed" if call.get("state") == "result" else "running"
+    state: Json = {"status": status, "input": call.get("args"), "output": call.get("result"), "time": {}}
+    return {"type": "tool", "callID": call.get("toolCallId"), "tool": call.get("toolName"), "state": state}
