@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 PYTEST ?= $(BIN)/python -m pytest -n auto --dist worksteal
+unexport PYTHONDONTWRITEBYTECODE # each of the programs that tests start would compile the package again
 
 # Real servers that the tests drive; installed only where apt-get works and we are root.
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium postgresql

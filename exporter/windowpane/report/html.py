@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowpane.core.vocabulary import COMPONENTS, ZONES
-from windowpane.report.html_page import html_page, identity, legend, table, tiles
-from windowpane.report.markup import escape
+from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.svg import window_svg
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event

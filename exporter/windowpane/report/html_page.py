@@ -1,13 +1,14 @@
 """The page of a report: one HTML file without scripts, fonts or external addresses.
 
-All text from an agent passes `markup.escape`; a strict content security policy is the second line of defense.
+All text from an agent passes `escape`; a strict content security policy is the second line of defense.
 """
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Final
 
-from windowpane.report.markup import escape
+from windowpane.core.characters import plain
 from windowpane.text import palette
 from windowpane.text.labels import COMPONENT_LABELS
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from windowpane.core.vocabulary import Component
+
 
 ROWS: Final = 200
 """Rows of each table; further rows are counted."""
@@ -124,3 +126,8 @@ _LAYOUT: Final = (
     "summary{margin:8px 0;color:var(--quiet);font-size:13px;cursor:pointer}"
     "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
 )
+
+
+def escape(text: str) -> str:
+    """Return text that HTML and SVG show literally, without characters that act."""
+    return html.escape(plain(text))

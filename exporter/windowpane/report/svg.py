@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.core.vocabulary import COMPONENTS
-from windowpane.report.markup import escape
+from windowpane.report.html_page import escape
 from windowpane.text import formats
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
 

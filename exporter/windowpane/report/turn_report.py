@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.block_life import block_name
 from windowpane.report.headline import turn_headline
-from windowpane.report.html_page import html_page, identity, legend, table, tiles
-from windowpane.report.markup import escape
+from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.session_report import plain_values
 from windowpane.report.text import text_page
 from windowpane.store.interface import EventFilter, EventReader
