@@ -24,7 +24,8 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event
 from windowpane.store.open import open_store
 from windowpane.store.postgres import months, schema
-from windowpane.store.postgres.database import PostgresDatabase, adapt
+from windowpane.store.postgres.database import PostgresDatabase
+from windowpane.store.postgres.values import adapt
 from windowpane.store.store import Store
 
 FLOOR_RATIO = 0.50

@@ -29,6 +29,7 @@ from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.postgres import connections, errors, months, write_count
 from windowpane.store.postgres.store import PostgresReader, PostgresStore
+from windowpane.store.received import ReceivedBatch
 from windowpane.store.store import Store
 
 LOST = r"shutting down|cannot be reached"
@@ -244,6 +245,90 @@ def test_an_error_of_a_statement_that_waits_undoes_the_transaction(store: Store,
 
     assert [row.session_id for row in store.sessions()] == ["s1"]
     assert store.verify().intact
+
+
+def test_a_batch_of_many_sessions_takes_no_more_statements(
+    store: Store, make_session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New ones, and such that continue: each table is written, and read, for all sessions at once."""
+    store.append(make_session("warm", turns=3))  # what is asked once
+    counts = []
+    for sessions in (2, 60):
+        made = [make_session(f"{sessions}-{number}", turns=3) for number in range(sessions)]
+        for part in (slice(12), slice(12, None)):
+            with monkeypatch.context() as patched:
+                sent = count_statements(patched)
+                store.append([event for events in made for event in events[part]])
+            counts.append(len(sent))
+
+    assert counts[2] <= counts[0] + 4  # a COPY waits for the statements before it, and needs a savepoint
+    assert counts[3] <= counts[1] + 4
+    assert store.verify().intact
+
+
+def count_statements(patched: pytest.MonkeyPatch) -> list[object]:
+    """Return the list that every further statement is added to."""
+    sent: list[object] = []
+    execute, copy = psycopg.Cursor.execute, psycopg.Cursor.copy
+    patched.setattr(
+        psycopg.Cursor,
+        "execute",
+        lambda self, query, *rest, **more: sent.append(query) or execute(self, query, *rest, **more),
+    )
+    patched.setattr(
+        psycopg.Cursor, "copy", lambda self, query, *rest: sent.append(query) or copy(self, query, *rest)
+    )
+    return sent
+
+
+def test_a_plan_of_a_small_table_does_not_read_a_large_one(store: Store, postgres_url: str, make_session) -> None:
+    """Statements are prepared while the store is new, long before the server has statistics."""
+    counted = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'sessions'"
+    for number in range(8):
+        store.append([event for one in range(40) for event in make_session(f"s{number}-{one}", turns=1)])
+    store.close()
+
+    wait_until(lambda: rows(postgres_url, f"{counted} AND n_tup_ins = 320") != [])  # counted a little later
+    assert rows(postgres_url, counted)[0][0] < 320
+
+
+def test_what_was_received_is_durable_with_its_own_commit(
+    store: Store, postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the server's setting; a second commit is not needed."""
+    database = postgres_url.rpartition("/")[2]
+    rows(postgres_url, f'ALTER DATABASE "{database}" SET synchronous_commit = off')
+    with closing(open_store(postgres_url)) as receiving:
+        engine, settings = receiving._engine, []
+        commit = engine._commit
+
+        def reading(database) -> None:
+            settings.extend(database.execute("SELECT current_setting('synchronous_commit')").fetchone())
+            commit(database)
+
+        monkeypatch.setattr(engine, "_commit", reading)
+        receiving.receive([ReceivedBatch(make_session("s1"))])
+        receiving.append(make_session("s2"))
+        receiving.flush()
+
+    assert settings == ["on", "off", "on"]
+
+
+def test_days_are_summed_for_each_kind_of_change(store: Store, postgres_url: str) -> None:
+    """Rows that are added, changed and deleted together are added to the sums of their days once each."""
+    counts = "2, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0"
+    insert = (
+        f"INSERT INTO session_days SELECT session, day, 'a', 'm', '', {counts}, peak FROM "
+        "(VALUES (1, 1, 950), (2, 1, -1), (3, 2, 100)) AS new (session, day, peak) ON CONFLICT "
+        "(session, day, agent, model, release) DO UPDATE SET calls = session_days.calls + 1"
+    )
+    sums = "SELECT day, calls, sessions, peaks, peak_sum_millis, red_sessions FROM daily ORDER BY day"
+    for _ in range(2):
+        rows(postgres_url, insert)
+
+    assert rows(postgres_url, sums) == [(1, 6, 2, 1, 950, 1), (2, 3, 1, 1, 100, 0)]
+    rows(postgres_url, "DELETE FROM session_days WHERE session <> 2")
+    assert rows(postgres_url, sums) == [(1, 3, 1, 0, 0, 0), (2, 0, 0, 0, 0, 0)]
 
 
 def test_a_forked_child_has_its_own_connections(store: Store, postgres_url: str, make_session) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from windowpane.core.digests import call_number
 from windowpane.core.events import BlockAdded, Event, TurnEnded
 from windowpane.store.database import Database
-from windowpane.store.statements import StatementBatch, placeholders
+from windowpane.store.statements import StatementBatch, padded, placeholders
 
 CALLS_PER_STATEMENT: Final = 200
 
@@ -46,7 +46,7 @@ def _call_of(event: Event) -> int | None:
 def sessions_with(connection: Database, calls: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield each of *calls* with the row number of each session that has it."""
     for start in range(0, len(calls), CALLS_PER_STATEMENT):
-        some = calls[start : start + CALLS_PER_STATEMENT]
+        some = padded(calls[start : start + CALLS_PER_STATEMENT])
         sql = f"SELECT call, session FROM call_ids WHERE call IN ({placeholders(some)})"  # noqa: S608
         yield from connection.execute(sql, some).fetchall()
 

@@ -26,7 +26,7 @@ import msgspec
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, key_id, link_with
-from windowpane.store.statements import placeholders
+from windowpane.store.statements import padded, placeholders
 
 ORIGIN: Final = b"\0" * 32
 """The previous hash of the first entry of the store-wide chain."""
@@ -167,8 +167,9 @@ def _hex(value: object) -> str:
 
 def last_revisions(connection: Database, session_ids: Sequence[str]) -> dict[str, int]:
     """Return the highest revision of those sessions that are in the store-wide chain."""
-    sql = f"SELECT session_id, max(revision) FROM heads WHERE session_id IN ({placeholders(session_ids)}) "  # noqa: S608
-    return dict(connection.execute(sql + "GROUP BY session_id", session_ids).fetchall())
+    ids = padded(session_ids)
+    sql = f"SELECT session_id, max(revision) FROM heads WHERE session_id IN ({placeholders(ids)}) "  # noqa: S608
+    return dict(connection.execute(sql + "GROUP BY session_id", ids).fetchall())
 
 
 def pruned_events(connection: Database, session_id: str) -> int:

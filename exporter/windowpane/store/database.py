@@ -160,6 +160,14 @@ class Dialect(Protocol):
         """Return what follows a table to read it through this index; empty where statistics choose."""
         ...
 
+    def new_numbers(self, table: str, column: str) -> str:
+        """Return the query of as many unused numbers for new rows as the value of its one placeholder."""
+        ...
+
+    def can_store(self, text: str) -> bool:
+        """Return False for a text that a column would hold with changed characters."""
+        ...
+
     def continue_numbers(self, table: str, column: str) -> Sequence[str]:
         """Return the statements after which new rows are numbered behind the highest number of the table."""
         ...
@@ -217,8 +225,11 @@ class Engine(Protocol):
         """Raise `StoreError` where *database* is no longer a connection to the store of this name."""
         ...
 
-    def transaction(self, database: Database) -> AbstractContextManager[object]:
-        """Run all of the block's statements or none, excluding every other writer from the start."""
+    def transaction(self, database: Database, *, durable: bool = False) -> AbstractContextManager[object]:
+        """Run all of the block's statements or none, excluding every other writer from the start.
+
+        After a *durable* one everything committed so far survives a power cut, as after `sync`.
+        """
         ...
 
     def sync(self, database: Database) -> None:

@@ -27,7 +27,7 @@ _SCAN: Final = (
     f"SELECT {EVENT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
     "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
 )
-_EXTENT: Final = "SELECT key, events FROM sessions WHERE session_id = ? AND current = 1"
+_EXTENT: Final = "SELECT key, events FROM sessions WHERE session_id = ? AND +current = 1"
 
 
 # -- what a filter matches ------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import median_low
 from typing import Any, Final
@@ -17,9 +17,10 @@ from windowpane.store.fleet_order import FLEET_ORDERS, pressure_rank
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.sparkline import Sparkline
-from windowpane.store.statements import Conditions, Value, placeholders
+from windowpane.store.statements import Conditions, Value, padded, placeholders
 
 MAXIMUM_FOUND_SESSIONS: Final = 20
+IDS_PER_STATEMENT: Final = 256
 COMPARED_SESSIONS: Final = 7
 """Sessions of the same agent and model whose first calls are compared."""
 
@@ -119,19 +120,20 @@ class SessionDraft:
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""
+    is_new: bool = False
+    """The row is not stored yet."""
 
 
-_COLUMNS: Final = tuple(item.name for item in fields(SessionDraft) if item.name != "key")
+# Statements about a session state `+current`: the indexes of `current` are those of the whole fleet's orders.
+_COLUMNS: Final = tuple(item.name for item in fields(SessionDraft) if item.name not in ("key", "is_new"))
 _LIST: Final = ", ".join(_COLUMNS)
-_SELECT: Final = f"SELECT {_LIST}, key FROM sessions WHERE session_id = ? AND current = 1"  # noqa: S608  # our columns
-_SELECT_CURRENT: Final = f"SELECT {_LIST}, key FROM sessions WHERE current = 1"  # noqa: S608  # our columns
+_SELECT: Final = f"SELECT {_LIST}, key FROM sessions WHERE session_id = ? AND +current = 1"  # noqa: S608  # our columns
+_SELECT_CURRENT: Final = f"SELECT {_LIST}, key FROM sessions WHERE +current = 1"  # noqa: S608  # our columns
 _SELECT_KEY: Final = f"SELECT {_LIST}, key FROM sessions WHERE key = ?"  # noqa: S608  # our columns
 _CHAIN_COLUMNS: Final = _COLUMNS[: _COLUMNS.index("events")]
 _SELECT_CHAIN: Final = f"SELECT {', '.join(_CHAIN_COLUMNS)} FROM sessions WHERE key = ?"  # noqa: S608  # our columns
-_INSERT: Final = f"INSERT INTO sessions ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608  # our columns
+_INSERT: Final = f"INSERT INTO sessions ({_LIST}, key) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"  # noqa: S608
 _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"  # noqa: S608
-
-_KEYS: Final = "SELECT session_id, revision, key FROM sessions WHERE session_id IN"
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(ProjectionMemory)
@@ -140,8 +142,9 @@ _components_decoder: Final = msgspec.json.Decoder(dict[str, int])
 
 def load_all(connection: Database, session_ids: Sequence[str]) -> dict[str, SessionDraft]:
     """Return the current revisions of those sessions that are stored, by id."""
-    sql = f"{_SELECT_CURRENT} AND session_id IN ({placeholders(session_ids)})"
-    drafts = (_draft(row) for row in connection.execute(sql, session_ids))
+    ids = padded(session_ids)
+    sql = f"{_SELECT_CURRENT} AND session_id IN ({placeholders(ids)})"
+    drafts = (_draft(row) for row in connection.execute(sql, ids))
     return {draft.session_id: draft for draft in drafts if draft is not None}
 
 
@@ -162,27 +165,28 @@ def load_chain(connection: Database, key: int) -> SessionDraft:
     return session
 
 
-def insert(connection: Database, sessions: Sequence[SessionDraft]) -> None:
-    """Store new sessions and set their row numbers."""
-    connection.executemany(_INSERT, [_values(session) for session in sessions])
-    ids = [session.session_id for session in sessions]
-    rows = connection.execute(f"{_KEYS} ({placeholders(ids)})", ids).fetchall()
-    keys = {(session_id, revision): key for session_id, revision, key in rows}
-    for session in sessions:
-        if (session.session_id, session.revision) not in keys:
+def number(connection: Database, sessions: Sequence[SessionDraft]) -> None:
+    """Give new sessions the row numbers under which `save` will store them."""
+    numbers = connection.execute(connection.dialect.new_numbers("sessions", "key"), (len(sessions),))
+    for session, (key,) in zip(sessions, numbers, strict=True):
+        if not connection.dialect.can_store(session.session_id):
             raise EventsRefusedError(
                 f"session {session.session_id!r}: its id has a character that cannot be stored"
             )
-        session.key = keys[session.session_id, session.revision]
+        session.key, session.is_new = key, True
 
 
 def save(connection: Database, sessions: Iterable[SessionDraft]) -> None:
-    """Update the rows of sessions."""
-    rows = []
+    """Store the rows of new sessions, and update the others."""
+    new: list[list[object]] = []
+    changed: list[list[object]] = []
     for session in sessions:
         session.pressure = pressure_rank(session.zone, session.utilization)
-        rows.append((*_values(session), session.key))
-    connection.executemany(_UPDATE, rows)
+        rows = new if session.is_new else changed
+        rows.append([*_values(session), session.key])
+        session.is_new = False
+    connection.executemany(_INSERT, new)
+    connection.executemany(_UPDATE, changed)
 
 
 def projected_values(session: SessionDraft) -> dict[str, object]:
@@ -256,7 +260,7 @@ _OF_PARENT: Final = (
     "(parent_session_id = ? OR parent_session_id IN "
     "(SELECT session_id FROM sessions WHERE same_as <> '' AND same_as = ? AND current = 1))"
 )
-_CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
+_CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND +current = 1"
 
 
 RED_SOON_TURNS: Final = 3.0
@@ -373,6 +377,14 @@ def base_tokens(connection: Database, agent: str, model: str, project: str) -> i
     rows = connection.execute(_FIRST_CALLS, (agent, model, project)).fetchall()
     unrecorded = [_components_decoder.decode(components).get("unattributed", 0) for (components,) in rows]
     return median_low(unrecorded) if unrecorded else None
+
+
+def current_keys(connection: Database, session_ids: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield those of the ids that are stored, with the row number of the session's current revision."""
+    for start in range(0, len(session_ids), IDS_PER_STATEMENT):
+        ids = padded(session_ids[start : start + IDS_PER_STATEMENT])
+        sql = f"SELECT session_id, key FROM sessions WHERE +current = 1 AND session_id IN ({placeholders(ids)})"  # noqa: S608
+        yield from connection.execute(sql, ids).fetchall()
 
 
 def current_key(connection: Database, session_id: str) -> int:

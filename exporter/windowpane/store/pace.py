@@ -7,7 +7,7 @@ import sqlite3
 LOCKED_SECONDS = 0.2
 """The longest wait for another process; a status line without the pace is better than a late one."""
 _COLUMNS = "used_tokens, limit_tokens, velocity, turns_until_red, turns_until_compaction"
-_SELECT = f"SELECT {_COLUMNS} FROM sessions WHERE session_id = ? AND current = 1"  # noqa: S608  # ours
+_SELECT = f"SELECT {_COLUMNS} FROM sessions WHERE session_id = ? AND +current = 1"  # noqa: S608  # ours
 
 
 class Pace:

@@ -28,6 +28,15 @@ class PostgresDialect:
         """Return nothing."""
         return ""
 
+    def new_numbers(self, table: str, column: str) -> str:
+        """Return the query of the next values of the column's sequence."""
+        sequence = f"pg_get_serial_sequence('{table}', '{column}')"
+        return f"SELECT nextval({sequence}) FROM generate_series(1, ?)"  # noqa: S608  # our tables
+
+    def can_store(self, text: str) -> bool:
+        """Return False for a text with NUL."""
+        return "\0" not in text
+
     def continue_numbers(self, table: str, column: str) -> Sequence[str]:
         """Return the statement that sets the sequence of the column, where it has one."""
         sequence = f"pg_get_serial_sequence('{table}', '{column}')"

@@ -7,7 +7,7 @@ the events, so all give the same rows. A change of the fold therefore needs a mi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -86,6 +86,11 @@ class Projection:
         self.calls = CallIds(statements)
         self.first_turns: set[int] = set()
         """Row numbers of the sessions whose first turn ends in the batch."""
+
+    def load_turns(self, sessions: Sequence[int]) -> None:
+        """Read the last turns of sessions that the batch continues with one statement, by their row numbers."""
+        if len(sessions) > 1:
+            self._turns.load_last(sessions)
 
     def apply(self, session: SessionDraft, event: Event, seq: int) -> None:
         """Apply one event, in the order of `seq`."""

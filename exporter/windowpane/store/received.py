@@ -18,6 +18,7 @@ from windowpane.core.events import Event, SessionDescribed
 from windowpane.exceptions import EventsRefusedError, SessionRefusedError
 from windowpane.store import projects
 from windowpane.store.captured_content import CapturedText
+from windowpane.store.statements import padded, placeholders
 from windowpane.store.writes import Writer
 
 MAXIMUM_RANGES: Final = 1_000
@@ -70,13 +71,10 @@ Writing = Callable[[], AbstractContextManager[Writer]]
 
 BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError, EventsRefusedError)
 """Errors about the events; after any other one the same events may be stored later."""
-STREAMS_PER_QUERY: Final = 64
+STREAMS_PER_QUERY: Final = 256
 _LARGEST_INTEGER: Final = 2**63 - 1
 
-_NUMBERS: Final = (
-    "SELECT session_id, stream_id, numbers FROM received_streams "  # noqa: S608  # placeholders only
-    f"WHERE stream_id IN ({', '.join('?' * STREAMS_PER_QUERY)})"
-)
+_NUMBERS: Final = "SELECT session_id, stream_id, numbers FROM received_streams WHERE stream_id IN"
 _SAVE: Final = (
     "INSERT INTO received_streams (session_id, stream_id, numbers) VALUES (?, ?, ?) "
     "ON CONFLICT (stream_id, session_id) DO UPDATE SET numbers = excluded.numbers"
@@ -209,9 +207,9 @@ class _Owners:
 def _stored_numbers(writer: Writer, stream_ids: Iterable[str]) -> Iterator[tuple[tuple[str, str], str]]:
     names = sorted(stream_ids)
     for start in range(0, len(names), STREAMS_PER_QUERY):
-        some = names[start : start + STREAMS_PER_QUERY]
-        some += [some[0]] * (STREAMS_PER_QUERY - len(some))  # one statement, however many streams
-        for session_id, stream_id, numbers in writer.connection.execute(_NUMBERS, some).fetchall():
+        some = padded(names[start : start + STREAMS_PER_QUERY])
+        rows = writer.connection.execute(f"{_NUMBERS} ({placeholders(some)})", some).fetchall()
+        for session_id, stream_id, numbers in rows:
             yield (session_id, stream_id), numbers
 
 

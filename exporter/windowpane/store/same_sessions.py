@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from windowpane.core.agents import STATED_BY_PROXY
@@ -94,8 +94,8 @@ def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projectio
             if other != calls[call]:
                 shared[calls[call], other] += 1
     pairs: list[tuple[int, int, Evidence]] = [(key, other, "call") for (key, other), _ in shared.most_common()]
-    for key in own.keys() & projection.first_turns:
-        pairs += [(key, other, "id") for other in _stated(writer.connection, own[key].session_id)]
+    stated = {_stated(own[key].session_id): key for key in own.keys() & projection.first_turns}
+    pairs += [(stated[one], other, "id") for one, other in fleet.current_keys(writer.connection, list(stated))]
     for key, other, evidence in pairs:
         session, match = own[key], own.get(other) or fleet.load_key(writer.connection, other)
         if match is not None and match.turns and not session.same_as and _overlap(session, match):
@@ -119,13 +119,10 @@ def unidentified(connection: Database, session_id: str) -> tuple[str, str] | Non
     return None if row is None else (row[0], row[1])
 
 
-def _stated(connection: Database, session_id: str) -> Iterator[int]:
-    """Yield the row number of the session that has the id by which this one names it, or is named by it."""
+def _stated(session_id: str) -> str:
+    """Return the id of the session that this one names, or that names this one."""
     is_of_proxy = session_id.startswith(STATED_BY_PROXY)
-    other_id = session_id.removeprefix(STATED_BY_PROXY) if is_of_proxy else STATED_BY_PROXY + session_id
-    key = fleet.current_key(connection, other_id)
-    if key:
-        yield key
+    return session_id.removeprefix(STATED_BY_PROXY) if is_of_proxy else STATED_BY_PROXY + session_id
 
 
 def _identify(writer: SessionWriter, first: SessionDraft, second: SessionDraft, by: Evidence) -> None:

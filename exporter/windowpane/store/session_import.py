@@ -36,7 +36,7 @@ SPOOLED_EVENTS: Final = 10_000
 """Events made before the write lock is taken, so that most recordings hold it only while they are written."""
 
 _SESSION: Final = (
-    "SELECT key, revision, head_seq, turns, source FROM sessions WHERE session_id = ? AND current = 1"
+    "SELECT key, revision, head_seq, turns, source FROM sessions WHERE session_id = ? AND +current = 1"
 )
 _BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
 _FIRST: Final = "SELECT min(seq) FROM events WHERE session = ?"

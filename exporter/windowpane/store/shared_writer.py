@@ -37,22 +37,25 @@ class SharedWriter:
         return self._writer
 
     @contextmanager
-    def lend(self) -> Iterator[Writer]:
-        """Lend the writer inside a transaction; when that fails, the writer discards what it remembers."""
+    def lend(self, *, durable: bool = False) -> Iterator[Writer]:
+        """Lend the writer inside a transaction; when that fails, the writer discards what it remembers.
+
+        After a *durable* one everything written so far survives a power cut.
+        """
         with self._lock, self._engine.reporting():
             writer = self._current()
             if writer.connection.in_transaction:  # nested: a metric fold admits an agent's label
                 yield writer
                 return
             try:
-                with self._engine.transaction(writer.connection):
+                with self._engine.transaction(writer.connection, durable=durable):
                     writer.start()
                     yield writer
                     writer.connection.execute("UPDATE store SET writes = writes + 1")
             except BaseException:
                 writer.reset()
                 raise
-            self._is_dirty = True
+            self._is_dirty = not durable
 
     def sync(self) -> None:
         """Return only when everything written so far survives a power cut."""

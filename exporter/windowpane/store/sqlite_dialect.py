@@ -29,6 +29,18 @@ class SqliteDialect:
         """Return what follows a table to read it through this index."""
         return f" INDEXED BY {name}"
 
+    def new_numbers(self, table: str, column: str) -> str:  # noqa: ARG002  # of the only such column of a table
+        """Return the query of the numbers that AUTOINCREMENT would assign next."""
+        return (
+            "WITH RECURSIVE numbers (number) AS ("  # noqa: S608  # our tables
+            f"SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = '{table}' "
+            "UNION ALL SELECT number + 1 FROM numbers) SELECT number FROM numbers LIMIT ?"
+        )
+
+    def can_store(self, text: str) -> bool:  # noqa: ARG002  # SQLite keeps every character
+        """Return True."""
+        return True
+
     def continue_numbers(self, table: str, column: str) -> Sequence[str]:  # noqa: ARG002  # SQLite does by itself
         """Return no statement."""
         return ()

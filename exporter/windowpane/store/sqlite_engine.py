@@ -8,7 +8,8 @@ on the disk as well; what was moved out of the log before was synced by the chec
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -109,18 +110,25 @@ class SqliteEngine:
         if identity_of(self.path) != self._file:
             raise StoreReplacedError(self.path)
 
-    def transaction(self, database: Database) -> AbstractContextManager[object]:
-        """Run all of the block's statements or none, holding the write lock from the start."""
-        return transaction(_own(database))
+    @contextmanager
+    def transaction(self, database: Database, *, durable: bool = False) -> Iterator[object]:
+        """Run all of the block's statements or none, holding the write lock from the start.
+
+        A *durable* one commits with a synced log, which holds everything committed before.
+        """
+        if durable:
+            database.execute("PRAGMA synchronous = FULL")
+        try:
+            with transaction(_own(database)):
+                yield database
+        finally:
+            if durable:
+                database.execute("PRAGMA synchronous = NORMAL")
 
     def sync(self, database: Database) -> None:
-        """Commit once with a synced log, which holds everything committed before."""
-        database.execute("PRAGMA synchronous = FULL")
-        try:
-            with self.transaction(database):
-                database.execute("UPDATE store SET flushes = flushes + 1")
-        finally:
-            database.execute("PRAGMA synchronous = NORMAL")
+        """Commit once durably."""
+        with self.transaction(database, durable=True):
+            database.execute("UPDATE store SET flushes = flushes + 1")
 
     def make_room(self, database: Database, last_seq: int) -> None:
         """Do nothing: the file takes any number."""

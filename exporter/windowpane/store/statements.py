@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from windowpane.store.database import Database
 
 Value = str | bytes | int | float | None
 """A value that a column can hold."""
 
+Item = TypeVar("Item")
+
 END: Final = 2**62
 """Above every event number and every turn."""
+
+
+def padded(values: Sequence[Item]) -> list[Item]:
+    """Return *values* with the last one repeated up to a power of two, for a list after IN.
+
+    A database prepares a statement for each length of the list: so there are few.
+    """
+    count = 1 << (len(values) - 1).bit_length()
+    return [*values, *(count - len(values)) * [values[-1]]]
 
 
 def placeholders(values: Sequence[object]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -175,14 +176,14 @@ class Store(Reader):
 
         Each batch has a receipt, with the events that cannot be stored. Raises `StoreError` when none can be now.
         """
-        receipts = received.store(self._writing, batches)
+        durably = partial(self._shared.lend, durable=True)
+        receipts = received.store(durably, batches)
         if self._capture is not None and any(batch.texts for batch in batches):
             capture = self._capture.empty_copy()
             for batch in batches:
                 capture.add(batch.texts)
-            with self._writing() as writer:
+            with durably() as writer:
                 capture.save(writer.connection)
-        self.flush()
         return receipts
 
     @property

@@ -12,7 +12,7 @@ import msgspec
 from windowpane.core.events import Event, Pressure, PressureMeasured, TurnEnded
 from windowpane.store.database import Database
 from windowpane.store.records import TurnRow
-from windowpane.store.statements import StatementBatch
+from windowpane.store.statements import StatementBatch, padded, placeholders
 
 _ROW_FIELDS: Final = tuple(item.name for item in fields(TurnRow))
 _COLUMNS: Final = ("session", "first_seq", "call_seq", *_ROW_FIELDS)
@@ -27,14 +27,15 @@ _measured_values: Final = attrgetter(*_MEASURED)
 
 _LIST: Final = ", ".join(_COLUMNS)
 _SELECT: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND turn = ?"  # noqa: S608  # our columns
+_SELECT_LAST: Final = (
+    f"SELECT {', '.join(f't.{name}' for name in _COLUMNS)} FROM sessions JOIN turns AS t "  # noqa: S608
+    "ON t.session = key AND t.turn = last_turn WHERE key IN"
+)
 _KEY: Final = ("session", "turn")
 _CHANGING: Final = tuple(name for name in _COLUMNS if name not in _KEY)
-_INSERT: Final = (
+_SAVE: Final = (
     f"INSERT INTO turns ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608  # our columns
     f"ON CONFLICT (session, turn) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGING)}"
-)
-_UPDATE: Final = (
-    f"UPDATE turns SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE session = ? AND turn = ?"  # noqa: S608
 )
 _READ: Final = (
     f"SELECT {', '.join(_ROW_FIELDS)} FROM turns WHERE session = ? AND turn >= ? AND turn <= ? ORDER BY turn"  # noqa: S608
@@ -54,11 +55,9 @@ class TurnDraft:
     window the model saw: before its reply, or the last measurement until the reply.
     """
 
-    __slots__ = ("is_new", "values")
+    __slots__ = ("values",)
 
-    def __init__(self, values: dict[str, Any], *, is_new: bool) -> None:
-        self.is_new = is_new
-        """The row is not stored yet."""
+    def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
         """By column; `components` becomes JSON when the row is written."""
 
@@ -66,7 +65,7 @@ class TurnDraft:
     def first(cls, session: int, event: Event, seq: int) -> TurnDraft:
         """Return the row of a turn that starts with *event*."""
         context = event.context
-        draft = cls(_NEW_ROW.copy(), is_new=True)
+        draft = cls(_NEW_ROW.copy())
         draft.values.update(
             session=session, turn=context.turn, first_seq=seq, window_id=context.window_id, at=event.at,
             model=context.model,
@@ -109,17 +108,9 @@ class TurnDraft:
 
     def row(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
-        self._encode_components()
-        return tuple(self.values.values())
-
-    def changed_row(self) -> tuple[Any, ...]:
-        """Return the values of all other columns, then the key."""
-        self._encode_components()
-        return (*map(self.values.__getitem__, _CHANGING), *map(self.values.__getitem__, _KEY))
-
-    def _encode_components(self) -> None:
         if not isinstance(self.values["components"], str):
             self.values["components"] = _encoder.encode(self.values["components"]).decode()
+        return tuple(self.values.values())
 
 
 class TurnDrafts:
@@ -148,18 +139,25 @@ class TurnDrafts:
             row = self._statements.first(_SELECT, (session, turn))
             if row is None:
                 return None
-            draft = self._drafts[session, turn] = TurnDraft(dict(zip(_COLUMNS, row, strict=True)), is_new=False)
+            draft = self._add(row)
         return draft
+
+    def load_last(self, sessions: Sequence[int]) -> None:
+        """Read the last turn of each of the sessions."""
+        keys = padded(sessions)
+        for row in self._statements.connection.execute(f"{_SELECT_LAST} ({placeholders(keys)})", keys).fetchall():
+            self._add(row)
 
     def save(self) -> None:
         """Write every touched row."""
         drafts, self._drafts = self._drafts, {}
         for draft in drafts.values():
-            if draft.is_new:
-                self._statements.add(_INSERT, draft.row())
-        for draft in drafts.values():
-            if not draft.is_new:
-                self._statements.add(_UPDATE, draft.changed_row())
+            self._statements.add(_SAVE, draft.row())
+
+    def _add(self, row: Sequence[Any]) -> TurnDraft:
+        draft = TurnDraft(dict(zip(_COLUMNS, row, strict=True)))
+        self._drafts[draft.values["session"], draft.values["turn"]] = draft
+        return draft
 
 
 def read(connection: Database, session: int, first: int, last: int) -> list[TurnRow]:

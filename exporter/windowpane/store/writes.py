@@ -23,7 +23,7 @@ from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.keys import Link, key_id, link_with
 from windowpane.store.projection import Projection
-from windowpane.store.statements import StatementBatch, Value, placeholders
+from windowpane.store.statements import StatementBatch, Value, padded, placeholders
 
 _log: Final = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _TYPE: Final = 3
 """Index of the type in a row of `events`."""
 _ADVANCE: Final = "UPDATE store SET next_seq = ?"
 _COUNT: Final = "UPDATE event_types SET events = events + ? WHERE id = ?"
-_HEADS: Final = "SELECT session_id, head_seq FROM sessions WHERE current = 1 AND session_id IN"
+_HEADS: Final = "SELECT session_id, head_seq FROM sessions WHERE +current = 1 AND session_id IN"
 
 
 class _StreamNumber(msgspec.Struct):
@@ -101,7 +101,10 @@ class Writer:
         return self._current([session_id]).get(session_id)
 
     def start_session(self, session_id: str, *, revision: int | None = None) -> SessionDraft:
-        """Start a new chain; a session that retention deleted continues with its next revision."""
+        """Start a new chain; a session that retention deleted continues with its next revision.
+
+        Its row is stored when events are appended to it.
+        """
         numbers = {} if revision is None else {session_id: revision}
         return self._start([session_id], numbers)[session_id]
 
@@ -111,7 +114,7 @@ class Writer:
         seq = self.next_seq()
         rows: list[tuple[Value, ...]] = []
         touched: dict[str, SessionDraft] = {}
-        opened = {} if into is not None else self._open(_session_ids(batch))
+        opened = {} if into is not None else self._open(batch, projection)
         types, capture = self._types, self.capture
         context, session, link = None, into, self._plain
         previous = b""
@@ -175,7 +178,7 @@ class Writer:
         self.connection.executemany(_COUNT, [(count, kind) for kind, count in counts.items()])
         if self.capture is not None:
             self.capture.save(self.connection)
-        self.connection.execute(_ADVANCE, (seq,))
+        self.connection.executemany(_ADVANCE, [(seq,)])
 
     def _add_heads(self, kind: chain.HeadKind, sessions: Iterable[SessionDraft]) -> None:
         heads = [
@@ -184,12 +187,17 @@ class Writer:
         ]
         chain.add_heads(self.connection, kind, heads, key=self.audit_key, at=self.clock())
 
-    def _open(self, session_ids: Sequence[str]) -> dict[str, SessionDraft]:
+    def _open(self, batch: Sequence[Event], projection: Projection) -> dict[str, SessionDraft]:
         """Return the sessions of a batch, started where they are new, with few statements for all."""
         opened: dict[str, SessionDraft] = {}
+        first_turns = _first_turns(batch)
+        session_ids = list(first_turns)
         for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
             ids = session_ids[start : start + SESSIONS_PER_STATEMENT]
             stored = self._current(ids)
+            projection.load_turns(
+                [one.key for one in stored.values() if first_turns[one.session_id] <= one.last_turn]
+            )
             missing = [session_id for session_id in ids if session_id not in stored]
             opened |= stored
             opened |= self._start(missing, {}) if missing else {}
@@ -200,8 +208,8 @@ class Writer:
         remembered = {one: draft for one in session_ids if (draft := self._sessions.pop(one, None)) is not None}
         current = {}
         if remembered:
-            sql = f"{_HEADS} ({placeholders(list(remembered))})"
-            heads = dict(self.connection.execute(sql, list(remembered)).fetchall())
+            ids = padded(list(remembered))
+            heads = dict(self.connection.execute(f"{_HEADS} ({placeholders(ids)})", ids).fetchall())
             current = {one: draft for one, draft in remembered.items() if heads.get(one) == draft.head_seq}
         unread = [one for one in session_ids if one not in current]
         if unread:
@@ -221,7 +229,7 @@ class Writer:
                 session_id, number, current=1, keyed_by=self.key_id, counted_from=0, head_seq=0,
                 head_hash=chain.genesis(session_id, number),
             )  # fmt: skip
-        fleet.insert(self.connection, list(started.values()))
+        fleet.number(self.connection, list(started.values()))
         for session in started.values():
             self._remember(session)
         return started
@@ -257,12 +265,12 @@ class Writer:
         return numbers
 
 
-def _session_ids(batch: Iterable[Event]) -> list[str]:
-    """Return the ids of the sessions of a batch, in order."""
-    ids: dict[str, None] = {}
+def _first_turns(batch: Iterable[Event]) -> dict[str, int]:
+    """Return the ids of the sessions of a batch, in order, with the turn of the first event of each."""
+    turns: dict[str, int] = {}
     context = None
     for event in batch:
         if event.context is not context:
             context = event.context
-            ids[context.session_id] = None
-    return list(ids)
+            turns.setdefault(context.session_id, context.turn)
+    return turns

@@ -13,8 +13,9 @@ from psycopg import conninfo
 
 from windowpane.core.store_names import StoreUrl
 from windowpane.exceptions import StoreError
-from windowpane.store.postgres.database import PostgresDatabase, adapt
+from windowpane.store.postgres.database import PostgresDatabase
 from windowpane.store.postgres.errors import reporting
+from windowpane.store.postgres.values import adapt
 
 MINIMUM_VERSION: Final = 140_000
 CONNECT_SECONDS: Final = 5

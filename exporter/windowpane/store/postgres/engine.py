@@ -35,7 +35,15 @@ LOCK: Final = 8_747_014_117_163_520_353
 """The advisory lock of writers, in each database."""
 RECLAIM_MILLISECONDS: Final = 2_000
 
-_START: Final = f"START TRANSACTION; SELECT pg_advisory_xact_lock({LOCK})"
+_START: Final = (
+    "START TRANSACTION; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; "
+    f"SELECT pg_advisory_xact_lock({LOCK})"
+)
+"""Writers look rows up by keys: a plan prepared while a table was small must not read all of a large one."""
+_START_DURABLE: Final = (
+    f"{_START}; SELECT set_config('synchronous_commit', 'on', TRUE) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+)
 _TABLES: Final = "SELECT name FROM migrations"
 _EXISTS: Final = "SELECT to_regclass('migrations') IS NOT NULL AND to_regclass('events') IS NOT NULL"
 _SIZE: Final = """
@@ -156,10 +164,10 @@ class PostgresEngine:
         """Do nothing: a connection is to one database as long as it lives."""
 
     @contextmanager
-    def transaction(self, database: Database) -> Iterator[Database]:
+    def transaction(self, database: Database, *, durable: bool = False) -> Iterator[Database]:
         """Run all of the block's statements or none, excluding every other writer from the start."""
         try:
-            _own(database).connection.execute(_START)
+            _own(database).connection.execute(_START_DURABLE if durable else _START)
             self._keep_month(database)
             yield database
             _own(database).finish()
@@ -172,8 +180,7 @@ class PostgresEngine:
 
     def sync(self, database: Database) -> None:
         """Commit once synchronously, after which all earlier commits are on the disk too."""
-        with self.transaction(database):
-            database.execute("SET LOCAL synchronous_commit = on")
+        with self.transaction(database, durable=True):
             database.execute("UPDATE store SET flushes = flushes + 1")
 
     def make_room(self, database: Database, last_seq: int) -> None:
