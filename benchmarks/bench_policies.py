@@ -85,7 +85,7 @@ def study(task: Task) -> Studied | None:
 
 
 def fills(prepared: PreparedRecording, default: ReplaySetup) -> bool:
-    """Whether a session reaches the default's first eviction, and its system prompt and tools fit."""
+    """Return whether a session reaches the default's first eviction, and its system prompt and tools fit."""
     limits = default.limits
     fullest = max((sum(b.tokens for b in call.history) for call in prepared.history.calls), default=0)
     return fullest > Levels.of(limits).evict and prepared.static_tokens <= limits.usable_tokens

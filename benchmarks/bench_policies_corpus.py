@@ -4,7 +4,7 @@
 
 The sessions are those of the folder `corpus` beside the one that WINDOWPANE_SESSIONS_DIR names; each is replayed
 in windows from 32k to 200k that it fills by itself. The default is held against both baselines at its own tokens,
-and against every preset and baseline as it is; a table a window tells which setups lie on the Pareto front.
+and against every preset and baseline as it is; a table per window lists the setups on the Pareto front.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ session's cost as a share of the default's.
 
 
 class Point(NamedTuple):
-    """A setup in a window, by the measures of the front; lower is better but for fidelity."""
+    """A setup in a window, by the measures of the front; lower is better, except for fidelity."""
 
     name: str
     overflows: int
@@ -69,7 +69,7 @@ class Point(NamedTuple):
     fidelity: float
 
     def dominates(self, other: Point) -> bool:
-        """Whether this setup is at least as good by every measure, and better by one."""
+        """Return whether this setup is at least as good by every measure, and better by one."""
         own = (self.overflows, self.regret, self.cost, -self.fidelity)
         their = (other.overflows, other.regret, other.cost, -other.fidelity)
         return own != their and all(one <= two for one, two in zip(own, their, strict=True))

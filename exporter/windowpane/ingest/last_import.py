@@ -2,8 +2,8 @@
 
 An import of the same paths with the same settings, for which every file and folder is in the state in which the
 last one read it, has the reports of that one: from the metadata of the files and a few rows of the store, before
-readers, settings and tracker are loaded. An import of the default folders is not remembered: only the readers know
-these.
+readers, settings and tracker are loaded. An import of the default folders is not remembered: only the readers
+know these.
 """
 
 from __future__ import annotations
