@@ -1,4 +1,4 @@
-"""The trends page at 100 and at 10,000 sessions a day: the same rows read, so the same time.
+"""The trends, also of one project, at 100 and at 10,000 sessions a day: the same rows read, so the same time.
 
     python benchmarks/bench_trends.py [--days 30] [--rounds 9]
 
@@ -21,7 +21,7 @@ from statistics import median
 
 from streamlit.testing.v1 import AppTest
 
-from windowpane.core.events import Event, Usage
+from windowpane.core.events import Event, SessionDescribed, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.sqlite import SqliteStore
@@ -30,6 +30,7 @@ from windowpane_dashboard.server.launch import APP
 FEW, MANY = 100, 10_000
 LARGEST_RATIO = 1.2
 FIRST_DAY = 20_000
+PROJECT = "shop"
 
 
 def scripted() -> list[Event]:
@@ -40,6 +41,7 @@ def scripted() -> list[Event]:
     tracker = SessionTracker(info, emit=events.extend, digest=str, limits=limits)
     at = FIRST_DAY * 86_400.0
     tracker.start(at)
+    tracker.record(SessionDescribed(project=PROJECT), at)
     for number in range(20):
         tracker.add("tool_call", '{"path": "a.py"}', 20, tool_call_id=f"c{number}", tool_name="read", at=at)
         tracker.add("tool_result", "text", 900, tool_call_id=f"c{number}", tool_name="read", at=at)
@@ -96,7 +98,9 @@ def main() -> None:
         for name, action in (
             ("the page's script", draw),
             ("the read of 90 days", lambda store: store.trends(days=90)),
+            ("the read of 90 days of a project", lambda store: store.trends(days=90, projects=(PROJECT,))),
             ("the leaderboard", lambda store: store.tool_leaderboard()),
+            ("the leaderboard of a project", lambda store: store.tool_leaderboard(projects=(PROJECT,))),
         ):
             action(few), action(many)
             rounds = [(timed(partial(action, few)), timed(partial(action, many))) for _ in range(options.rounds)]

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -335,3 +336,55 @@ def test_the_sums_of_a_day_are_made_from_the_rows_of_that_day(store, make_sessio
         read = [line.split()[-1] for (line,) in lines if "Parts:" in line]
         assert read[-1] == "1/1", read
         assert any(part.startswith("1/") and part != "1/1" for part in read), read
+
+
+def assert_projects_equal(store: SqliteStore, clickhouse) -> None:
+    """The sums of each project, and of two together, are those of the store."""
+    reader = ClickHouseReader(clickhouse)
+    for projects in (("shop",), ("bank", ""), ()):
+        assert reader.trends(days=30, projects=projects) == store.trends(days=30, projects=projects)
+        for by_target in (True, False):
+            copied, stored = (
+                {replace(use, dollars=None) for use in uses}
+                for uses in (
+                    reader.tool_leaderboard(by_target=by_target, days=9_000, projects=projects),
+                    store.tool_leaderboard(by_target=by_target, projects=projects),
+                )
+            )
+            assert copied == stored
+
+
+def test_the_sums_of_a_project_follow_its_sessions(store, make_session, clickhouse, copy_store):
+    """Also one that moves to another project, and those that retention deletes, before and after the copy."""
+    for number, project in enumerate(("shop", "bank", "", "shop")):
+        store.append(make_session(f"s{number}", turns=1, start=1.7e9 + number * DAY))
+        if project:
+            store.assign_project(f"s{number}", project)
+    store.prune(before=1.7e9 + DAY / 2)
+    trends = store.trends(days=30, projects=("shop",))
+    copy_store(store)
+    assert ClickHouseReader(clickhouse).trends(days=30, projects=("shop",)) == trends
+    assert_projects_equal(store, clickhouse)
+
+    store.assign_project("s1", "shop")
+    copy_store(store)
+    assert ClickHouseReader(clickhouse).trends(days=30, projects=("bank",)) == []
+    assert_projects_equal(store, clickhouse)
+    assert_equal(store, clickhouse)
+
+
+@LONG
+def test_a_copy_of_an_earlier_release_gets_its_projects(store, make_session, clickhouse, copy_store):
+    """From the sessions that it holds, when the copier starts."""
+    for number, project in enumerate(("shop", "bank", "shop")):
+        store.append(make_session(f"s{number}", turns=3, start=1.7e9 + number * DAY))
+        store.assign_project(f"s{number}", project)
+    copy_store(store)
+    for table in ("project_days", "project_tool_days"):
+        clickhouse.execute(f"DROP TABLE {table} SYNC")
+    for table in ("session_days", "tool_use"):
+        clickhouse.execute(f"ALTER TABLE {table} DROP COLUMN project")
+
+    copy_store(store)
+
+    assert_projects_equal(store, clickhouse)

@@ -143,7 +143,9 @@ def test_an_old_store_is_folded_once(store, make_session, tmp_path) -> None:
 
 def daily(store: SqliteStore) -> Any:
     """Every stored sum by day."""
-    return store._read("SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, pruned")
+    return store._read(
+        "SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, project, pruned"
+    )
 
 
 def texts(hits: ContentHits) -> list[str]:

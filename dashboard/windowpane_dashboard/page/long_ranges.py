@@ -8,19 +8,20 @@ from windowpane.clickhouse.configured import configured_copy
 from windowpane.clickhouse.fallback import Copy, ReadsWithFallback
 from windowpane.config.loading import load_config
 from windowpane.config.outputs import ClickHouseConfig
+from windowpane.config.paths import default_store
 from windowpane.store.project_reader import ProjectReader
 from windowpane.store.reads import Reader
 from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page.store_access import open_store
 
 
 def long_ranges(store: Reader | ProjectReader) -> ReadsWithFallback:
-    """Return the reads for one drawing of a page.
-
-    A visitor who may see only some projects reads the store, which knows the project of each session.
-    """
+    """Return the reads for one drawing of a page."""
+    copy = _copy(load_config().clickhouse)
     if isinstance(store, ProjectReader):
-        return ReadsWithFallback(store)
-    return ReadsWithFallback(store, _copy(load_config().clickhouse), copied=store)
+        whole = None if copy is None else open_store(default_store())
+        return ReadsWithFallback(store, copy, copied=whole, projects=store.projects)
+    return ReadsWithFallback(store, copy, copied=store)
 
 
 def show_note(reads: ReadsWithFallback) -> None:

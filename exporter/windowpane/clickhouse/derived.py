@@ -40,6 +40,29 @@ SUM_TOOLS: Final = (
     f"{_INSERT_TOOLS} SELECT true, day, tool, target, {_TOOL_SUMS} GROUP BY day, tool, target {BY_DAY}",
     f"{_INSERT_TOOLS} SELECT false, day, tool, '', {_TOOL_SUMS} GROUP BY day, tool {BY_DAY}",
 )
+_PROJECT_KEYS: Final = "project, day, agent, model, release"
+_PROJECT_SUMS: Final = f"{_PROJECT_KEYS}, {', '.join(DAILY_SUMS)}"
+SUM_PROJECT_DAYS: Final = f"""
+    INSERT INTO project_days ({_PROJECT_SUMS}, version)
+    SELECT {_PROJECT_KEYS}, {", ".join(f"sumIf({name}, NOT removed)" for name in DAILY_SUMS)}, {{version:UInt64}}
+    FROM (
+        SELECT {_PROJECT_SUMS}, removed FROM session_days {_OF_DAYS}
+        UNION ALL SELECT {_PROJECT_SUMS}, true AS removed FROM project_days {_OF_DAYS}
+    ) GROUP BY {_PROJECT_KEYS} {BY_DAY}"""  # noqa: S608  # our columns
+"""With the sums that are there, so that those of a project without its sessions become 0: sessions move."""
+_USES: Final = "project, day, tool, target, blocks, tokens, carried_tokens, dollars"
+SUM_PROJECT_TOOLS: Final = tuple(
+    f"""
+    INSERT INTO project_tool_days (by_target, {_USES}, sessions, version)
+    SELECT {by_target}, project, day, tool, {target}, sumIf(blocks, NOT removed), sumIf(tokens, NOT removed),
+        sumIf(carried_tokens, NOT removed), sumIf(dollars, NOT removed), uniqExactIf(session_id, NOT removed),
+        {{version:UInt64}}
+    FROM (
+        SELECT {_USES}, session_id, removed FROM tool_use {_OF_DAYS}
+        UNION ALL SELECT {_USES}, '' AS session_id, true AS removed FROM project_tool_days {_OF_DAYS}
+    ) GROUP BY project, day, tool, {target} {BY_DAY}"""  # noqa: S608  # our columns
+    for by_target, target in (("true", "target"), ("false", "''"))
+)
 _EARLIER_REVISION: Final = "revision < transform(session_id, {ids:Array(String)}, {revisions:Array(Int64)}, 0)"
 _UNTIMED: Final = "day = toDate32(0)"
 
@@ -61,7 +84,10 @@ class UpdatedDays:
 
 def sum_days(clickhouse: ClickHouse, days: UpdatedDays, *, version: int) -> None:
     """Compute the sums of the days again; *version* is greater than that of any earlier sum."""
-    for summed, statements in ((days.trends, (SUM_DAYS,)), (days.tools, SUM_TOOLS)):
+    for summed, statements in (
+        (days.trends, (SUM_DAYS, SUM_PROJECT_DAYS)),
+        (days.tools, (*SUM_TOOLS, *SUM_PROJECT_TOOLS)),
+    ):
         for statement in statements if summed else ():
             dates = [date_of(day) for day in sorted(summed)]
             clickhouse.execute(statement, {"days": dates, "version": version})
@@ -70,6 +96,21 @@ def sum_days(clickhouse: ClickHouse, days: UpdatedDays, *, version: int) -> None
 def date_of(day: int) -> date:
     """Return the date that is so many days after the epoch."""
     return date(1970, 1, 1) + timedelta(day)
+
+
+def add_projects(clickhouse: ClickHouse, *, version: int) -> None:
+    """Give the rows of a copy that an earlier release made their projects, and sum them."""
+    days = UpdatedDays()
+    for table in (SESSION_DAYS, TOOL_USE):
+        names = [column.name for column in table.columns if column.name != "project"]
+        clickhouse.execute(
+            f"INSERT INTO {table.name} ({', '.join(names)}, project) "  # noqa: S608  # our columns
+            f"SELECT {', '.join(f'old.{name}' for name in names)}, s.project FROM {table.name} AS old FINAL "
+            "INNER JOIN sessions AS s FINAL ON s.session_id = old.session_id WHERE s.project != ''"
+        )
+        rows = clickhouse.query(f"SELECT DISTINCT toInt32(day) FROM {table.name}")  # noqa: S608  # our tables
+        days.add(table, (day for (day,) in rows))
+    sum_days(clickhouse, days, version=version)
 
 
 def remove_superseded(clickhouse: ClickHouse, sessions: Sequence[SessionRow], days: UpdatedDays) -> None:

@@ -33,7 +33,9 @@ _log: Final = logging.getLogger(__name__)
 class LongRangeReads(Protocol):
     """The reads that the copy and the store have in common."""
 
-    def trends(self, *, days: int, until: int | None = None) -> Sequence[TrendRow]:
+    def trends(
+        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
+    ) -> Sequence[TrendRow]:
         """Return the sums by day, agent, model and release."""
         ...
 
@@ -88,15 +90,21 @@ class Copy:
 class ReadsWithFallback:
     """The reads for one drawing of a page.
 
-    *copy* is None where no ClickHouse is configured, or this reader may not see all that it holds; *copied* is
-    the store that it must be a copy of.
+    *copy* is None where no ClickHouse is configured; *copied* is the store that it must be a copy of. Of some
+    *projects* only the sums are read from the copy: the store knows at once that a session has moved to another.
     """
 
     def __init__(
-        self, store: StoreReads, copy: Copy | None = None, *, copied: IdentifiedStore | None = None
+        self,
+        store: StoreReads,
+        copy: Copy | None = None,
+        *,
+        copied: IdentifiedStore | None = None,
+        projects: tuple[str, ...] | None = None,
     ) -> None:
         self._store = store
         self._copy = copy
+        self._projects = projects
         self.note = ""
         """A sentence for readers where the copy is not complete; empty where nothing is missing."""
         self._uses_copy = copy is not None and copied is not None and self._is_usable(copy, copied)
@@ -108,13 +116,15 @@ class ReadsWithFallback:
 
     def trends(self, *, days: int, until: int | None = None) -> Sequence[TrendRow]:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
-        return self._read(lambda reads: reads.trends(days=days, until=until))
+        return self._read_sums(lambda reads: reads.trends(days=days, until=until, projects=self._projects))
 
     def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10, days: int) -> Sequence[ToolUse]:
         """Return the tools that cost most in the latest *days*; in the store, in its latest 200 sessions."""
         if self._copy is not None and self._uses_copy:
             try:
-                return self._copy.reader.tool_leaderboard(by_target=by_target, limit=limit, days=days)
+                return self._copy.reader.tool_leaderboard(
+                    by_target=by_target, limit=limit, days=days, projects=self._projects
+                )
             except ClickHouseError as error:
                 self._fall_back(self._copy, error)
         return self._store.tool_leaderboard(by_target=by_target, limit=limit)
@@ -133,10 +143,11 @@ class ReadsWithFallback:
 
     def export_batches(self, query: EventFilter) -> Iterator[list[ExportRow]]:
         """Yield every event that matches; from where the copy fails, those of the store."""
-        for batch in self._copied_batches(query):
-            query = replace(query, after_seq=batch[-1].seq)
-            yield batch
-        if not self._uses_copy:
+        if self._projects is None:
+            for batch in self._copied_batches(query):
+                query = replace(query, after_seq=batch[-1].seq)
+                yield batch
+        if not self._uses_copy or self._projects is not None:
             yield from self._store.export_batches(query)
 
     # -- internals --------------------------------------------------------------------------------------------
@@ -163,6 +174,9 @@ class ReadsWithFallback:
         return lag <= MAXIMUM_LAG_EVENTS
 
     def _read(self, read: Callable[[LongRangeReads], Result]) -> Result:
+        return self._read_sums(read) if self._projects is None else read(self._store)
+
+    def _read_sums(self, read: Callable[[LongRangeReads], Result]) -> Result:
         if self._copy is not None and self._uses_copy:
             try:
                 return read(self._copy.reader)

@@ -16,17 +16,30 @@ from windowpane.store.search import MAXIMUM_HITS, words_of
 from windowpane.store.tool_use import COMPARED_SESSIONS
 from windowpane.store.trends import DAILY_SUMS, trend_row
 
+_IN_DAYS: Final = "day >= toDate32({first:Int32}) AND day <= toDate32({last:Int32}) AND sessions > 0"
+_IN_PROJECTS: Final = "project IN {projects:Array(String)}"
 _TRENDS: Final = (
     f"SELECT toInt32(day), agent, model, release, {', '.join(DAILY_SUMS)} FROM daily FINAL "  # noqa: S608  # ours
-    "WHERE day >= toDate32({first:Int32}) AND day <= toDate32({last:Int32}) AND sessions > 0 "
-    "ORDER BY day, agent, model, release"
+    f"WHERE {_IN_DAYS} ORDER BY day, agent, model, release"
+)
+_TRENDS_OF_PROJECTS: Final = (
+    f"SELECT toInt32(day), agent, model, release, {', '.join(f'sum(d.{name})' for name in DAILY_SUMS)} "  # noqa: S608
+    f"FROM project_days AS d FINAL WHERE {_IN_DAYS} AND {_IN_PROJECTS} "
+    "GROUP BY day, agent, model, release ORDER BY day, agent, model, release"
 )
 _NEWEST_DAY: Final = "SELECT toInt32(max(day)), count() FROM daily"
+_NEWEST_DAY_OF_PROJECTS: Final = (
+    f"SELECT toInt32(max(day)), count() FROM project_days FINAL WHERE sessions > 0 AND {_IN_PROJECTS}"  # noqa: S608
+)
 _USE: Final = "sum(blocks), sum(tokens), sum(carried_tokens) AS carried, sum(dollars) AS cost"
 _MOST_EXPENSIVE: Final = "ORDER BY cost DESC, carried DESC, tool, target LIMIT {limit:Int64}"
 _TOOLS_OF_DAYS: Final = (
     f"SELECT tool, target, {_USE}, sum(sessions) FROM tool_days FINAL WHERE by_target = {{by_target:Bool}} "  # noqa: S608
-    "AND day >= toDate32({first:Int32}) AND day <= toDate32({last:Int32}) AND sessions > 0 "
+    f"AND {_IN_DAYS} GROUP BY tool, target {_MOST_EXPENSIVE} {BY_DAY}"
+)
+_TOOLS_OF_PROJECTS: Final = (
+    f"SELECT tool, target, {_USE}, sum(sessions) FROM project_tool_days FINAL "  # noqa: S608  # our columns
+    f"WHERE by_target = {{by_target:Bool}} AND {_IN_DAYS} AND {_IN_PROJECTS} "
     f"GROUP BY tool, target {_MOST_EXPENSIVE} {BY_DAY}"
 )
 _TOOLS_OF_LATEST: Final = (
@@ -60,29 +73,38 @@ class ClickHouseReader:
         ((seq, positions),) = rows
         return int(seq) if positions else None
 
-    def trends(self, *, days: int, until: int | None = None) -> list[TrendRow]:
+    def trends(
+        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
+    ) -> list[TrendRow]:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
-        last = self._newest_day() if until is None else until
+        last = self._newest_day(projects) if until is None else until
         if last is None:
             return []
-        rows = self._clickhouse.query(_TRENDS, {"first": max(0, last - days + 1), "last": last})
-        return [trend_row(row) for row in rows]
+        values = {"first": max(0, last - days + 1), "last": last, **_parameter(projects)}
+        statement = _TRENDS if projects is None else _TRENDS_OF_PROJECTS
+        return [trend_row(row) for row in self._clickhouse.query(statement, values)]
 
     def tool_leaderboard(
-        self, *, by_target: bool = True, limit: int = 10, days: int | None = None
+        self,
+        *,
+        by_target: bool = True,
+        limit: int = 10,
+        days: int | None = None,
+        projects: tuple[str, ...] | None = None,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most.
 
-        Of the sessions that started in the latest *days*, by default of the latest 200 sessions.
+        Of the sessions that started in the latest *days*, of *projects*; by default of the latest 200 sessions.
         """
         values: dict[str, Any] = {"by_target": by_target, "limit": limit}
         if days is None:
             return [_tool_use(row) for row in self._clickhouse.query(_TOOLS_OF_LATEST, values)]
-        last = self._newest_day()
+        last = self._newest_day(projects)
         if last is None:
             return []
-        values |= {"first": max(0, last - days + 1), "last": last}
-        return [_tool_use(row) for row in self._clickhouse.query(_TOOLS_OF_DAYS, values)]
+        values |= {"first": max(0, last - days + 1), "last": last, **_parameter(projects)}
+        statement = _TOOLS_OF_DAYS if projects is None else _TOOLS_OF_PROJECTS
+        return [_tool_use(row) for row in self._clickhouse.query(statement, values)]
 
     def facets(self) -> dict[str, tuple[str, ...]]:
         """Return the distinct agents, models, sources and event types, for filters."""
@@ -126,8 +148,9 @@ class ClickHouseReader:
             {**conditions.values, "limit": query.limit},
         )
 
-    def _newest_day(self) -> int | None:
-        ((day, rows),) = self._clickhouse.query(_NEWEST_DAY)
+    def _newest_day(self, projects: tuple[str, ...] | None) -> int | None:
+        statement = _NEWEST_DAY if projects is None else _NEWEST_DAY_OF_PROJECTS
+        ((day, rows),) = self._clickhouse.query(statement, _parameter(projects))
         return int(day) if rows else None
 
     def _distinct(self, column: str, table: str) -> tuple[str, ...]:
@@ -178,6 +201,10 @@ def _conditions(query: EventFilter) -> _Conditions | None:
         for number, pattern in enumerate(patterns):
             conditions.add(f"search_text LIKE {{word{number}:String}}", **{f"word{number}": pattern})
     return conditions
+
+
+def _parameter(projects: tuple[str, ...] | None) -> dict[str, Any]:
+    return {} if projects is None else {"projects": list(projects)}
 
 
 def _escaped(word: str) -> str:

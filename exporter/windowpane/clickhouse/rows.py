@@ -18,8 +18,6 @@ Row = list[Any]
 
 REVISION_FACTOR: Final = 2**40
 """More than the events of any revision: a version is that of the revision first, and then of its events."""
-PRUNED: Final = ""
-"""Session of the sums that retention had left of deleted sessions when the copy was started."""
 
 
 class _Identity(msgspec.Struct):
@@ -96,18 +94,22 @@ def alert_rows(session: SessionRow, alerts: Iterable[AlertRow]) -> list[Row]:
 
 def session_day_rows(session: SessionRow, days: Iterable[TrendRow]) -> list[Row]:
     """Return rows of `session_days`."""
-    return [_session_day_row(day, _shared(session)) for day in days]
-
-
-def pruned_day_rows(days: Iterable[TrendRow]) -> list[Row]:
-    """Return the rows of `session_days` for what retention has deleted."""
-    shared = {"session_id": PRUNED, "revision": 0, "version": 0, "removed": False}
+    shared = {**_shared(session), "project": session.project}
     return [_session_day_row(day, shared) for day in days]
+
+
+def pruned_day_rows(days: Iterable[tuple[str, TrendRow]]) -> list[Row]:
+    """Return the rows of `session_days` for what retention has deleted of each project.
+
+    No session has the revision 0: the name of the project, which is empty for none, takes the place of an id.
+    """
+    shared = {"revision": 0, "version": 0, "removed": False}
+    return [_session_day_row(day, {**shared, "session_id": project, "project": project}) for project, day in days]
 
 
 def tool_use_rows(session: SessionRow, uses: Iterable[ToolUse]) -> list[Row]:
     """Return rows of `tool_use`, on the day on which the session started."""
-    shared = {**_shared(session), "day": day_of(session.started_at)}
+    shared = {**_shared(session), "project": session.project, "day": day_of(session.started_at)}
     return [TOOL_USE.row({**_values(use), **shared}) for use in uses]
 
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from windowpane.clickhouse import rows
 from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.derived import UpdatedDays, remove_superseded, sum_days
+from windowpane.clickhouse.derived import UpdatedDays, add_projects, remove_superseded, sum_days
 from windowpane.clickhouse.schema import Schema
 from windowpane.clickhouse.tables import (
     ALERTS,
@@ -75,8 +75,8 @@ class CopiedStore(IdentifiedStore, Protocol):
         """Return what a session adds to the trends of each day."""
         ...
 
-    def pruned_days(self) -> Sequence[TrendRow]:
-        """Return the trends of the sessions that retention has deleted."""
+    def pruned_days(self) -> Sequence[tuple[str, TrendRow]]:
+        """Return the trends of the sessions that retention has deleted, each with its project."""
         ...
 
 
@@ -103,7 +103,7 @@ class StoreCopy:
 
     def open(self) -> None:
         """Create what is missing of the tables and read the position. Raises `ClickHouseError`, `StoreError`."""
-        self._prepare_tables()
+        had_projects = self._prepare_tables()
         positions = self._positions()
         if positions and self._identity not in positions:
             raise StoreError(
@@ -113,6 +113,8 @@ class StoreCopy:
         if not positions:
             self._start()
         self.position = positions.get(self._identity, 0)
+        if not had_projects:
+            add_projects(self._clickhouse, version=self.position)
 
     def copy_batch(self) -> int:
         """Copy the next events and the rows of their sessions; return how many events, 0 when all are copied.
@@ -139,9 +141,13 @@ class StoreCopy:
 
     # -- internals --------------------------------------------------------------------------------------------
 
-    def _prepare_tables(self) -> None:
-        """Bring the tables to this release. Where all exist, none is created: a user may not be allowed to."""
+    def _prepare_tables(self) -> bool:
+        """Bring the tables to this release; return whether their rows had projects.
+
+        Where all exist, none is created: a user may not be allowed to.
+        """
         present = self._columns()
+        had_projects = "project" in present.get(SESSION_DAYS.name, {"project"})
         if not present.keys() >= {table.name for table in TABLES}:
             for statement in self._schema.create():
                 self._clickhouse.define(statement)
@@ -149,6 +155,7 @@ class StoreCopy:
         engines = dict(self._describe(_ENGINES))
         for statement in (*self._schema.add_columns(present), *self._schema.set_retention(engines)):
             self._clickhouse.define(statement)
+        return had_projects
 
     def _columns(self) -> dict[str, set[str]]:
         """Return the columns of each table that is there."""

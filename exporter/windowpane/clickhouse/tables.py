@@ -87,6 +87,7 @@ _DAY: Final = Column("day", "Date32")
 _AGENT: Final = Column("agent", "LowCardinality(String)")
 _MODEL: Final = Column("model", "LowCardinality(String)")
 _RELEASE: Final = Column("release", "LowCardinality(String)")
+_PROJECT: Final = Column("project", "LowCardinality(String)")
 _VERSION: Final = Column("version", "UInt64")
 _REMOVED: Final = Column("removed", "Bool")
 _SUMS: Final = tuple(Column(name, "Int64") for name in DAILY_SUMS)
@@ -149,7 +150,7 @@ ALERTS: Final = Table(
 )
 SESSION_DAYS: Final = Table(
     "session_days",
-    (_SESSION, _REVISION, _DAY, _AGENT, _MODEL, _RELEASE, *_SUMS, _VERSION, _REMOVED),
+    (_SESSION, _REVISION, _DAY, _AGENT, _MODEL, _RELEASE, *_SUMS, _VERSION, _REMOVED, _PROJECT),
     order_by="day, agent, model, release, session_id, revision",
     sharding=BY_SESSION,
     version="version",
@@ -167,6 +168,7 @@ TOOL_USE: Final = Table(
         *_USE,
         _VERSION,
         _REMOVED,
+        _PROJECT,
     ),
     order_by="day, tool, target, session_id, revision",
     sharding=BY_SESSION,
@@ -199,6 +201,22 @@ TOOL_DAYS: Final = Table(
     partition_by=MONTH,
     expires=True,
 )
+PROJECT_DAYS: Final = Table(
+    "project_days",
+    (_PROJECT, *DAILY.columns),
+    order_by=f"{DAILY.order_by}, project",
+    sharding=DAILY.sharding,
+    version="version",
+)
+PROJECT_TOOL_DAYS: Final = Table(
+    "project_tool_days",
+    (_PROJECT, *TOOL_DAYS.columns),
+    order_by=f"{TOOL_DAYS.order_by}, project",
+    sharding=TOOL_DAYS.sharding,
+    version="version",
+    partition_by=MONTH,
+    expires=True,
+)
 POSITIONS: Final = Table(
     "positions",
     (Column("store", "String"), Column("seq", "Int64"), Column("at", "Float64")),
@@ -208,4 +226,7 @@ POSITIONS: Final = Table(
 )
 BY_DAY: Final = "SETTINGS do_not_merge_across_partitions_select_final = 1"
 """For reads with FINAL of tables whose key has the day, so that no row replaces one of another month."""
-TABLES: Final = (EVENTS, SESSIONS, TURNS, ALERTS, SESSION_DAYS, TOOL_USE, DAILY, TOOL_DAYS, POSITIONS)
+TABLES: Final = (
+    EVENTS, SESSIONS, TURNS, ALERTS, SESSION_DAYS, TOOL_USE, DAILY, TOOL_DAYS, PROJECT_DAYS, PROJECT_TOOL_DAYS,
+    POSITIONS,
+)  # fmt: skip

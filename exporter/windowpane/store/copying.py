@@ -60,8 +60,7 @@ _REPLACED: Final = (
     _Table("late_events", ("session", "turn", "seq")),
     _Table("session_days", ("session", "day", "agent", "model", "release")),
     _Table("call_ids", ("session", "call")),
-    _Table("daily", ("day", "agent", "model", "release", "pruned"), "pruned = 1"),
-    _Table("project_days", ("project", "day", "agent", "model", "release")),
+    _Table("daily", ("day", "agent", "model", "release", "project", "pruned"), "pruned = 1"),
     _Table("heads", ("id",)),
     _Table("received_streams", ("stream_id", "session_id")),
 )

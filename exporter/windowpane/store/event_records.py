@@ -88,7 +88,7 @@ class CopyReads:
         with self._engine.lend() as connection:
             return trends.of_session(connection, fleet.current_key(connection, session_id))
 
-    def pruned_days(self) -> list[TrendRow]:
-        """Return the trends of the sessions that retention has deleted."""
+    def pruned_days(self) -> list[tuple[str, TrendRow]]:
+        """Return the trends of the sessions that retention has deleted, each with its project."""
         with self._engine.lend() as connection:
             return trends.of_pruned(connection)

@@ -1,9 +1,9 @@
 """Trends: what each session did on each day, and the sums of all sessions by day, agent, model and release.
 
-`session_days` is a fold of the events like every other projection. `daily` is its sum, which triggers of the
-database update with every change of a row, so reading a trend costs the same whatever the number of sessions. All
-values are integers: sums are exact in any order. The part of a session that retention deletes is kept in separate
-rows (`pruned = 1`), which no event explains any more.
+`session_days` is a fold of the events like every other projection. `daily` is its sum by project, which triggers
+of the database update with every change of a row, so reading a trend costs the same whatever the number of
+sessions, also of one project. All values are integers: sums are exact in any order. The part of a session that
+retention deletes is kept in separate rows (`pruned = 1`), which no event explains any more.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from windowpane.core.events import (
     Event,
     FidelityEvaluated,
     PressureMeasured,
+    SessionDescribed,
     TurnEnded,
 )
 from windowpane.store.database import Database
 from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import TrendRow
-from windowpane.store.statements import Conditions, StatementBatch, Value
+from windowpane.store.statements import Conditions, StatementBatch
 
 DAY_SECONDS: Final = 86_400
 LAST_DAY: Final = 73_048
@@ -41,19 +42,19 @@ DAILY_SUMS: Final = (*SUMS, "sessions", "peaks", "peak_sum_millis", "red_session
 RED_MILLIS: Final = 900
 
 _UPSERT: Final = (
-    f"INSERT INTO session_days ({', '.join((*KEY, *SUMS, PEAK))}) "  # noqa: S608  # our columns
-    f"VALUES ({', '.join('?' * (len(KEY) + len(SUMS) + 1))}) ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
+    f"INSERT INTO session_days ({', '.join((*KEY, 'project', *SUMS, PEAK))}) "  # noqa: S608  # our columns
+    f"VALUES ({', '.join('?' * (len(KEY) + len(SUMS) + 2))}) ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
     f"{', '.join(f'{name} = session_days.{name} + excluded.{name}' for name in SUMS)}, {PEAK} = CASE "
     f"WHEN session_days.{PEAK} > excluded.{PEAK} THEN session_days.{PEAK} ELSE excluded.{PEAK} END"
 )
 _REMOVE: Final = "DELETE FROM session_days WHERE session = ?"
+_MOVE: Final = "UPDATE session_days SET project = ? WHERE session = ? AND project <> ?"
 _READ: Final = (
     f"SELECT day, agent, model, release, {', '.join(f'CAST(sum({name}) AS BIGINT)' for name in DAILY_SUMS)} "  # noqa: S608
-    "FROM {days} "
-    "WHERE day >= ? AND day <= ? GROUP BY day, agent, model, release HAVING sum(sessions) > 0 "
-    "ORDER BY day, agent, model, release"
+    "FROM daily WHERE day >= ? AND day <= ? AND {projects} "
+    "GROUP BY day, agent, model, release HAVING sum(sessions) > 0 ORDER BY day, agent, model, release"
 )
-_NEWEST_DAY: Final = "SELECT max(day) FROM {days}"
+_NEWEST_DAY: Final = "SELECT max(day) FROM daily WHERE {projects}"
 _DAY_SUMS: Final = (
     f"{', '.join(f'd.{name}' for name in SUMS)}, 1 AS sessions, "
     f"CASE WHEN {PEAK} >= 0 THEN 1 ELSE 0 END AS peaks, "
@@ -62,39 +63,28 @@ _DAY_SUMS: Final = (
 )
 """The part of a row `d` of `session_days` in each sum."""
 _KEEP: Final = (
-    f"INSERT INTO daily (day, agent, model, release, pruned, {', '.join(DAILY_SUMS)}) "  # noqa: S608
-    f"SELECT day, agent, model, release, 1, {_DAY_SUMS} FROM session_days AS d WHERE session = ? "
-    "ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET "
+    f"INSERT INTO daily (day, agent, model, release, project, pruned, {', '.join(DAILY_SUMS)}) "  # noqa: S608
+    f"SELECT day, agent, model, release, project, 1, {_DAY_SUMS} FROM session_days AS d WHERE session = ? "
+    "ON CONFLICT (day, agent, model, release, project, pruned) DO UPDATE SET "
     f"{', '.join(f'{name} = daily.{name} + excluded.{name}' for name in DAILY_SUMS)}"
-)
-_OF_PROJECTS: Final = f"""(
-    SELECT day, d.agent, d.model, release, {_DAY_SUMS} FROM session_days AS d
-    JOIN sessions ON key = session WHERE {{projects}}
-    UNION ALL SELECT day, agent, model, release, {", ".join(DAILY_SUMS)} FROM project_days WHERE {{projects}}
-) AS days"""  # noqa: S608  # our columns
-_KEEP_FOR_PROJECT: Final = (
-    f"INSERT INTO project_days (project, day, agent, model, release, {', '.join(DAILY_SUMS)}) "  # noqa: S608
-    f"SELECT project, day, d.agent, d.model, release, {_DAY_SUMS} FROM session_days AS d "
-    "JOIN sessions ON key = session WHERE session = ? AND project <> '' "
-    "ON CONFLICT (project, day, agent, model, release) DO UPDATE SET "
-    f"{', '.join(f'{name} = project_days.{name} + excluded.{name}' for name in DAILY_SUMS)}"
 )
 _OF_SESSION: Final = (
     f"SELECT day, agent, model, release, {_DAY_SUMS} FROM session_days AS d "  # noqa: S608  # our columns
     "WHERE session = ? ORDER BY day, agent, model, release"
 )
 _PRUNED: Final = (
-    f"SELECT day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily WHERE pruned = 1 "  # noqa: S608
-    "ORDER BY day, agent, model, release"
+    f"SELECT project, day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily "  # noqa: S608  # our columns
+    "WHERE pruned = 1 ORDER BY project, day, agent, model, release"
 )
 _STORED: Final = (
-    f"SELECT day, agent, model, release, {', '.join(DAILY_SUMS)} FROM daily WHERE pruned = 0 AND sessions > 0"  # noqa: S608
+    f"SELECT day, agent, model, release, project, {', '.join(DAILY_SUMS)} FROM daily "  # noqa: S608
+    "WHERE pruned = 0 AND sessions > 0"
 )
 _SUMMED: Final = (
-    f"SELECT day, agent, model, release, {', '.join(f'sum({name})' for name in SUMS)}, count(*), "  # noqa: S608
+    f"SELECT day, agent, model, release, project, {', '.join(f'sum({name})' for name in SUMS)}, count(*), "  # noqa: S608
     f"count(*) FILTER (WHERE {PEAK} >= 0), sum(CASE WHEN {PEAK} > 0 THEN {PEAK} ELSE 0 END), "
     f"count(*) FILTER (WHERE {PEAK} >= {RED_MILLIS}) FROM session_days "
-    "GROUP BY day, agent, model, release"
+    "GROUP BY day, agent, model, release, project"
 )
 _UNLIKE: Final = (
     f"SELECT day FROM ({_STORED} EXCEPT {_SUMMED}) AS stored UNION ALL "  # noqa: S608
@@ -108,9 +98,14 @@ class DayDrafts:
     def __init__(self, statements: StatementBatch) -> None:
         self._statements = statements
         self._days: dict[tuple[int, int, str, str, str], dict[str, int]] = {}
+        self._sessions: dict[int, SessionDraft] = {}
+        self._described: set[int] = set()
 
     def apply(self, session: SessionDraft, event: Event) -> None:
         """Count an event on its day; events without a time belong to no day."""
+        self._sessions[session.key] = session
+        if isinstance(event.data, SessionDescribed) and event.data.project:
+            self._described.add(session.key)
         count = _COUNTS.get(type(event.data))
         if count is None or event.at is None or session.same_as:
             return
@@ -133,10 +128,15 @@ class DayDrafts:
         self._statements.add(_REMOVE, (session,))
 
     def save(self) -> None:
-        """Add the counts to the rows."""
+        """Add the counts to the rows, which belong to the project that the session has now."""
+        for session in self._described:
+            project = self._sessions[session].project
+            self._statements.add(_MOVE, (project, session, project))
         for key, draft in self._days.items():
-            self._statements.add(_UPSERT, (*key, *draft.values()))
+            self._statements.add(_UPSERT, (*key, self._sessions[key[0]].project, *draft.values()))
         self._days.clear()
+        self._sessions.clear()
+        self._described.clear()
 
 
 def _turn_ended(data: TurnEnded) -> dict[str, int]:
@@ -182,22 +182,16 @@ _COUNTS: Final[dict[type, Any]] = {
 def read(
     connection: Database, *, days: int, until: int | None = None, projects: Sequence[str] | None = None
 ) -> list[TrendRow]:
-    """Return the sums of the *days* up to the day *until*, by default the last one with an event.
-
-    The sums of *projects* are those of each of their sessions, so their cost grows with the number of these.
-    """
-    table, values = "daily", list[Value]()
-    if projects is not None:
-        conditions = Conditions()
-        conditions.among("project", projects)
-        table, values = _OF_PROJECTS.format(projects=conditions.clause), 2 * conditions.values
+    """Return the sums of the *days* up to the day *until*, by default the last one with an event."""
+    conditions = Conditions()
+    conditions.among("project", projects)
     if until is None:
-        until = connection.execute(_NEWEST_DAY.format(days=table), values).fetchone()[0]
+        newest = connection.execute(_NEWEST_DAY.format(projects=conditions.clause), conditions.values)
+        (until,) = newest.fetchone()
         if until is None:
             return []
-    return [
-        trend_row(row) for row in connection.execute(_READ.format(days=table), (*values, until - days + 1, until))
-    ]
+    values = (until - days + 1, until, *conditions.values)
+    return [trend_row(row) for row in connection.execute(_READ.format(projects=conditions.clause), values)]
 
 
 def of_session(connection: Database, session: int) -> list[TrendRow]:
@@ -205,9 +199,9 @@ def of_session(connection: Database, session: int) -> list[TrendRow]:
     return [trend_row(row) for row in connection.execute(_OF_SESSION, (session,))]
 
 
-def of_pruned(connection: Database) -> list[TrendRow]:
-    """Return the sums of the sessions that retention has deleted."""
-    return [trend_row(row) for row in connection.execute(_PRUNED)]
+def of_pruned(connection: Database) -> list[tuple[str, TrendRow]]:
+    """Return the sums of the sessions that retention has deleted, each with its project."""
+    return [(project, trend_row(row)) for project, *row in connection.execute(_PRUNED)]
 
 
 def trend_row(row: Sequence[Any]) -> TrendRow:
@@ -258,7 +252,6 @@ def sums_of(row: TrendRow) -> dict[str, int]:
 def keep(connection: Database, session: int) -> None:
     """Keep the part of a session in the sums although retention deletes it."""
     connection.execute(_KEEP, (session,))
-    connection.execute(_KEEP_FOR_PROJECT, (session,))
 
 
 def problem(connection: Database) -> str | None:

@@ -94,9 +94,13 @@ def test_pages_show_the_store_while_clickhouse_is_down(
         assert "Over the latest 200 sessions" in page_text(app)
 
 
-def test_a_reader_of_some_projects_does_not_read_the_copy(copied: SqliteStore) -> None:
-    """The copy holds the sessions of all projects."""
-    reads = long_ranges(ProjectReader(copied, ["none"]))
+def test_a_reader_of_some_projects_has_their_sums_from_the_copy(copied: SqliteStore) -> None:
+    """And their events from the store, in which a session that moves is at once that of another project."""
+    nothing, untitled = (long_ranges(ProjectReader(copied, [project])) for project in ("none", ""))
 
-    assert not reads.uses_copy
-    assert reads.count_events(EventFilter()) == 0
+    assert nothing.trends(days=30) == nothing.tool_leaderboard(days=30) == []
+    assert nothing.count_events(EventFilter()) == 0
+    assert untitled.uses_copy
+    assert untitled.trends(days=30) == copied.trends(days=30) != []
+    assert untitled.count_events(EventFilter()) == copied.count_events(EventFilter())
+    assert list(untitled.export_batches(EventFilter())) == list(copied.export_batches(EventFilter()))

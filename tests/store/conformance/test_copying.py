@@ -67,7 +67,7 @@ def source(tmp_path: Path, make_session: Session) -> Store:
 def assert_same(source: Store, target: Store) -> None:
     """Every row, the chain and what is derived."""
     assert contents_of(source, TABLES) == contents_of(target, TABLES)
-    daily = "SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, pruned"
+    daily = "SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, project, pruned"
     assert fetch(source, daily) == fetch(target, daily)
     assert target.digester()("text") == source.digester()("text")
     assert target.load_metric_base() == source.load_metric_base() == b"base"

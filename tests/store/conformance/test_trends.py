@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.core.events import CacheBroken, TurnEnded, Usage
+from windowpane.core.events import CacheBroken, SessionDescribed, TurnEnded, Usage
 from windowpane.store.store import Store
+from windowpane.store.trends import sums_of
 
 DAY = 86_400.0
 FIRST = 1_700_006_400.0
@@ -16,7 +17,9 @@ FIRST = 1_700_006_400.0
 
 def daily(store: Store) -> list[tuple[Any, ...]]:
     """Every stored sum."""
-    return store._read("SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, pruned")
+    return store._read(
+        "SELECT * FROM daily WHERE sessions > 0 ORDER BY day, agent, model, release, project, pruned"
+    )
 
 
 def test_a_trend_is_the_sum_of_the_sessions_of_each_day(store, make_session) -> None:
@@ -127,3 +130,61 @@ def test_carried_tokens_are_tokens_times_the_calls_that_sent_them(store, make_se
     assert 0 < (read.dollars or 0) < sum(one.cost_dollars or 0 for one in ended)
     assert store.tool_leaderboard(by_target=False)[0] == read
     assert isinstance(ended[0].usage, Usage)
+
+
+def sums(store: Store, sessions: list[str]) -> list[tuple[Any, ...]]:
+    """Return the sums of sessions by day, one by one."""
+    added: dict[tuple[Any, ...], dict[str, int]] = {}
+    for session in sessions:
+        for row in store.session_days(session):
+            total = added.setdefault((row.day, row.agent, row.model, row.release), {})
+            for name, value in sums_of(row).items():
+                total[name] = total.get(name, 0) + value
+    return [(*key, total) for key, total in sorted(added.items())]
+
+
+def of_project(store: Store, *projects: str) -> list[tuple[Any, ...]]:
+    """Return the stored sums of projects."""
+    rows = store.trends(days=50, projects=projects)
+    return [(row.day, row.agent, row.model, row.release, sums_of(row)) for row in rows]
+
+
+def test_the_trends_of_a_project_are_the_sums_of_its_sessions(store, make_session) -> None:
+    """Whenever it was stated, after a session has moved, and after those of others were deleted."""
+    for number in range(6):
+        events = make_session(f"s{number}", turns=8, start=FIRST + (number // 2) * DAY)
+        stated = SessionDescribed(project="shop" if number < 3 else "")
+        described = events[0]._replace(n=len(events), data=stated)
+        store.append(events[:20])
+        store.append([*events[20:], described])
+    store.assign_project("s2", "bank")
+    store.assign_project("s5", "bank")
+
+    for projects, sessions in ((("shop",), ["s0", "s1"]), (("bank",), ["s2", "s5"]), (("",), ["s3", "s4"])):
+        assert of_project(store, *projects) == sums(store, sessions) != []
+    assert of_project(store, "shop", "bank") == sums(store, ["s0", "s1", "s2", "s5"])
+    assert of_project(store, "unknown") == of_project(store) == []
+    assert sum(row.sessions for row in store.trends(days=50)) == 6
+    before = daily(store)
+    store.rebuild_projections()
+    assert daily(store) == before
+    assert store.verify().intact
+    with store._writing() as writer:
+        writer.connection.execute("UPDATE session_days SET project = 'bank' WHERE project = 'shop'")
+    assert "project" in store.verify().broken[0].problem
+
+
+def test_retention_keeps_the_trend_of_each_project(store, make_session) -> None:
+    """Those of a deleted session belong to the project that it had."""
+    for number, project in enumerate(("shop", "bank", "")):
+        store.append(make_session(f"s{number}", turns=4, start=FIRST))
+        if project:
+            store.assign_project(f"s{number}", project)
+    before = {project: of_project(store, project) for project in ("shop", "bank", "")}
+    whole = store.trends(days=50)
+
+    assert store.prune(before=FIRST + DAY) == 3
+
+    assert {project: of_project(store, project) for project in before} == before
+    assert store.trends(days=50) == whole
+    assert {project for project, _ in store.pruned_days()} == {"shop", "bank", ""}
