@@ -43,6 +43,7 @@ _RECORDING: Final = 5
 
 _UNIDENTIFIED: Final = f"""SELECT other.session_id, other.source FROM sessions AS other JOIN sessions AS own
     ON own.session_id = ? AND own.current = 1 AND own.same_as = '' AND other.agent = own.agent
+    AND other.project = own.project
     WHERE other.current = 1 AND other.same_as = '' AND other.key <> own.key AND other.parent_session_id IS NULL
     AND other.source IN ({", ".join(f"'{source}'" for source in _RANKS if source != "demo")})
     AND other.source <> own.source AND other.started_at <= own.last_at AND own.started_at <= other.last_at
@@ -98,7 +99,9 @@ def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projectio
     pairs += [(stated[one], other, "id") for one, other in fleet.current_keys(writer.connection, list(stated))]
     for key, other, evidence in pairs:
         session, match = own[key], own.get(other) or fleet.load_key(writer.connection, other)
-        if match is not None and match.turns and not session.same_as and _overlap(session, match):
+        if match is None or not match.turns or session.same_as or match.project != session.project:
+            continue  # what one project records changes no count of another
+        if _overlap(session, match):
             _identify(writer, session, match, evidence)
 
 

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 from tests.store.conftest import START, digest
 
-from windowpane.core.events import Event, SessionIdentified, Usage
+from windowpane.core.events import Event, SessionDescribed, SessionIdentified, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.metrics.fold import MetricState
@@ -188,6 +188,17 @@ def test_different_sessions_are_never_one(store: Store, first: list[Event], seco
         save(store, events)
 
     assert [row.turns for row in store.sessions()] == [4, 4]
+
+
+def test_records_of_two_projects_count_each_in_its_own(store: Store) -> None:
+    """A record in one project changes no sum of another, and names none of its sessions."""
+    for source, project in (("claude_code", "shop"), ("live", "bank")):
+        events = record(source)
+        described = events[0]._replace(n=len(events), data=SessionDescribed(project=project))
+        save(store, [events[0], described._replace(n=1), *(one._replace(n=one.n + 1) for one in events[1:])])
+
+    assert {row.same_as for row in store.sessions()} == {""}
+    assert [row.calls for row in store.trends(days=7, projects=("shop",))] == [4]
 
 
 def test_a_session_under_one_id_has_the_more_complete_record(store: Store) -> None:
