@@ -232,3 +232,19 @@ def test_settings_that_only_their_owner_may_read_stay_so(home: Path) -> None:
         (path.name for path in settings.parent.iterdir()), "0o600"
     )
     assert len(list(settings.parent.iterdir())) == 2
+
+
+def test_an_import_has_the_sub_agents_of_the_session(home: Path) -> None:
+    """Claude Code writes them into a folder beside the transcript."""
+    path = transcript(home / f"{SESSION}.jsonl", calls=2)
+    folder = home / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    own = transcript(folder / "agent-a1.jsonl", calls=3)
+    rows = [json.loads(line) | {"isSidechain": True, "agentId": "a1"} for line in own.read_text().splitlines()]
+    own.write_text("".join(json.dumps(line) + "\n" for line in rows))
+    start_import(str(path)).wait(60)
+
+    reader = SqliteReader(home / "windowpane.db")
+    parents = {session.session_id: session.parent_session_id for session in reader.sessions()}
+    reader.close()
+    assert parents == {SESSION: None, f"{SESSION}/agent-a1": SESSION}

@@ -22,7 +22,7 @@ async def converse(url: str, folder: Path) -> None:
     from claude_agent_sdk import ClaudeAgentOptions, query
 
     options = ClaudeAgentOptions(
-        model="claude-sonnet-4-5", allowed_tools=["Bash"], max_turns=4, cwd=folder,
+        model="claude-sonnet-4-5", allowed_tools=["Bash", "Agent"], max_turns=6, cwd=folder,
         hooks=windowpane.claude_agent_hooks(),
         env={
             "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k", "HOME": str(folder), "DISABLE_AUTOUPDATER": "1",
@@ -38,8 +38,16 @@ def main() -> None:
     store, folder = map(Path, sys.argv[1:])
     windowpane.start(port=0, store=store, notify=[])
     hello = Call("Bash", {"command": "echo hello", "description": "Say hello"}, f"toolu_{'0' * 20}")
+    look = Call(
+        "Agent",
+        {"description": "Look", "prompt": "What is hello?", "subagent_type": "general-purpose"},
+        f"toolu_{'1' * 20}",
+    )
     with loopback_provider() as provider:
-        provider.script = [Reply(text="", calls=(hello,)), Reply(text="Done.")]
+        provider.script = [
+            Reply(text="", calls=(hello,), number=1), Reply(text="", calls=(look,), number=2),
+            *(Reply(text="Done.", number=number) for number in (3, 4, 5)),
+        ]  # fmt: skip
         asyncio.run(converse(provider.url, folder))
     imports.flush(IMPORT_SECONDS)
     windowpane.stop()

@@ -85,12 +85,18 @@ def test_an_agent_that_works_for_another_one_has_a_child_session(
 
 @large
 def test_sessions_of_the_claude_agent_sdk_are_imported(tmp_path: Path) -> None:
-    """Its hooks import the transcript while it runs: both calls, the tool and its result."""
+    """Its hooks import the transcripts while it runs: the calls, the tool and its result, and the sub-agent."""
     store, output = run("claude_agent_run", CLAUDE_AGENT_SDK, tmp_path, tmp_path)
-    (row,) = store.sessions()
+    (row,) = (one for one in store.sessions() if one.parent_session_id is None)
+    (child,) = (one for one in store.sessions() if one.parent_session_id is not None)
     events = store.events(EventFilter(session_id=row.session_id))
     kinds = {one.event.data.block.content_type for one in events if isinstance(one.event.data, BlockAdded)}
 
-    assert (row.session_id, row.agent, row.turns) == (output.strip(), "claude-code", 2)
+    assert (row.session_id, row.agent, child.parent_session_id) == (
+        output.split()[0],
+        "claude-code",
+        row.session_id,
+    )
+    assert row.turns >= 3
     assert {"user_message", "tool_call", "tool_result", "assistant_response"} <= kinds
     store.close()
