@@ -3,7 +3,8 @@
 A hundred agents send a batch of 50 events each second for some seconds, so 5,000 events a second arrive at a real
 server process, which stores them durably in SQLite and folds them into its metrics. Its CPU time gives the events
 a second of one core. The floor is a bare HTTP server that only reads the bodies, under the same load in the same
-run. With the URL of an empty PostgreSQL database as argument the events are stored there, too.
+run. Where PostgreSQL's server is installed the events are stored there, too: as in the tests, and with fsync, so
+that each acknowledgement waits for the disk.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from bench_store import session
+from tests.servers.postgres import PostgresServer, binaries
 
 from windowpane.core.digests import keyed_digester
 from windowpane.remote.batches import CONTENT_TYPE, PATH, compressed, event_records
@@ -142,6 +147,19 @@ def stored(store: str) -> int:
         return reader.size().events
 
 
+def stores(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str]]:
+    """Yield the name and address of each new store; a server runs while its store is measured."""
+    yield "SQLite", str(folder / "windowpane.db")
+    programs = binaries()
+    for name, settings in (("PostgreSQL", ()), ("PostgreSQL, fsync", ("fsync=on", "full_page_writes=on"))):
+        if programs is not None:
+            server = PostgresServer(programs, memory="256MB", settings=settings)
+            stack.callback(server.delete)
+            server.start()
+            yield name, server.create_database()
+            server.stop()
+
+
 def main() -> None:
     """Print the rates and times of the floor and of each store."""
     sent = bodies()
@@ -150,16 +168,15 @@ def main() -> None:
     print(f"{events:,} events in {len(sent):,} batches, {size:.0f} bytes each when compressed")
     print("\n| server | events a second of one core | acknowledged p50 | p99 |\n| --- | --- | --- | --- |")
     failed = False
-    with tempfile.TemporaryDirectory() as folder:
-        stores = [str(Path(folder) / "windowpane.db"), *sys.argv[1:]]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         floor = under_load([sys.executable, "-c", BARE], sent)
         print(row("floor: reads the body", events, floor))
-        for store in stores:
+        for name, store in stores(Path(folder), stack):
             serve = ["serve", "--ingest", "--port", "0", "--store", store]
             load = under_load([sys.executable, "-u", "-m", "windowpane", *serve], sent)
             if stored(store) != events:
                 sys.exit(f"{events:,} events were acknowledged and {stored(store):,} are stored")
-            print(row("SQLite" if store == stores[0] else "PostgreSQL", events, load))
+            print(row(name, events, load))
             rate = events / load.cpu_seconds
             failed = failed or rate < GOAL or load.percentile(0.99) > GOAL_P99_MS
     outcome = "missed" if failed else "met"

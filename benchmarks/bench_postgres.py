@@ -30,6 +30,10 @@ from windowpane.store.store import Store
 
 FLOOR_RATIO = 0.50
 ROUNDS = 5
+CASES = ((10, 5_000), (100, 300), (500, 60), (2_000, 15))
+"""Sessions, and events of each."""
+WRITTEN = ARRIVAL | {"session_days": "session, day", "heads": "id"}
+"""The tables that the store writes, and the order in which their rows come up."""
 
 
 def appended(store: Store, events: list[Event]) -> float:
@@ -52,7 +56,7 @@ def copied(server: PostgresServer, source: str, tables: tuple[str, ...]) -> floa
         months.open_month(database, months.current_month(database))
         inserts = []
         for table in tables:
-            cursor = reading.execute(f"SELECT * FROM {table} ORDER BY {ARRIVAL[table]}")
+            cursor = reading.execute(f"SELECT * FROM {table} ORDER BY {WRITTEN[table]}")
             columns = ", ".join(f'"{column.name}"' for column in cursor.description or ())
             types = [column.type_code for column in cursor.description or ()]
             inserts.append((f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)", types, cursor.fetchall()))
@@ -80,7 +84,7 @@ def measure(server: PostgresServer, folder: Path, *, sessions: int, per_session:
         url = server.create_database()
         with closing(open_store(url)) as store:
             full.append(appended(store, events))
-        bare.append(copied(server, url, tuple(ARRIVAL)))
+        bare.append(copied(server, url, tuple(WRITTEN)))
         bare_events.append(copied(server, url, ("events",)))
         server.drop_database(url)
         with closing(open_store(folder / f"{sessions}-{number}.db")) as store:
@@ -113,8 +117,9 @@ def main() -> None:
         server.start()
         with tempfile.TemporaryDirectory() as folder:
             measures = [
-                *measure(server, Path(folder), sessions=10, per_session=5_000),
-                *measure(server, Path(folder), sessions=500, per_session=60),
+                one
+                for sessions, per_session in CASES
+                for one in measure(server, Path(folder), sessions=sessions, per_session=per_session)
             ]
     finally:
         server.delete()

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -42,9 +42,9 @@ def binaries() -> Path | None:
 class PostgresServer:
     """One server on a free port of loopback, which can be stopped, killed and started again."""
 
-    def __init__(self, programs: Path, *, memory: str = "64MB") -> None:
+    def __init__(self, programs: Path, *, memory: str = "64MB", settings: Sequence[str] = ()) -> None:
         self._programs = programs
-        self._settings = (*SETTINGS, f"shared_buffers={memory}")
+        self._settings = (*SETTINGS, f"shared_buffers={memory}", *settings)
         self._user = USER if os.geteuid() == 0 else None  # the server refuses to run as root
         self.folder = Path(tempfile.mkdtemp(prefix="windowpane-postgres-"))
         if self._user is not None:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, NoReturn
 
 from windowpane.exceptions import StoreError
 from windowpane.store import audit, content_index, content_search, search
 from windowpane.store.database import Database
-from windowpane.store.keys import AuditKeys
 from windowpane.store.reads import Reader
 from windowpane.store.records import BrokenLink
 from windowpane.store.store import Store
@@ -119,8 +119,8 @@ def copy_store(source: Reader, target: Store, *, on_progress: OnProgress = lambd
 
     Raises `StoreError` where the target holds anything else, and where the copy differs from its source.
     """
-    with source._engine.reporting(), target._engine.reporting():
-        database = target._engine.open_writer()
+    with source.engine.reporting(), target.engine.reporting():
+        database = target.engine.open_writer()
         try:
             return _Copy(source, target, database, on_progress).run()
         finally:
@@ -138,14 +138,14 @@ class _Copy:
         self._target = target
         self._database = database
         self._report = on_progress
-        (self._digest_key,) = source._read("SELECT digest_key FROM store")[0]
+        (self._digest_key,) = _rows(source, "SELECT digest_key FROM store")[0]
         self._identity = sha256(self._digest_key).hexdigest()[:32]
 
     def run(self) -> CopyOutcome:
         """Copy, compare and verify."""
         self._claim()
-        events = self._copy_events(self._source._read)
-        with self._source._engine.lend() as snapshot:
+        events = self._copy_events(partial(_rows, self._source))
+        with self._source.engine.lend() as snapshot:
 
             def read(sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
                 return snapshot.execute(sql, values).fetchall()
@@ -159,15 +159,15 @@ class _Copy:
             self._index()
             self._compare(read)
             broken = self._verify(snapshot)
-        ((later,),) = self._source._read("SELECT next_seq FROM store")
-        ((sessions,),) = self._target._read("SELECT count(*) FROM sessions")
+        ((later,),) = _rows(self._source, "SELECT next_seq FROM store")
+        ((sessions,),) = _rows(self._target, "SELECT count(*) FROM sessions")
         return CopyOutcome(events, sessions, texts, later - next_seq, broken)
 
     # -- the target -------------------------------------------------------------------------------------------
 
     def _claim(self) -> None:
         """Take an empty target, or one that an earlier run left as it is now. Raises `StoreError`."""
-        with self._target._engine.transaction(self._database):
+        with self._target.engine.transaction(self._database):
             self._database.execute(_CREATE)
             row = self._database.execute("SELECT source FROM copied_from").fetchone()
             if row is None:
@@ -187,7 +187,7 @@ class _Copy:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Run the block in one transaction of the target. Raises `StoreError` where others wrote events to it."""
-        with self._target._engine.transaction(self._database):
+        with self._target.engine.transaction(self._database):
             recorded = self._database.execute("SELECT last_seq, heads FROM copied_from").fetchone()
             if self._database.execute(_STATE).fetchone() != recorded:
                 raise StoreError(
@@ -203,14 +203,14 @@ class _Copy:
 
     def _copy_events(self, read: _Read) -> int:
         """Copy the events after the last one of the target; return how many."""
-        (last,) = self._target._read("SELECT coalesce(max(seq), 0) FROM events")[0]
+        (last,) = _rows(self._target, "SELECT coalesce(max(seq), 0) FROM events")[0]
         (end,) = read("SELECT next_seq - 1 FROM store")[0]
         copied = 0
         following = f"SELECT {_list(_EVENT_COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
         while rows := read(following, (last, BATCH)):
             last = rows[-1][0]
             with self._writing():
-                self._target._engine.make_room(self._database, last)
+                self._target.engine.make_room(self._database, last)
                 _insert(self._database, "events", _EVENT_COLUMNS, rows)
             copied += len(rows)
             self._report(Progress("events", last, end))
@@ -219,7 +219,7 @@ class _Copy:
     def _delete_pruned(self, read: _Read) -> None:
         """Delete the events of sessions that the source has deleted since they were copied."""
         keys = {key for (key,) in read("SELECT key FROM sessions")}
-        for session, _events in self._target._read(_STORED):
+        for session, _events in _rows(self._target, _STORED):
             if session not in keys:
                 with self._writing():
                     search.remove(self._database, session)
@@ -228,7 +228,7 @@ class _Copy:
     def _copy_texts(self, read: _Read) -> int:
         """Copy the captured texts that the target lacks, and delete those that the source has deleted."""
         wanted = {digest for (digest,) in read("SELECT digest FROM contents")}
-        held = {digest for (digest,) in self._target._read("SELECT digest FROM contents")}
+        held = {digest for (digest,) in _rows(self._target, "SELECT digest FROM contents")}
         missing = sorted(wanted - held)
         for start in range(0, len(missing), CONTENT_BATCH):
             batch = missing[start : start + CONTENT_BATCH]
@@ -280,7 +280,7 @@ class _Copy:
                 for statement in self._database.dialect.continue_numbers(table, column):
                     self._database.execute(statement)
             self._database.execute("UPDATE copied_from SET finished = 1")
-        self._target._engine.sync(self._database)
+        self._target.engine.sync(self._database)
 
     def _index(self) -> None:
         """Make the indexes for search over what was copied."""
@@ -301,24 +301,30 @@ class _Copy:
         for table in ("events", "contents", *(table.name for table in _REPLACED)):
             statement = f"SELECT count(*) FROM {table}"  # noqa: S608  # our tables
             condition = next((f" WHERE {one.rows}" for one in _REPLACED if one.name == table), "")
-            (expected,), (copied,) = read(statement + condition)[0], self._target._read(statement + condition)[0]
+            (expected,), (copied,) = read(statement + condition)[0], _rows(self._target, statement + condition)[0]
             if expected != copied:
                 self._differ(f"{table}: {expected} rows in the source, {copied} in the copy")
         for what, statement in (("chains of the sessions", _CHAINS), ("store-wide chain", _HEADS)):
-            if read(statement) != self._target._read(statement):
+            if read(statement) != _rows(self._target, statement):
                 self._differ(f"the {what} end otherwise than in the source")
 
     def _verify(self, snapshot: Database) -> tuple[BrokenLink, ...]:
         """Recompute the chains of the copy; return the breaks that it has from its source."""
         self._report(Progress("audit chain", 0, None))
-        keys = AuditKeys(self._target._audit_key, self._target._old_audit_keys)
         broken = self._target.verify(projections=False).broken
-        if broken and set(broken) != set(audit.verify(snapshot, keys=keys, projections=False).broken):
+        if broken and set(broken) != set(
+            audit.verify(snapshot, keys=self._target.audit_keys, projections=False).broken
+        ):
             self._differ(f"the chain of session {broken[0].session_id} is broken: {broken[0].problem}")
         return broken
 
     def _differ(self, difference: str) -> NoReturn:
         raise StoreError(f"{self._target.name}: differs from {self._source.name} after the copy: {difference}")
+
+
+def _rows(store: Reader, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    with store.engine.lend() as database:
+        return database.execute(sql, values).fetchall()
 
 
 def _list(columns: Sequence[str]) -> str:

@@ -64,6 +64,11 @@ class Reader(CopyReads):
         self._engine = engine
 
     @property
+    def engine(self) -> Engine:
+        """The database, for what reads or writes its tables directly: a copy."""
+        return self._engine
+
+    @property
     def name(self) -> str:
         """The store as messages name it, without any password."""
         return str(self._engine.address)

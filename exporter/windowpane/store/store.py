@@ -203,6 +203,11 @@ class Store(Reader):
 
     # -- audit and retention ----------------------------------------------------------------------------------
 
+    @property
+    def audit_keys(self) -> AuditKeys:
+        """The keys that sign and verify the chains."""
+        return AuditKeys(self._audit_key, self._old_audit_keys)
+
     def verify(
         self, session_id: str | None = None, *, heads_file: str | Path | None = None, projections: bool = True
     ) -> Verification:
@@ -211,10 +216,13 @@ class Store(Reader):
         *projections* folds the events again, too, and compares the result with the rows that pages read.
         """
         exported = None if heads_file is None else audit_heads.read_file(Path(heads_file))
-        keys = AuditKeys(self._audit_key, self._old_audit_keys)
         with self._engine.lend() as connection:
             return audit.verify(
-                connection, keys=keys, session_id=session_id, exported=exported, projections=projections
+                connection,
+                keys=self.audit_keys,
+                session_id=session_id,
+                exported=exported,
+                projections=projections,
             )
 
     def heads(self) -> list[chain.Head]:
