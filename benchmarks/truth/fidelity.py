@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -39,16 +39,26 @@ class Compaction:
     removed: tuple[Block, ...]
     visible: tuple[Block, ...]
     score: float | None
+    names_kept: float | None
+    """Share of the key facts that are kept, by how likely each is needed again."""
     later: tuple[Block, ...]
 
 
 def fidelity_section(sessions: Sequence[Session]) -> list[str]:
-    """Return the tables of fidelity over the reporting half."""
-    compactions = [list(compactions_of(session)) for session in sessions if session.half == "reporting"]
-    compactions = [own for own in compactions if own]
+    """Return the tables of fidelity over the reporting half, and the relation to what followed over all."""
+    every = {session.key: list(compactions_of(session)) for session in sessions}
+    halves = {session.key: session.half for session in sessions}
+    compactions = [own for key, own in every.items() if own and halves[key] == "reporting"]
     texts = [[pair for one in own for pair in texts_of(one)][:TEXTS_A_SESSION] for own in compactions]
     texts = [own for own in texts if own]
-    return [*_damage_table(texts), "", *_real_table(compactions)]
+    return [
+        *_damage_table(texts),
+        "",
+        *_summary_table(compactions),
+        "",
+        *_real_lines(compactions),
+        *_relation_lines([own for own in every.values() if own]),
+    ]
 
 
 def compactions_of(session: Session) -> Iterator[Compaction]:
@@ -71,7 +81,7 @@ def compactions_of(session: Session) -> Iterator[Compaction]:
             if not after or block.turn - after[0].turn <= USED_AGAIN_TURNS:
                 after.append(block)
     for (removed, visible, event), after in zip(evaluated, later, strict=True):
-        yield Compaction(removed, visible, event.score, tuple(after))
+        yield Compaction(removed, visible, event.score, event.key_facts, tuple(after))
 
 
 def texts_of(compaction: Compaction) -> Iterator[tuple[list[Block], Block]]:
@@ -140,14 +150,18 @@ def _damage_table(texts: Sequence[Sequence[tuple[list[Block], Block]]]) -> list[
         "|---|--:|--:|--:|--:|",
     ]
     for (kind, share), pairs in scores.items():
-        within = interval(pairs, lambda own: float(np.mean([(a > b) + 0.5 * (a == b) for a, b in own])))
-        pooled = interval(pairs, _auc)
-        lost = interval(pairs, lambda own: float(np.mean([a - b for a, b in own])))
-        lines.append(f"| {kind} | {share:.0%} | {within.text()} | {pooled.text()} | {lost.text()} |")
+        lines.append(f"| {kind} | {share:.0%} | {' | '.join(_measures(pairs))} |")
     lines += ["", "| harmless change | mean change of score | 95% of texts | largest |", "|---|--:|--:|--:|"]
     for name, values in changes.items():
         lines.append(f"| {name} | {np.mean(values):.3f} | {np.quantile(values, 0.95):.3f} | {max(values):.3f} |")
     return lines
+
+
+def _measures(pairs: Sequence[Sequence[tuple[float, float]]]) -> list[str]:
+    """Return both areas and the mean loss of undamaged and damaged scores by session."""
+    within = interval(pairs, lambda own: float(np.mean([(a > b) + 0.5 * (a == b) for a, b in own])))
+    lost = interval(pairs, lambda own: float(np.mean([a - b for a, b in own])))
+    return [within.text(), interval(pairs, _auc).text(), lost.text()]
 
 
 def _auc(pairs: Sequence[tuple[float, float]]) -> float:
@@ -155,21 +169,69 @@ def _auc(pairs: Sequence[tuple[float, float]]) -> float:
     return float(((whole[:, None] > changed) + 0.5 * (whole[:, None] == changed)).mean())
 
 
-def _real_table(compactions: Sequence[Sequence[Compaction]]) -> list[str]:
-    scores = [one.score for own in compactions for one in own if one.score is not None]
-    pairs = [
-        (one.score, again)
-        for own in compactions
-        for one in own
-        if one.score is not None and (again := used_again(one)) is not None
+def _summary_table(compactions: Sequence[Sequence[Compaction]]) -> list[str]:
+    """Return the table of recorded summaries against damaged copies, judged by what they really replaced."""
+    chance = random.Random(11)
+    scores: dict[tuple[Kind, float], list[list[tuple[float, float]]]] = {}
+    for own in compactions:
+        row: dict[tuple[Kind, float], list[tuple[float, float]]] = {}
+        for one in own:
+            summary = next((block for block in one.visible if block.content_type == "summary"), None)
+            if one.score is None or summary is None or not summary.text:
+                continue
+            others = [block for block in one.visible if block is not summary]
+            for key in ((kind, share) for kind in KINDS for share in SHARES):
+                changed = damaged(summary.text, *key, chance)
+                if changed is not None:
+                    visible = [*others, replace(summary, text=changed)]
+                    score = evaluate(one.removed, visible, digest=str).score
+                    row.setdefault(key, []).append((one.score, 0.0 if score is None else score))
+        for key, pairs in row.items():
+            scores.setdefault(key, []).append(pairs)
+    lines = [
+        "Recorded summaries against damaged copies, judged by the conversations that they replaced:",
+        "",
+        "| damage | sentences | summaries | AUC within a summary | AUC pooled | mean loss of score |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
+    for (kind, share), pairs in scores.items():
+        lines.append(f"| {kind} | {share:.0%} | {sum(map(len, pairs))} | {' | '.join(_measures(pairs))} |")
+    return lines
+
+
+def _real_lines(compactions: Sequence[Sequence[Compaction]]) -> list[str]:
+    scores = [one.score for own in compactions for one in own if one.score is not None]
     low, middle, high = np.quantile(scores, [0.1, 0.5, 0.9])
     spread = f"{low:.2f} to {high:.2f} (10 to 90%), median {middle:.2f}"
-    lines = [f"Recorded summaries score {spread}, in {len(scores)} compactions."]
-    if len(pairs) > 2:
-        ranks = np.array([np.argsort(np.argsort(values)) for values in zip(*pairs, strict=True)])
-        lines.append(
-            f"Rank correlation of the score with the share of names used again within {USED_AGAIN_TURNS} turns "
-            f"that the summary has: {np.corrcoef(ranks)[0, 1]:.2f} ({len(pairs)} compactions)."
-        )
+    return [f"Recorded summaries score {spread}, in {len(scores)} compactions.", ""]
+
+
+def _relation_lines(compactions: Sequence[Sequence[Compaction]]) -> list[str]:
+    """Return the correlations with the share of names used again that the summaries have, over all sessions."""
+    intro = (
+        f"Rank correlation with the share of names used again within {USED_AGAIN_TURNS} turns that the summary "
+        "has, over the compactions of all sessions:"
+    )
+    lines = [intro, ""]
+    values: dict[str, Callable[[Compaction], float | None]] = {
+        "the score": lambda one: one.score,
+        "the share of key facts kept": lambda one: one.names_kept,
+        "the length of the summary": lambda one: float(_summary_length(one)),
+    }
+    for name, value in values.items():
+        pairs = [
+            [(x, y) for one in own if (x := value(one)) is not None and (y := used_again(one)) is not None]
+            for own in compactions
+        ]
+        pairs = [own for own in pairs if own]
+        lines.append(f"- {name}: {interval(pairs, _rank_correlation).text()}, {sum(map(len, pairs))} compactions")
     return lines
+
+
+def _summary_length(compaction: Compaction) -> int:
+    return sum(len(block.text or "") for block in compaction.visible if block.content_type == "summary")
+
+
+def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    ranks = np.array([np.argsort(np.argsort(values)) for values in zip(*pairs, strict=True)])
+    return float(np.corrcoef(ranks)[0, 1])

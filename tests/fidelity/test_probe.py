@@ -361,3 +361,24 @@ def test_names_in_use_weigh_more_than_old_ones() -> None:
         return value
 
     assert key_facts(new) > 2 * key_facts(old) > 0
+
+
+def test_a_removed_sentence_within_a_longer_one_is_kept() -> None:
+    """Whatever the rest of the longer sentence negates, the sentence itself is still there."""
+    decided = "We decided to store the parsed settings in cache.json because parsing takes seconds"
+    longer = f"{decided}, and we do not write the parsed settings of broken files there."
+
+    evaluated = evaluate([block(decided)], [block(longer, "summary")], digest=digest)
+
+    assert evaluated.facts_contradicted == 0
+    assert outcomes(evaluated)[decided] == "kept"
+
+
+def test_a_decision_in_other_common_words_is_kept() -> None:
+    """Neither the cue nor a word such as `use` counts as what was decided."""
+    before = "Let me update these to use `GetCurrentHookAgent()` instead."
+    after = "Let me change these to employ `GetCurrentHookAgent()` instead."
+
+    evaluated = evaluate([block(before + "\n" + HISTORY)], [block(after + "\n" + HISTORY, "summary")], digest=digest)
+
+    assert evaluated.score == 1.0

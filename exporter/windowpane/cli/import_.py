@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +50,7 @@ COMPARED_SESSIONS = 200
 @click.option("--model", default="", help="Model of recordings that do not name one.")
 @project_option
 @capture_option
+@click.option("--live", is_flag=True, hidden=True, help="A hook of the agent starts this import.")
 @json_option
 @store_option
 @click.pass_context
@@ -61,6 +64,7 @@ def command(
     *,
     project: str | None,
     capture: bool,
+    live: bool,
     as_json: bool,
     store_path: StoreName | None,
 ) -> None:
@@ -83,7 +87,7 @@ def command(
     if reports is None:
         reports = _import(
             paths, key, store_path, limit_tokens=limit_tokens, agent=agent, model=model, project=project,
-            capture=capture, quiet=as_json,
+            capture=capture, live=live, quiet=as_json,
         )  # fmt: skip
     if as_json:
         print_json([report_document(report) for report in reports])
@@ -102,12 +106,17 @@ def _import(
     model: str,
     project: str | None,
     capture: bool,
+    live: bool,
     quiet: bool,
 ) -> list[FileReport]:
-    """Import what has changed, and remember the import under *key*."""
+    """Import what has changed, and remember the import under *key*.
+
+    The settings of the agent count for a *live* session only, which its hook imports.
+    """
     from windowpane.ingest.importer import import_paths
     from windowpane.ingest.pipeline import AlertingStore, playback_settings
     from windowpane.ingest.remembered_files import RememberedFiles
+    from windowpane.sources.agent_settings import stated_level
     from windowpane.sources.discovery import SUFFIXES, all_readers
 
     config = project_config(project)
@@ -123,6 +132,7 @@ def _import(
             config=config,
             history=store.earlier_sessions,
             stored_projects=store.stored_project,
+            agent_settings=partial(stated_level, environment=os.environ) if live else None,
         )
         task = progress.add_task("reading", total=None)
 

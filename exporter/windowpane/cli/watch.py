@@ -37,6 +37,7 @@ from windowpane.ingest.watch import WatchedSession, Watcher
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT
 from windowpane.serve.store_exporter import StoreExporter
+from windowpane.sources.agent_settings import stated_level
 from windowpane.sources.discovery import all_readers
 from windowpane.text.status_line import gauge_line
 
@@ -95,6 +96,7 @@ def command(
                 config=config,
                 history=store.earlier_sessions,
                 stored_projects=store.stored_project,
+                agent_settings=stated_level,
             ),
             readers=all_readers(complete=False),
             final_readers=all_readers(),

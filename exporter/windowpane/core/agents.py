@@ -47,6 +47,10 @@ class EarlierSessions(NamedTuple):
     """The level at which the agent compacted."""
     base_tokens: int | None = None
     """Tokens of the first call that are not recorded, such as the system prompt and the tools."""
+    is_stored: bool = False
+    """True if the session itself is stored: it keeps what it started with."""
+    stated_tokens: int | None = None
+    """The level that the agent's settings stated when a stored session was first read."""
 
 
 NO_EARLIER_SESSIONS: Final = EarlierSessions()
@@ -60,7 +64,7 @@ class AgentProgram:
     version: str = ""
     """Its release; empty where it is unknown."""
     compaction_tokens: int | None = None
-    """The level at which it compacts, by its settings or its statement."""
+    """The level at which it compacts, by its settings or its statement; 0 if it never does so by itself."""
     earlier: EarlierSessions = NO_EARLIER_SESSIONS
 
 

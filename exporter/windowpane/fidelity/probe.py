@@ -321,7 +321,7 @@ class _VisibleText:
         fact = one.fact
         if one.statement is not None:
             matches = self._statements.matches(one.statement)
-            if any(not _conflicts(one.statement, match) for match in matches):
+            if any(one.statement.text in match.text or not _conflicts(one.statement, match) for match in matches):
                 return "kept"
             if self._statements.agrees_over_lines(one.statement):
                 return "kept"

@@ -1,8 +1,8 @@
 """Statements: the sentences and lines of a text, with what decides whether two of them agree.
 
 A statement is compared by its significant words, reduced to their stems, so that light rewording changes little;
-by its names and numbers, letter by letter; and by the words that it negates. Lines that a formatter has wrapped
-are joined first.
+the cue that makes it a decision or a constraint is not one of them. Names and numbers are compared letter by
+letter, and so are the words that it negates. Lines that a formatter has wrapped are joined first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _NEGATIONS: Final = frozenset({"not", "no", "never", "cannot", "without", "neith
 _SHORT_NOT: Final = re.compile(r"n['’]t\b")
 _STOPWORDS: Final = STOPWORDS | frozenset(
     re.findall(
-        r"\w+", "all and any are but can did for had has her him his how its let may our she the was who why you"
+        r"\w+",
+        "all and any are but can did for had has her him his how its let may our she the use used uses using was"
+        " who why you",
     )
 )
 _SUFFIXES: Final = (
@@ -124,7 +126,7 @@ def read_statement(text: str) -> Statement | None:
             if word in _NEGATIONS:
                 reach = 0 if reach else NEGATION_REACH
                 continue
-            if len(word) < 3 or word in _STOPWORDS or not word[0].isalnum():
+            if len(word) < 3 or kind is not None or word in _STOPWORDS or not word[0].isalnum():
                 reach = max(0, reach - 1)
                 continue
             word = stem(word)

@@ -34,7 +34,7 @@ def start_import(transcript: str, store_file: str | None = None) -> subprocess.P
 
     store = {} if store_file is None else {"WINDOWPANE_STORE": store_file}  # it may hold a password: no argument
     return subprocess.Popen(  # noqa: S603  # this program, and files that exist
-        [sys.executable, "-P", "-m", "windowpane", "import", "--", *paths],  # -P: in any folder
+        [sys.executable, "-P", "-m", "windowpane", "import", "--live", "--", *paths],  # -P: in any folder
         env={**os.environ, **store},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
-    from windowpane.sources.playback_settings import SessionHistory, StoredProjects
+    from windowpane.sources.playback_settings import AgentSettings, SessionHistory, StoredProjects
     from windowpane.store.interface import EventWriter
     from windowpane.store.records import ImportOutcome
 
@@ -41,12 +41,14 @@ def playback_settings(
     config: Config | None = None,
     history: SessionHistory | None = None,
     stored_projects: StoredProjects | None = None,
+    agent_settings: AgentSettings | None = None,
 ) -> PlaybackSettings:
     """Return settings with the packaged vocabularies and catalog, under which events are deterministic.
 
     *config* holds the thresholds of zones, the settings of the tracker and whether a session is titled by its
     first message and which project it belongs to; None for the defaults.
     *history* is the store's record of the agents' earlier sessions, *stored_projects* that of their projects.
+    *agent_settings* reads the settings of the agents on this machine, for live sessions.
     """
     if limit_tokens is not None and limit_tokens > MAXIMUM_TOKENS:
         raise ConfigurationError(
@@ -67,6 +69,7 @@ def playback_settings(
         first_message_titles=config is None or config.store.first_message_titles,
         project="" if config is None else config.project,
         stored_projects=stored_projects,
+        agent_settings=agent_settings,
     )
 
 

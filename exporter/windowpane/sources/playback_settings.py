@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
+from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSessions
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
 from windowpane.core.tracking import SessionInfo
 from windowpane.core.window.blocks import Block
+from windowpane.sources.records import SessionOpened
 
 
 class FidelityProbe(Protocol):
@@ -29,6 +30,14 @@ class SessionHistory(Protocol):
 
     def __call__(self, session_id: str, *, agent: str, model: str, project: str) -> EarlierSessions:
         """Return the evidence, the same for every reading of *session_id*."""
+        ...
+
+
+class AgentSettings(Protocol):
+    """A function that returns the level at which an agent on this machine compacts by its settings."""
+
+    def __call__(self, agent: str, *, limit_tokens: int | None, started_at: float | None) -> int | None:
+        """Return the used tokens, 0 if it never compacts by itself; None if its settings do not state it."""
         ...
 
 
@@ -62,6 +71,8 @@ class PlaybackSettings:
     """Flat cost of one image for a model."""
     history: SessionHistory | None = None
     """The record of earlier sessions; None without a store."""
+    agent_settings: AgentSettings | None = None
+    """The settings of the agents on this machine, for live sessions; None for recordings of any machine."""
     first_message_titles: bool = True
     """Use the start of the first user message as the title where the recording states none."""
     project: str = ""
@@ -93,9 +104,14 @@ class PlaybackSettings:
         stored = None if self.stored_projects is None else self.stored_projects(session_id)
         return self.project if stored is None else stored
 
-    def earlier(self, info: SessionInfo) -> EarlierSessions:
-        """Return what earlier sessions of the agent and model in the same project are evidence for."""
-        if self.history is None:
-            return NO_EARLIER_SESSIONS
-        project = self.project_of(info.session_id)
-        return self.history(info.session_id, agent=info.agent, model=info.model, project=project)
+    def program(self, info: SessionInfo, opened: SessionOpened, limits: WindowLimits | None) -> AgentProgram:
+        """Return what is known of a session's agent: its release, settings and earlier sessions."""
+        earlier = NO_EARLIER_SESSIONS
+        if self.history is not None:
+            project = self.project_of(info.session_id)
+            earlier = self.history(info.session_id, agent=info.agent, model=info.model, project=project)
+        stated = earlier.stated_tokens
+        if self.agent_settings is not None and not earlier.is_stored:
+            limit = None if limits is None else limits.limit_tokens
+            stated = self.agent_settings(opened.agent, limit_tokens=limit, started_at=opened.at)
+        return AgentProgram(opened.agent, opened.agent_version, stated, earlier)

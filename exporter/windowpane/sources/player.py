@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Unpack
 
-from windowpane.core.agents import AgentProgram
 from windowpane.core.descriptions import Description, SessionDescriptions, without_wrappers
 from windowpane.core.events import (
     Event,
@@ -94,15 +93,16 @@ class SessionPlayer:
             f"{source}:{session_id}",
             parent_session_id,
         )
+        limits = playback.limits(self._model, self._stated)
         self.tracker = SessionTracker(
             info,
             emit=emit,
             digest=playback.digest,
-            limits=self._playback.limits(self._model, self._stated),
+            limits=limits,
             settings=playback.settings,
             next_limit=lambda above: playback.next_limit(self._model, above),
             smaller_limit=lambda used: playback.smaller_limit(self._model, used),
-            program=AgentProgram(opened.agent, opened.agent_version, earlier=playback.earlier(info)),
+            program=playback.program(info, opened, limits),
         )
         self.tracker.start(opened.at)
         self._describe(agent_version=opened.agent_version, project=playback.project_of(session_id))

@@ -122,7 +122,12 @@ class Reader(CopyReads):
             payloads = (stored.event.data for stored in started)
             return next(
                 (
-                    EarlierSessions(one.earlier_compaction_tokens, one.earlier_base_tokens)
+                    EarlierSessions(
+                        one.earlier_compaction_tokens,
+                        one.earlier_base_tokens,
+                        is_stored=True,
+                        stated_tokens=one.stated_compaction_tokens,
+                    )
                     for one in payloads
                     if isinstance(one, SessionStarted)
                 ),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 EVIDENCE_LABELS: Final[dict[str, str]] = {
-    "stated": "stated by the agent",
+    "stated": "by its settings",
     "recorded": "as recorded in this session",
     "earlier": "as recorded in earlier sessions",
     "documented": "as documented for this agent",

@@ -73,6 +73,8 @@ class SessionStarted:
     """Used tokens at which earlier sessions of this agent and model were compacted; None without a record."""
     earlier_base_tokens: int | None = None
     """Tokens that the provider counted beyond the recorded content in the first call of earlier sessions."""
+    stated_compaction_tokens: int | None = None
+    """Used tokens at which the agent compacts by its settings; 0 if it never does so by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class CompactionLevels:
         if limits is not None:
             documented = documented_compaction_tokens(self.program, limits)
         stated, earlier = self.program.compaction_tokens, self.program.earlier.compaction_tokens
+        if stated == 0 and not self._recorded:
+            return None
         candidates = (
             CompactionLevel(stated or 0, "stated"),
             CompactionLevel(_adjusted(self._recorded, documented), "recorded"),

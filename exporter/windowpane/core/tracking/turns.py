@@ -122,6 +122,7 @@ class TurnTracker:
             task_digest=task_digest,
             earlier_compaction_tokens=earlier.compaction_tokens,
             earlier_base_tokens=earlier.base_tokens,
+            stated_compaction_tokens=self.compactions.program.compaction_tokens,
             **limit_fields(self.limits),
         )
         self.record(started, at)

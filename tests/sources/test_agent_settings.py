@@ -1,0 +1,143 @@
+"""The level at which an agent compacts by the settings on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from windowpane.cli import main
+from windowpane.sources.agent_settings import stated_level
+from windowpane.store.interface import SessionFilter
+from windowpane.store.records import SessionRow
+from windowpane.store.sqlite import SqliteStore
+
+CHANGED = 1_000_000_000.0
+LATER = CHANGED + 60
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without settings."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    return tmp_path
+
+
+def write(home: Path, name: str, text: str) -> None:
+    """Write a file of settings that were last changed at `CHANGED`."""
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (CHANGED, CHANGED))
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "text", "level"),
+    [
+        ("codex", ".codex/config.toml", "model_auto_compact_token_limit = 150000", 150_000),
+        ("codex", ".codex/config.toml", 'profile = "p"\n[profiles.p]\nmodel_auto_compact_token_limit = 9', 9),
+        ("claude-code", ".claude/settings.json", '{"autoCompactWindow": 100000}', 67_000),
+        ("claude-code", ".claude/settings.json", '{"autoCompactWindow": 900000}', 167_000),
+        ("claude-code", ".claude/settings.json", '{"env": {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "50"}}', 90_000),
+        ("claude-code", ".claude/settings.json", '{"env": {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "95"}}', 167_000),
+        ("claude-code", ".claude/settings.json", '{"env": {"DISABLE_AUTO_COMPACT": "1"}}', 0),
+        ("gemini-cli", ".gemini/settings.json", '{"model": {"compressionThreshold": 0.4}}', 80_000),
+        (
+            "qwen-code", ".qwen/settings.json",
+            '{"model": {"chatCompression": {"contextPercentageThreshold": 0.6}}}', 120_000,
+        ),
+        ("pi", ".pi/agent/settings.json", '{"compaction": {"reserveTokens": 30000}}', 170_000),
+        ("pi", ".pi/agent/settings.json", '{"compaction": {"enabled": false}}', 0),
+        ("opencode", ".config/opencode/opencode.json", '{"compaction": {"auto": false}}', 0),
+        ("goose", ".config/goose/config.yaml", "GOOSE_AUTO_COMPACT_THRESHOLD: 0.6", 120_000),
+        ("goose", ".config/goose/config.yaml", "GOOSE_AUTO_COMPACT_THRESHOLD: 0", 0),
+    ],
+)  # fmt: skip
+def test_settings_state_the_level(home: Path, agent: str, name: str, text: str, level: int) -> None:
+    """In a window of 200,000 tokens; a session that started before the last change is not concerned."""
+    write(home, name, text)
+
+    assert stated_level(agent, limit_tokens=200_000, started_at=LATER) == level
+    assert stated_level(agent, limit_tokens=200_000, started_at=CHANGED - 1) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"autoCompactWindow": "much"}', '{"env": []}', "\ud800"])
+def test_settings_without_the_level_state_none(home: Path, text: str) -> None:
+    """Nor do settings that are damaged, or those of an agent that is not known."""
+    path = home / ".claude/settings.json"
+    path.parent.mkdir()
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    os.utime(path, (CHANGED, CHANGED))
+
+    assert stated_level("claude-code", limit_tokens=200_000, started_at=LATER) is None
+    assert stated_level("unknown", limit_tokens=200_000, started_at=LATER) is None
+
+
+def test_variables_of_the_agent_come_before_its_settings(home: Path) -> None:
+    """A hook knows the variables of the agent that runs it."""
+    write(home, ".claude/settings.json", '{"env": {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}}')
+    environment = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "120000"}
+
+    level = stated_level("claude-code", limit_tokens=200_000, started_at=LATER, environment=environment)
+
+    assert level == 120_000 - 33_000
+
+
+def transcript(path: Path) -> None:
+    """Write a session of Claude Code that started after `LATER`."""
+    usage = {"input_tokens": 30_000, "output_tokens": 5}
+    rows: list[dict[str, Any]] = [
+        {"type": "user", "message": {"role": "user", "content": "hello"}},
+        {
+            "type": "assistant",
+            "message": {
+                "id": "m", "role": "assistant", "model": "claude-opus-4-6", "usage": usage,
+                "content": [{"type": "text", "text": "hi"}],
+            },
+        },
+    ]  # fmt: skip
+    for number, row in enumerate(rows):
+        row |= {"sessionId": "s", "uuid": f"u{number}", "version": "2.1.30", "timestamp": "2026-01-02T03:04:05Z"}
+        row["parentUuid"] = f"u{number - 1}" if number else None
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def imported(store_file: Path, recording: Path, *options: str) -> SessionRow:
+    """Return the session of the recording after another import."""
+    result = CliRunner().invoke(main, ["import", *options, str(recording), "--store", str(store_file)])
+    assert result.exit_code == 0, result.output
+    with closing(SqliteStore(store_file)) as store:
+        (session,) = store.sessions(SessionFilter())
+        return session
+
+
+def test_a_live_session_keeps_the_level_that_its_settings_stated(home: Path, tmp_path: Path) -> None:
+    """It stays when the recording is read again with other settings, or by an import without a hook."""
+    recording, store_file = tmp_path / "s.jsonl", tmp_path / "store.db"
+    transcript(recording)
+    write(home, ".claude/settings.json", '{"autoCompactWindow": 120000}')
+    first = imported(store_file, recording, "--live")
+    write(home, ".claude/settings.json", '{"autoCompactWindow": 150000}')
+    again = [imported(store_file, recording, *options) for options in (["--live"], [])]
+    elsewhere = imported(tmp_path / "other.db", recording)
+
+    assert (first.compaction_tokens, first.compaction_evidence) == (87_000, "stated")
+    assert [(one.compaction_tokens, one.compaction_evidence) for one in again] == [(87_000, "stated")] * 2
+    assert (elsewhere.compaction_tokens, elsewhere.compaction_evidence) == (167_000, "documented")
+
+
+def test_an_agent_that_never_compacts_by_itself_has_no_level(home: Path, tmp_path: Path) -> None:
+    """Its forecast aims at red instead of the documented level."""
+    recording = tmp_path / "s.jsonl"
+    transcript(recording)
+    write(home, ".claude/settings.json", '{"env": {"DISABLE_AUTO_COMPACT": "1"}}')
+
+    assert imported(tmp_path / "store.db", recording, "--live").compaction_tokens is None
