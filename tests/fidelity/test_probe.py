@@ -379,6 +379,8 @@ def test_a_decision_in_other_common_words_is_kept() -> None:
     before = "Let me update these to use `GetCurrentHookAgent()` instead."
     after = "Let me change these to employ `GetCurrentHookAgent()` instead."
 
-    evaluated = evaluate([block(before + "\n" + HISTORY)], [block(after + "\n" + HISTORY, "summary")], digest=digest)
+    evaluated = evaluate(
+        [block(before + "\n" + HISTORY)], [block(after + "\n" + HISTORY, "summary")], digest=digest
+    )
 
     assert evaluated.score == 1.0
