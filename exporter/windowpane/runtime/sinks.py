@@ -20,7 +20,8 @@ from windowpane.alerts.delivery.outbox import Outbox
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.routes import OTHERS, ProjectChannel, ProjectRoutes
 from windowpane.config.paths import local_base
-from windowpane.core.events import Event
+from windowpane.core.events import Event, SessionStarted
+from windowpane.core.liveness import is_live
 from windowpane.core.protocols import Digester
 from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -110,7 +111,10 @@ class StoreSink:
         """Append a batch, all or none. Raises `StoreError`."""
         started = time.perf_counter()
         with self._recorded():
-            self._ready().append(batch)
+            store = self._ready()
+            with self._boundary.contain("reading whether a session has another owner"):
+                self._warn_of_other_owners(store, batch)
+            store.append(batch)
         self._internal.record_store_write(time.perf_counter() - started)
 
     def flush(self) -> None:
@@ -151,6 +155,21 @@ class StoreSink:
             self._store = store = self._opened()
             self._announce()
         return store
+
+    def _warn_of_other_owners(self, store: Store, batch: Sequence[Event]) -> None:
+        """Warn where a window starts in a session that is live already: its events join those of the other."""
+        for event in batch:
+            if not isinstance(event.data, SessionStarted) or event.context.source != "live":
+                continue
+            row = store.session(event.context.session_id)
+            if row is not None and is_live(row, time.time()):
+                self._boundary.warn(
+                    f"owner of {row.session_id}",
+                    "session %s is recorded by another process or window, which has not ended it; both are "
+                    "stored, each in its own stream, and their windows are mixed on its page: give each its own "
+                    "session_id",
+                    row.session_id,
+                )
 
     def _opened(self) -> Store:
         store = self._open_store()
