@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -28,6 +29,13 @@ settings.load_profile("all" if os.environ.get("WINDOWPANE_TEST_ALL") else "quick
 # A shell that runs the tests in the background has them, and so the programs they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Take the collected tests out of garbage collections, each of which would look at all of them."""
+    gc.collect()
+    gc.freeze()
+
 
 RequireServer = Callable[[str], Path]
 """Name of a program to its path; skips, or fails where servers are required."""
