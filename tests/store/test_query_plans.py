@@ -160,3 +160,14 @@ def test_a_range_of_turns_includes_late_events(store, make_session):
     assert len(store.events(EventFilter(session_id="s1", turn_to=1))) == sum(
         1 for event in events if event.context.turn <= 1
     )
+
+
+def test_the_sub_agents_of_a_session_are_found_by_its_id(plans):
+    """Those of all its records: the index of current sessions would have each row look at all sessions."""
+    store, found = plans
+    store.session("s7")
+
+    children = [detail for detail in found if detail.startswith("SEARCH child")]
+
+    assert children
+    assert not [detail for detail in children if "(current=?)" in detail]

@@ -227,15 +227,16 @@ _SUBAGENTS: Final = """(
         WHERE child.parent_session_id = sessions.session_id AND child.current = 1 AND {visible}
         UNION SELECT child.session_id FROM sessions AS child
         WHERE child.same_as <> '' AND child.same_as = sessions.session_id AND child.current = 1 AND {visible}
-        UNION SELECT child.session_id FROM below JOIN sessions AS child ON child.current = 1 AND {visible} AND (
+        UNION SELECT child.session_id FROM below JOIN sessions AS child ON +child.current = 1 AND {visible} AND (
             child.parent_session_id = below.id OR child.same_as <> '' AND child.same_as = below.id)
     )
     SELECT sum(child.cost_dollars) FROM below JOIN sessions AS child ON child.session_id = below.id
-    WHERE child.current = 1 AND child.same_as = '' AND child.session_id != sessions.session_id
+    WHERE +child.current = 1 AND length(child.same_as) = 0 AND child.session_id != sessions.session_id
 )"""
 """Cost of the visible sub-agents at any depth, also of those that another record of the session has.
 
-A recording may name a session its own descendant.
+A recording may name a session its own descendant. The plus and the length keep SQLite, which has no statistics,
+from other indexes than that of ids.
 """
 _PARENT: Final = """(
     SELECT child.session_id FROM sessions AS child

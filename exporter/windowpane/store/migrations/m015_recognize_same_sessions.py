@@ -11,7 +11,7 @@ from windowpane.store.database import Database
 
 STATEMENTS: Final = (
     "ALTER TABLE sessions ADD COLUMN same_as TEXT NOT NULL DEFAULT ''",
-    "CREATE INDEX sessions_same_as ON sessions (same_as) WHERE same_as <> ''",
+    "CREATE INDEX sessions_same_as ON sessions (same_as, current) WHERE same_as <> ''",
     "CREATE TABLE call_ids (session BIGINT NOT NULL, call BIGINT NOT NULL, PRIMARY KEY (session, call))",
     "CREATE INDEX call_ids_call ON call_ids (call)",
 )
