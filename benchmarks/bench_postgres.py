@@ -23,8 +23,6 @@ from tests.servers.postgres import PostgresServer, binaries
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event
 from windowpane.store.open import open_store
-from windowpane.store.postgres import months, schema
-from windowpane.store.postgres.database import PostgresDatabase
 from windowpane.store.postgres.values import adapt
 from windowpane.store.store import Store
 
@@ -32,7 +30,7 @@ FLOOR_RATIO = 0.50
 ROUNDS = 5
 CASES = ((10, 5_000), (100, 300), (500, 60), (2_000, 15))
 """Sessions, and events of each."""
-WRITTEN = ARRIVAL | {"session_days": "session, day", "heads": "id"}
+WRITTEN = ARRIVAL | {"session_days": "session, day", "call_ids": "session, call", "heads": "id"}
 """The tables that the store writes, and the order in which their rows come up."""
 
 
@@ -49,11 +47,10 @@ def appended(store: Store, events: list[Event]) -> float:
 
 def copied(server: PostgresServer, source: str, tables: tuple[str, ...]) -> float:
     """Return the seconds that COPY takes for the rows of the store at *source*."""
-    with psycopg.connect(source) as reading, psycopg.connect(server.create_database(), autocommit=True) as target:
+    url = server.create_database()
+    open_store(url).close()
+    with psycopg.connect(source) as reading, psycopg.connect(url, autocommit=True) as target:
         adapt(target)
-        database = PostgresDatabase(target)
-        schema.create(database)
-        months.open_month(database, months.current_month(database))
         inserts = []
         for table in tables:
             cursor = reading.execute(f"SELECT * FROM {table} ORDER BY {WRITTEN[table]}")
