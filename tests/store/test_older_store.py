@@ -15,7 +15,9 @@ from tests.store.conformance.test_fleet import compressed_in_task
 
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import EventFilter
+from windowpane.store.migrations import available, migrate
 from windowpane.store.sqlite import SqliteStore
+from windowpane.store.sqlite_dialect import SqliteDatabase
 
 DATA = Path(__file__).parent / "older_store"
 PEAKS = {
@@ -197,3 +199,36 @@ def test_the_texts_of_an_older_store_wait_to_be_indexed(tmp_path, make_session) 
     after = older.find_content(ContentFilter("ainly 5"))
     assert (texts(after), after.waiting) == (["certainly 5"], 0)
     older.close()
+
+
+def test_the_sums_of_an_older_store_get_their_projects(tmp_path: Path) -> None:
+    """Those of stored sessions by the session, those of deleted ones by what was kept of each project."""
+    path = tmp_path / "windowpane.db"
+    migrations = available()
+    earlier = [one for one in migrations if one.name < "m021"]
+    connection = sqlite3.connect(path, isolation_level=None, factory=SqliteDatabase)
+    migrate(connection, path, earlier)
+    for key, project in ((1, "shop"), (2, "")):
+        insert(connection, "sessions", key=key, session_id=f"s{key}", current=1, project=project)
+        insert(connection, "session_days", session=key, day=1, agent="a", model="m", calls=key)
+    insert(connection, "daily", day=1, agent="a", model="m", pruned=1, calls=50, sessions=3)
+    insert(connection, "project_days", project="bank", day=1, agent="a", model="m", calls=20, sessions=1)
+
+    migrate(connection, path)
+
+    rows = connection.execute("SELECT project, pruned, calls, sessions FROM daily ORDER BY project, pruned")
+    assert rows.fetchall() == [("", 0, 2, 1), ("", 1, 30, 2), ("bank", 1, 20, 1), ("shop", 0, 1, 1)]
+    connection.execute("UPDATE session_days SET project = 'bank', calls = 5 WHERE session = 1")
+    connection.execute("DELETE FROM session_days WHERE session = 2")
+    rows = connection.execute("SELECT project, calls, sessions FROM daily WHERE pruned = 0 ORDER BY project")
+    assert rows.fetchall() == [("", 0, 0), ("bank", 5, 1), ("shop", 0, 0)]
+    connection.close()
+
+
+def insert(connection: SqliteDatabase, table: str, **values: Any) -> None:
+    """Insert a row whose other required columns are 0 or empty."""
+    for _, name, kind, required, default, _ in connection.execute(f"PRAGMA table_info({table})").fetchall():
+        if required and default is None:
+            values.setdefault(name, "" if kind in ("TEXT", "BLOB") else 0)
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
