@@ -236,6 +236,7 @@ _ANY_LITERAL: Final = re.compile(_any_of(_BY_BEGINNING))
 
 
 _CLUES: Final = {beginning: f"token:{beginning}" for beginning in _BY_BEGINNING}
+_SHAPES_BY_CLUE: Final = {_CLUES[beginning]: shapes for beginning, shapes in _BY_BEGINNING.items()}
 _DISCORD: Final = "@discord"
 
 
@@ -263,10 +264,9 @@ def token_clues(candidate: str) -> Iterator[str]:
 
 def shaped_spans(text: str, clues: Set[str]) -> Iterator[Span]:
     """Yield the secrets in *text*, whose parts have *clues*, that their shape gives away."""
-    for beginning, clue in _CLUES.items():
-        if clue in clues:
-            for literal, shape in _BY_BEGINNING[beginning]:
-                yield from shape.spans(literal, text)
+    for clue in clues:
+        for literal, shape in _SHAPES_BY_CLUE.get(clue, ()):
+            yield from shape.spans(literal, text)
     if _DISCORD in clues:
         yield from _discord_tokens(text)
 
