@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, Literal
+from itertools import compress
+from typing import Final, Literal, cast
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
@@ -225,9 +226,9 @@ class FactFinder:
         recorded: set[str] = set()
         cues: dict[FactKind, None] = {}
         number = start = 0
-        for position, kind in enumerate(map(TOKEN_KINDS.__getitem__, tokens)):
-            if kind is None:
-                continue
+        kinds = list(map(TOKEN_KINDS.__getitem__, tokens))
+        for position in compress(range(len(kinds)), kinds):  # most tokens are plain words, without a kind
+            kind = cast("TokenKind", kinds[position])
             if kind == "line_end":
                 if cues:
                     self._cued(lines[number], cues, index, spoken=spoken)

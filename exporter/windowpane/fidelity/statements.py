@@ -109,6 +109,7 @@ def _continues(line: str, following: str) -> bool:
     return not first.isupper() or end[-1:] == "," or end.rsplit(" ", 1)[-1].lower() in _OPEN_ENDS
 
 
+@lru_cache(maxsize=4_096)
 def read_statement(text: str) -> Statement | None:
     """Return what *text* is compared by; None if it has too few significant words."""
     text = text[:MAXIMUM_CHARACTERS]

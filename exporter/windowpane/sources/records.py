@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from windowpane.core.events import Usage
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.replies import Reply
 from windowpane.observer.messages import ApiCall
@@ -32,7 +33,7 @@ class SessionOpened:
     """Release of the agent's program."""
 
 
-@dataclass(frozen=True, slots=True)
+@fast_dataclass
 class ContentAdded:
     """One piece of content that entered the window."""
 
@@ -52,7 +53,7 @@ class ContentAdded:
     """The session this result was delegated to, if any."""
 
 
-@dataclass(frozen=True, slots=True)
+@fast_dataclass
 class ModelCalled:
     """A model call that came back; the content of its reply precedes this record."""
 

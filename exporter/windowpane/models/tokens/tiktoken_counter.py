@@ -16,6 +16,7 @@ import weakref
 from functools import cache
 from typing import TYPE_CHECKING
 
+from windowpane.models.tokens.bulk_counter import load_bulk_counter
 from windowpane.models.tokens.characters import estimate_by_characters
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
 
@@ -35,6 +36,9 @@ It splits text with a backtracking regular expression whose stack overflows, as 
 Exception` catches, on a run of about a million blanks (500,000 work); and merging a run of many million letters
 takes seconds.
 """
+
+BULK_CHARACTERS = 16_000_000
+"""Text of an import that tiktoken counts in the time that the loading of a faster tokenizer takes."""
 
 _SAFE_CUT = re.compile(r"\n(?=[A-Za-z0-9])")
 """Both encodings end a token after a line feed that a letter or digit follows: no pattern that matches letters or
@@ -104,17 +108,20 @@ class Vocabulary:
     ) -> None:
         self._spec = spec
         self._load = load
-        self._encoding: tiktoken.Encoding | None = None
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         """Guards `_thread`, which is set only once it runs, so that it can be joined."""
         self._cache = CountCache()
+        self._count: Callable[[str], int] | None = None
+        """Counts the tokens of a piece; None until loaded."""
+        self._until_bulk: int | None = None
+        """Characters to be counted before a faster tokenizer is loaded; None where it never is."""
 
     @property
     def loaded(self) -> bool:
         """True once counts are exact."""
-        return self._encoding is not None
+        return self._count is not None
 
     def start(self) -> None:
         """Load on a daemon thread unless it is loaded, loading or has failed, or the interpreter shuts down."""
@@ -146,15 +153,37 @@ class Vocabulary:
 
     def count(self, text: str) -> int | None:
         """Return the tokens of *text*, special tokens counted as ordinary text; None until loaded."""
-        encoding = self._encoding
-        if encoding is None:
+        count_piece = self._count
+        if count_piece is None:
             return None
         key = content_key(text)
         count = self._cache.get(key)
         if count is None:
-            count = sum(len(encoding.encode_ordinary(piece)) for piece in split_text(text))
+            if self._until_bulk is not None:
+                count_piece = self._count_in_bulk(len(text)) or count_piece
+            count = sum(map(count_piece, split_text(text)))
             self._cache.put(key, count)
         return count
+
+    def expect_bulk(self, *, after_characters: int = BULK_CHARACTERS) -> None:
+        """Load a faster tokenizer, if there is one, once so much text was counted; for imports."""
+        if self._until_bulk is None:
+            self._until_bulk = after_characters
+
+    def _count_in_bulk(self, characters: int) -> Callable[[str], int] | None:
+        """Count *characters* towards the loading of the faster tokenizer; return it when it was just loaded."""
+        remaining = (self._until_bulk or 0) - characters
+        self._until_bulk = remaining
+        if remaining > 0:
+            return None
+        self._until_bulk = None
+        try:
+            faster = load_bulk_counter(self._spec)
+        except Exception:  # noqa: BLE001  # the import continues at the speed it has
+            _log.exception("%s could not be loaded for bulk counting", self._spec.name)
+            return None
+        self._count = faster or self._count
+        return faster
 
     def after_fork(self) -> None:
         """Replace the lock in a forked child: another thread may have held it."""
@@ -162,7 +191,8 @@ class Vocabulary:
 
     def _load_quietly(self) -> None:
         try:
-            self._encoding = self._load(self._spec)
+            encode = self._load(self._spec).encode_ordinary
+            self._count = lambda piece: len(encode(piece))
         except Exception as error:  # noqa: BLE001  # the agent continues with estimates
             self._error = error
             _log.exception("token counts stay estimates: %s could not be loaded", self._spec.name)
