@@ -79,7 +79,8 @@ def command(
       windowpane import ~/.claude/projects --capture
     """
     options = {
-        "limit_tokens": limit_tokens, "agent": agent, "model": model, "project": project, "capture": capture
+        "limit_tokens": limit_tokens, "agent": agent, "model": model, "project": project, "capture": capture,
+        "live": live,
     }  # fmt: skip
     key = import_key(paths, options)
     store_file = configured_store(None if store_path is None else str(store_path))
