@@ -374,7 +374,7 @@ def test_a_removed_sentence_within_a_longer_one_is_kept() -> None:
     assert outcomes(evaluated)[decided] == "kept"
 
 
-def test_a_decision_in_other_common_words_is_kept() -> None:
+def test_a_decision_with_common_synonyms_is_kept() -> None:
     """Neither the cue nor a word such as `use` counts as what was decided."""
     before = "Let me update these to use `GetCurrentHookAgent()` instead."
     after = "Let me change these to employ `GetCurrentHookAgent()` instead."
