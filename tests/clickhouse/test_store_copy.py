@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.clickhouse.copies import assert_equal, counts
+from tests.store.conformance.test_same_sessions import TOOL_CALLS, record
 
 from windowpane.clickhouse import derived
 from windowpane.clickhouse.connection import ClickHouse
@@ -61,6 +62,19 @@ def test_a_copy_returns_what_the_store_returns(store, make_session, clickhouse, 
     copy_store(store, batch_events=90)
 
     assert_equal(store, clickhouse)
+
+
+def test_a_session_that_another_record_counts_for_leaves_the_sums(store, clickhouse, copy_store):
+    """The proxy's record was copied before the transcript came: its days and tools no longer count."""
+    store.append(record("proxy", tool_calls=TOOL_CALLS))
+    copy_store(store)
+    store.import_session(lambda: record("claude_code", tool_calls=TOOL_CALLS))
+
+    copy_store(store)
+
+    reader = ClickHouseReader(clickhouse)
+    assert reader.trends(days=7) == store.trends(days=7)
+    assert [use.blocks for use in reader.tool_leaderboard()] == [use.blocks for use in store.tool_leaderboard()]
 
 
 def test_a_copy_of_recorded_sessions_returns_what_the_store_returns(store, sessions_dir, clickhouse, copy_store):
