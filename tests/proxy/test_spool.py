@@ -68,11 +68,12 @@ def test_no_other_program_can_open_the_file(spool: Spool, tmp_path: Path) -> Non
     assert os.fstat(spool.descriptor).st_mode & 0o077 == 0
 
 
-@given(st.text(max_size=50), st.lists(st.binary(max_size=70), max_size=20))
+@pytest.mark.parametrize("text", ["", "/v1/messages", "é" * 50_000])
+@pytest.mark.parametrize("pieces", [[], [b""] * 300, [b"x"] * 70_000, [bytes(300)] * 20, [bytes(70_000)]])
 def test_the_size_of_a_message_covers_its_encoding(text: str, pieces: list[bytes]) -> None:
     """A message that has room in memory has room in the file."""
     for message in (
-        SentCall(2**60, "messages", text, "claude-code", pieces, pieces, 1e18),
+        SentCall(2**60, "messages", text, "claude-code", text, pieces, pieces, 1e18),
         EndedCall(2**60, 599, pieces, pieces, 1e18, 1e18),
         FailedCall(2**60, text, 1e18, 1e18),
     ):

@@ -78,7 +78,7 @@ def size_of(message: SentCall | EndedCall | FailedCall) -> int:
         case FailedCall():
             return MESSAGE_BYTES + CHARACTER_BYTES * len(message.error)
         case SentCall():
-            size = MESSAGE_BYTES + CHARACTER_BYTES * len(message.uri)
+            size = MESSAGE_BYTES + CHARACTER_BYTES * (len(message.uri) + len(message.session))
         case _:
             size = MESSAGE_BYTES
     return size + sum(

@@ -7,15 +7,17 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from windowpane.observer.conversations import Scope
 from windowpane.proxy.call_messages import CallMessage, LostCalls
-from windowpane.proxy.call_reader import CallReader
+from windowpane.proxy.call_reader import CallReader, boundary
 from windowpane.proxy.reader_process import ReaderSettings
 from windowpane.proxy.spool import LENGTH_BYTES, Spool
 from windowpane.runtime.start import start
@@ -25,6 +27,9 @@ NICENESS: Final = 10
 INPUT: Final = 0
 """Standard input."""
 WAKE_BYTES: Final = 1 << 16
+AUTOGROUP: Final = Path("/proc/self/autogroup")
+LEAST_SHARE: Final = 19
+USUAL_SHARE: Final = 0
 
 
 class _LogLines(logging.Handler):
@@ -49,38 +54,57 @@ def main() -> None:
         _write_line(error=str(error))
         sys.exit(1)
     _write_line(metrics_url=outputs.url)
-    _step_back()
-    reader = CallReader(outputs, Scope(settings.agent, limit_tokens=settings.limit_tokens))
+    calls = CallReader(outputs, Scope(settings.agent, limit_tokens=settings.limit_tokens))
     decoder = msgspec.msgpack.Decoder(CallMessage)
-    for encoded in _messages(spool):
-        message = decoder.decode(encoded)
-        if isinstance(message, LostCalls):
-            outputs.record_drop("observer", "full", message.count)
-        else:
-            reader.read(message)
+
+    def read(encoded: bytes) -> None:
+        with boundary.contain("reading a call"):
+            message = decoder.decode(encoded)
+            if isinstance(message, LostCalls):
+                outputs.record_drop("observer", "full", message.count)
+            else:
+                calls.read(message)
+
+    _read_beside_calls(spool, read)
+    while (encoded := spool.read()) is not None:  # the forwarding process has ended: nothing is delayed any more
+        read(encoded)
     outputs.close()
+
+
+def _read_beside_calls(spool: Spool, read: Callable[[bytes], None]) -> None:
+    """Read messages until the forwarding process has ended, only while no other process needs the processor."""
+    woken, is_over = threading.Event(), threading.Event()
+    woken.set()  # messages of a process that was killed may wait
+
+    def read_waiting() -> None:
+        with suppress(AttributeError, OSError):  # not the thread that reads the rest: it cannot be undone
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        while not is_over.is_set():
+            woken.wait()
+            woken.clear()
+            while not is_over.is_set() and (encoded := spool.read()) is not None:
+                read(encoded)
+
+    _share_processors(LEAST_SHARE)
+    reading = threading.Thread(target=read_waiting, name="windowpane-reading")
+    reading.start()
+    while os.read(INPUT, WAKE_BYTES):
+        woken.set()
+    is_over.set()
+    woken.set()
+    _share_processors(USUAL_SHARE)
+    reading.join()
+
+
+def _share_processors(niceness: int) -> None:
+    """Set the priority of this process beside those of other sessions, where Linux groups processes by them."""
+    with suppress(OSError):
+        AUTOGROUP.write_text(str(niceness), encoding="ascii")
 
 
 def _settings() -> ReaderSettings:
     size = int.from_bytes(os.read(INPUT, LENGTH_BYTES), "big")
     return msgspec.msgpack.decode(os.read(INPUT, size), type=ReaderSettings)
-
-
-def _messages(spool: Spool) -> Iterator[bytes]:
-    """Yield the messages until the forwarding process has ended and all are read."""
-    is_open = True
-    while True:
-        while (message := spool.read()) is not None:  # some may be those of a process that was killed
-            yield message
-        if not is_open:
-            return
-        is_open = bool(os.read(INPUT, WAKE_BYTES))
-
-
-def _step_back() -> None:
-    """Let this thread read only while no other one needs the processor, where the system can do that."""
-    with suppress(AttributeError, OSError):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _write_line(**values: object) -> None:
