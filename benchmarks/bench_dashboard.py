@@ -1,6 +1,7 @@
 """The dashboard in a real browser on a large store, against a plain Streamlit page measured in the same run.
 
     python benchmarks/bench_dashboard.py [--events 1000000] [--sessions 2000] [--turns 10000] [--store FILE]
+        [--rounds 11]
 
 Prints: navigation to each page and view against a page with one six-trace chart, warm (median and 95th
 percentile) and cold (first page of a fresh server in a fresh browser profile); moving the turn slider against
@@ -118,12 +119,14 @@ def profile(browser: Browser) -> BrowserContext:
     return browser.new_context(viewport={"width": 1280, "height": 800})
 
 
-def warm(browser: Browser, targets: dict[str, Target], urls: dict[Path, str]) -> dict[str, list[Spent]]:
+def warm(
+    browser: Browser, targets: dict[str, Target], urls: dict[Path, str], *, rounds: int
+) -> dict[str, list[Spent]]:
     context = profile(browser)
     times: dict[str, list[Spent]] = {name: [] for name in targets}
     for target in targets.values():
         navigate(context, urls[target.app], target)
-    for _ in range(WARM_ROUNDS):
+    for _ in range(rounds):
         for name, target in targets.items():
             times[name].append(navigate(context, urls[target.app], target))
     context.close()
@@ -131,12 +134,12 @@ def warm(browser: Browser, targets: dict[str, Target], urls: dict[Path, str]) ->
 
 
 def cold(
-    browser: Browser, targets: dict[str, Target], store: Path
+    browser: Browser, targets: dict[str, Target], store: Path, *, rounds: int
 ) -> tuple[dict[str, list[Spent]], dict[str, list[float]]]:
     """Milliseconds of the first page of a fresh server, and those its start took before."""
     times: dict[str, list[Spent]] = {name: [] for name in targets}
     starts: dict[str, list[float]] = {name: [] for name in targets}
-    for _ in range(COLD_ROUNDS):
+    for _ in range(rounds):
         for name, target in targets.items():
             started = time.perf_counter()
             with serving(store, app=target.app) as url:
@@ -333,6 +336,9 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--sessions", type=int, default=2_000)
     parser.add_argument("--turns", type=int, default=10_000)
+    parser.add_argument(
+        "--rounds", type=int, default=WARM_ROUNDS, help="of each page, at most; 2 for a quick look"
+    )
     parser.add_argument("--store", type=Path, help="keep the store here, and use it where it exists")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -345,10 +351,10 @@ def main() -> None:
         server_report(path, small, arguments.turns)
         floor = Path(folder) / "floor.py"
         floor.write_text(FLOOR, encoding="utf-8")
-        in_browser(path, floor, arguments.turns // 2)
+        in_browser(path, floor, arguments.turns // 2, rounds=arguments.rounds)
 
 
-def in_browser(path: Path, floor: Path, middle: int) -> None:
+def in_browser(path: Path, floor: Path, middle: int, *, rounds: int) -> None:
     targets = {
         "floor": Target(floor, "", CHART, CHART),
         "fleet": Target(APP, "", TABLE, TABLE),
@@ -366,7 +372,7 @@ def in_browser(path: Path, floor: Path, middle: int) -> None:
     with sync_playwright() as driver, ExitStack() as servers:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         urls = {app: servers.enter_context(serving(path, app=app)) for app in (floor, APP)}
-        report("warm", warm(browser, targets, urls))
+        report("warm", warm(browser, targets, urls, rounds=min(rounds, WARM_ROUNDS)))
         context = profile(browser)
         slide(context, urls[floor], urls[APP], middle)
         search(context, urls[APP])
@@ -374,7 +380,7 @@ def in_browser(path: Path, floor: Path, middle: int) -> None:
         open_blocks(context, urls[APP], middle)
         context.close()
         servers.close()
-        times, starts = cold(browser, targets, path)
+        times, starts = cold(browser, targets, path, rounds=min(rounds, COLD_ROUNDS))
         report("cold", times)
         started = {name: median(each) for name, each in starts.items()}
         print(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from windowpane.core.descriptions import TITLE_CHARACTERS
 from windowpane.core.events import (
     AlertFired,
     BlockAdded,
@@ -91,6 +92,7 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory, builders: Any) -> Pa
     )  # fmt: skip
     runs = (run, replace(run, setup=f"other {MARKUP}"))
     store.save_replay(StoredReplay(ReplayRow("r1", NAME, time.time(), 1, 2, (MARKUP, TURNED, WORD)), runs))
+    store.give_title(OTHER, f"{MARKUP[:60]} {TURNED}"[:TITLE_CHARACTERS])
     store.close()
     return path
 
@@ -156,6 +158,14 @@ def test_hostile_text_has_no_effect(here: Any, path: str, query: dict[str, str])
         here.settle()
 
     assert_harmless(here, f"{path}, opened")
+    for picker in page.get_by_role("combobox", name=re.compile("Session|Recorded sessions")).all():
+        picker.click()
+        options = page.get_by_role("listbox")
+        options.get_by_role("option").first.wait_for()
+        assert not set(options.inner_text()) & set("\u202e\u2066\x1b\x07"), path
+        assert options.locator("script, img, a, b, strong").count() == 0, path
+        page.keyboard.press("Escape")
+    assert_harmless(here, f"{path}, with its pickers opened")
 
 
 def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
