@@ -36,15 +36,16 @@ def main() -> None:
         if not size.events:
             messages.show_empty("The store is there, but it holds no events yet.")
         texts = count(size.contents, "captured text") if snapshot.projects is None else "The captured texts"
-        with head:
-            widgets.headline(f"{texts} of {count(size.sessions, 'session')} can be searched.")
+        headline = f"{texts} of {count(size.sessions, 'session')} can be searched."
         search_bar(snapshot, position)
         if position.text:
-            results(snapshot, position)
+            headline = results(snapshot, position) or headline
         elif snapshot.projects is None and not size.contents:
             how_to_capture()
         else:
             st.text("Any word of a captured session is found, and so is a part of one.")
+        with head:
+            widgets.headline(headline)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
@@ -72,8 +73,8 @@ def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     address.write(PAGE, position.to_query())
 
 
-def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
-    """Draw the texts that match, beside the block that is read."""
+def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
+    """Draw the texts that match, beside the block that is read; return a sentence about their number."""
     result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
     notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
     titles = session_titles(snapshot, result, notes)
@@ -82,7 +83,7 @@ def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     block_id, _, session_id = (position.pick or "").partition(":")
     if not session_id:
         hits_table(result, titles, key=TABLE, choose=_read)
-        return
+        return matches_text(result, notes)
     left, right = st.columns([1.1, 1], gap="medium")
     with left:
         hits_table(result, titles, key=TABLE, choose=_read, without=("what", "tokens", "time"))
@@ -94,6 +95,20 @@ def results(snapshot: StoreSnapshot, position: SearchAddress) -> None:
             close=lambda: address.update(PAGE, pick=None),
             query=position.text or "",
         )
+    return matches_text(result, notes)
+
+
+def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
+    """Return a sentence about the texts and notes that match; empty where nothing was captured."""
+    beside = count(len(notes), "note")
+    if result.texts == 0 and not notes:
+        return ""
+    if not result.hits:
+        return f"{beside}, but no captured text matches." if notes else "No captured text matches."
+    sessions = {one.session_id for hit in result.hits for one in hit.occurrences}
+    more = "" if result.is_whole else " or more"
+    texts = f"{count(len(result.hits), 'captured text')}{more} in {count(len(sessions), 'session')}"
+    return f"Matches: {texts}{f', and {beside}' if notes else ''}."
 
 
 def session_titles(snapshot: StoreSnapshot, result: ContentHits, notes: Sequence[Note]) -> dict[str, str]:

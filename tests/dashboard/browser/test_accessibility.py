@@ -16,16 +16,14 @@ from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 pytest.importorskip("axe_playwright_python")
+from playwright.sync_api import expect  # only where the browser is installed
+
 pytestmark = pytest.mark.browser
 
 SESSION = "session?session=pi-managed-8k&turn=40"
 PAGES = {
     "fleet": "",
     "session": SESSION,
-    **{
-        f"session, {tab}": f"{SESSION}&tab={tab}"
-        for tab in ("fill", "compare", "turns", "events", "compressions", "regrets", "alerts", "cost")
-    },
     "compare": "compare?one=pi-managed-8k&other=pi-managed-32k",
     "trends": "trends",
     "replay": "replay",
@@ -33,27 +31,33 @@ PAGES = {
     "alerts": "alerts",
     "audit": "audit",
     "search": "search?text=file",
-    **{f"session, {tab}": f"{SESSION}&tab={tab}" for tab in ("find&text=file", "notes")},
+    "session, found text": f"{SESSION}&tab=find&text=file",
     "session, a block": f"{SESSION}&block=b2",
     "search, a block": "search?text=file&pick=b2:pi-managed-8k",
 }
 CHECKS = {"light": {}, "dark": {} if os.environ.get("WINDOWPANE_TEST_ALL") else {"runOnly": ["color-contrast"]}}
 """The themes differ in their colours only."""
-RUN = """async checks => (await axe.run(document, {resultTypes: ["violations"], ...checks})).violations.map(
+TABS = "[data-testid=stTabs]"
+RUN = """async ([part, checks]) => (await axe.run(part, {resultTypes: ["violations"], ...checks})).violations.map(
   found => ({id: found.id, impact: found.impact, nodes: found.nodes.map(node => node.html.slice(0, 200))}))"""
 
 
 def findings(here: Any, pages: dict[str, str], scheme: str = "light") -> dict[str, list[dict[str, Any]]]:
     """Serious and critical violations by page; pages without any are omitted."""
-    script = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     result = {}
     for name, address in pages.items():
-        page = here.open(address)
-        page.evaluate(script)
-        result[name] = [
-            one for one in page.evaluate(RUN, CHECKS[scheme]) if one["impact"] in ("serious", "critical")
-        ]
+        here.open(address)
+        result[name] = serious_findings(here, "html", scheme)
     return {name: serious for name, serious in result.items() if serious}
+
+
+def serious_findings(here: Any, part: str, scheme: str) -> list[dict[str, Any]]:
+    """Serious and critical violations in a part of the page that is open."""
+    if not here.page.evaluate("'axe' in window"):
+        here.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    return [
+        one for one in here.page.evaluate(RUN, [part, CHECKS[scheme]]) if one["impact"] in ("serious", "critical")
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +82,23 @@ def test_no_page_has_a_serious_finding(
     """Names, roles, contrast, structure."""
     pages = {name: path for name, path in PAGES.items() if path.startswith(SESSION) == of_session}
     assert findings(site(replayed, scheme=scheme), pages, scheme) == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.matrix)])
+def test_no_tab_of_a_session_has_a_serious_finding(site: Callable[..., Any], replayed: Path, scheme: str) -> None:
+    """Each tab is opened in one page, whose other parts are looked at once."""
+    here = site(replayed, scheme=scheme)
+    tabs = here.open(SESSION).get_by_role("tab")
+
+    found = {}
+    for position in range(tabs.count()):
+        tabs.nth(position).click()
+        expect(tabs.nth(position)).to_have_attribute("aria-selected", "true")
+        here.settle()
+        found[tabs.nth(position).inner_text()] = serious_findings(here, TABS, scheme)
+
+    assert len(found) > 10
+    assert {name: serious for name, serious in found.items() if serious} == {}
 
 
 @pytest.mark.matrix
