@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlencode
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from windowpane.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
 from windowpane.store.interface import SessionFilter
@@ -113,6 +113,16 @@ def chromium() -> str:
     return chromium
 
 
+def settled(page: Page) -> bytes:
+    """Return the screenshot of a page that does not change any more: fonts and tables settle without a mark."""
+    page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=60_000)
+    before, picture = b"", page.screenshot()
+    while picture != before:
+        page.wait_for_timeout(2_000)
+        before, picture = picture, page.screenshot()
+    return picture
+
+
 def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
     """Take one screenshot; returns its path and size in words."""
     context = browser.new_context(viewport={"width": 1280, "height": shot.height}, color_scheme=shot.scheme)
@@ -125,9 +135,8 @@ def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
     page.locator(".st-key-below_anchor").wait_for(state="detached", timeout=60_000)  # drawn after the chart
     if shot.scroll:
         page.evaluate(f"document.querySelector('[data-testid=stMain]').scrollTo(0, {shot.scroll})")
-    page.wait_for_timeout(2_000)  # fonts, tables and the last chart settle without a visible mark
     path = folder / f"{shot.name}.png"
-    page.screenshot(path=path)
+    path.write_bytes(settled(page))
     context.close()
     size = path.stat().st_size
     if size > MAXIMUM_BYTES:

@@ -31,13 +31,12 @@ def date_range(
             days = str(DateRange(*chosen)) if chosen else None
             address.update(page, **dict.fromkeys(clears), **{NAME: days})
 
-    bar.date_input(
+    bar.container(width=WIDTH).date_input(
         "Days",
         key=key,
         min_value=FIRST_DAY,
         max_value=LAST_DAY,
         on_change=lambda: widget_state.apply(control, key, on_choice),
         format="YYYY-MM-DD",
-        width=WIDTH,
         help=f"From the first to the last day, in your time: {times.reader_zone_label()}.",
     )

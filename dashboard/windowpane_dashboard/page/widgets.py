@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -73,9 +73,13 @@ def folded_table(
             table(data(), key=key, alt=alt, numbers=numbers)
 
 
-def filter_bar() -> st.delta_generator.DeltaGenerator:
-    """Return a row for filters that has as many lines as their widths need."""
-    return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+def control_bar(*, alignment: Literal["bottom", "center"] = "bottom") -> st.delta_generator.DeltaGenerator:
+    """Return the page's row of controls, which has as many lines as their widths need.
+
+    Each control is drawn in a container of the row. So the style sheet can hide the one that another replaces
+    under a fresh key, as in columns.
+    """
+    return st.container(horizontal=True, vertical_alignment=alignment, gap="small", key="control_bar")
 
 
 def filter_select(
@@ -93,7 +97,7 @@ def filter_select(
     """
     if selected is not None and selected not in options:
         options = (*options, selected)
-    bar.selectbox(
+    bar.container().selectbox(
         label, options, placeholder="any", format_func=lambda option: plain(format_func(option)), **bound
     )
 

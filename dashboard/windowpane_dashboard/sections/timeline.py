@@ -124,15 +124,15 @@ def turn_control(timeline: Timeline) -> int:
     def go(turn: int) -> None:
         select_turn(int(turn), last)
 
-    row = st.container(horizontal=True, vertical_alignment="center", gap="small")
-    row.button(
+    row = widgets.control_bar(alignment="center")
+    row.container(width="content").button(
         "Event before",
         icon=":material/chevron_left:",
         disabled=before.empty,
         shortcut="P",
         on_click=lambda: select_turn(max(first, int(before.max())), last),
     )
-    row.slider(
+    row.container().slider(
         "Turn",
         first,
         last,
@@ -141,17 +141,16 @@ def turn_control(timeline: Timeline) -> int:
         on_change=lambda: widget_state.apply(SLIDER, slider, go),
         format="turn %d",
     )
-    row.number_input(
+    row.container(width=EXACT_PIXELS).number_input(
         "Go to turn",
         first,
         last,
         key=exact_turn,
         step=1,
-        width=EXACT_PIXELS,
         label_visibility="collapsed",
         on_change=lambda: widget_state.apply(EXACT, exact_turn, go),
     )
-    row.button(
+    row.container(width="content").button(
         "Event after",
         icon=":material/chevron_right:",
         icon_position="right",

@@ -93,7 +93,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
         "alert": alert_title,
         "session": lambda session_id: titles.get(session_id, session_id),
     }
-    bar = widgets.filter_bar()
+    bar = widgets.control_bar()
     offered: dict[str, Sequence[str]] = {
         "session": [row.session_id for row in recent],
         "alert": tuple(RULES_BY_NAME),

@@ -161,7 +161,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
     labels = {row.session_id: picker_label(row) for row in store_access.recent_sessions(snapshot, OFFERED)}
-    bar = widgets.filter_bar()
+    bar = widgets.control_bar()
     widgets.filter_select(
         bar,
         "Session",
@@ -170,25 +170,31 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
         bound=bind("session", filters.session),
         format_func=lambda session_id: labels.get(session_id, session_id),
     )
-    bar.multiselect(
+    bar.container().multiselect(
         "Events",
         list(PAYLOADS),
         format_func=event_label,
         placeholder="any",
         **bind("types", list(filters.types)),
     )
-    turn: dict[str, Any] = {"min_value": 0, "step": 1, "width": TURN_PIXELS}
-    bar.number_input("From turn", placeholder="first", **turn, **bind("turn_from", filters.turn_from))
-    bar.number_input("To turn", placeholder="last", **turn, **bind("turn_to", filters.turn_to))
-    bar.text_input("Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or ""))
+    turn: dict[str, Any] = {"min_value": 0, "step": 1}
+    bar.container(width=TURN_PIXELS).number_input(
+        "From turn", placeholder="first", **turn, **bind("turn_from", filters.turn_from)
+    )
+    bar.container(width=TURN_PIXELS).number_input(
+        "To turn", placeholder="last", **turn, **bind("turn_to", filters.turn_to)
+    )
+    bar.container().text_input(
+        "Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or "")
+    )
     date_range(bar, PAGE, filters.dates, clears=("after",))
     _order(bar, filters)
     address.write(PAGE, filters.to_query())
 
 
-def _order(column: st.delta_generator.DeltaGenerator, filters: AuditFilters) -> None:
+def _order(bar: st.delta_generator.DeltaGenerator, filters: AuditFilters) -> None:
     key = widget_state.fresh_key(ORDER, filters.newest_first)
-    column.checkbox(
+    bar.container(width="content").checkbox(
         "Newest first",
         key=key,
         on_change=lambda: widget_state.apply(

@@ -88,11 +88,11 @@ def chosen_sessions(snapshot: StoreSnapshot) -> list[SessionRow]:
     other = requested.other if requested.other in rows else next((name for name in rows if name != one), None)
     if other is None:
         return [rows[one]]
-    bar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    _select(bar, "A", rows, one, lambda name: _open(CompareAddress(name, other)))
-    _select(bar, "B", rows, other, lambda name: _open(CompareAddress(one, name)))
+    bar = widgets.control_bar()
+    _select(bar.container(), "A", rows, one, lambda name: _open(CompareAddress(name, other)))
+    _select(bar.container(), "B", rows, other, lambda name: _open(CompareAddress(one, name)))
     swapped = CompareAddress(other, one)
-    bar.button("Swap", icon=":material/swap_vert:", on_click=lambda: _open(swapped))
+    bar.container(width="content").button("Swap", icon=":material/swap_vert:", on_click=lambda: _open(swapped))
     address.write(PAGE, CompareAddress(one, other).to_query())
     return [rows[one], rows[other]]
 

@@ -109,7 +109,7 @@ def address_filters() -> FleetFilters:
 def filter_bar(store: EventReader, filters: FleetFilters) -> None:
     """Draw the filters with the values of the address; a choice changes the address."""
     facets = store.facets()
-    bar = widgets.filter_bar()
+    bar = widgets.control_bar()
     offered: dict[str, Sequence[str]] = {
         "agent": facets.get("agents", ()),
         "model": facets.get("models", ()),
@@ -117,7 +117,7 @@ def filter_bar(store: EventReader, filters: FleetFilters) -> None:
         "zone": tuple(reversed(ZONES)),
         "severity": tuple(reversed(SEVERITIES)),
     }
-    bar.text_input(
+    bar.container().text_input(
         "Session",
         help="Part of its title, id, agent, folder, repository, branch or label.",
         placeholder="contains …",
@@ -130,7 +130,7 @@ def filter_bar(store: EventReader, filters: FleetFilters) -> None:
             bar, name.capitalize(), options, value, bound=address.bound_widget(PAGE, name, value)
         )
     date_range(bar, PAGE, filters.dates)
-    bar.selectbox(
+    bar.container().selectbox(
         "Order",
         list(ORDERS),
         format_func=ORDERS.__getitem__,

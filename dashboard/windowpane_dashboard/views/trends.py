@@ -65,7 +65,7 @@ def main() -> None:
 
 def filter_bar(position: TrendAddress, agents: list[str], models: list[str]) -> None:
     """Draw the filters with the values of the address."""
-    bar = widgets.filter_bar()
+    bar = widgets.control_bar()
     choices: tuple[tuple[str, str, tuple[str, ...], Any], ...] = (
         ("by", "Lines by", get_args(TrendLines), str),
         ("period", "Period", get_args(TrendPeriod), str),
@@ -73,7 +73,7 @@ def filter_bar(position: TrendAddress, agents: list[str], models: list[str]) -> 
     )
     for name, label, options, text in choices:
         value = getattr(position, name) or options[1 if name == "days" else 0]
-        bar.selectbox(label, options, format_func=text, **address.bound_widget(PAGE, name, value))
+        bar.container().selectbox(label, options, format_func=text, **address.bound_widget(PAGE, name, value))
     widgets.filter_select(
         bar, "Agent", agents, position.agent, bound=address.bound_widget(PAGE, "agent", position.agent)
     )
