@@ -116,11 +116,11 @@ def chromium() -> str:
 def settled(page: Page) -> bytes:
     """Return the screenshot of a page that does not change any more: fonts and tables settle without a mark."""
     page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=60_000)
-    before, picture = b"", page.screenshot()
-    while picture != before:
+    before, latest = b"", page.screenshot()
+    while latest != before:
         page.wait_for_timeout(2_000)
-        before, picture = picture, page.screenshot()
-    return picture
+        before, latest = latest, page.screenshot()
+    return latest
 
 
 def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
