@@ -24,7 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from windowpane.cli.otlp_receiver import OtlpReceiver
 from windowpane.config.schema import Config
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.runtime.sinks import configured_notifier
+from windowpane.runtime.notifier import configured_notifier
 from windowpane.serve.routes import PostRequest
 from windowpane.store.sqlite import SqliteStore
 from windowpane.telemetry import protobuf_bodies

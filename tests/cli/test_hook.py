@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from windowpane.cli import main
 from windowpane.cli.hook import HookCommands
 from windowpane.hooks.transcript import start_import
-from windowpane.store.reads import SqliteReader
+from windowpane.store.sqlite import SqliteReader
 
 Run = Callable[..., Result]
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"

@@ -64,7 +64,7 @@ def test_a_copy_returns_what_the_store_returns(store, make_session, clickhouse, 
     assert_equal(store, clickhouse)
 
 
-def test_a_session_that_another_record_counts_for_leaves_the_sums(store, clickhouse, copy_store):
+def test_the_sums_do_not_count_a_session_that_another_record_counts_for(store, clickhouse, copy_store):
     """The proxy's record was copied before the transcript came: its days and tools no longer count."""
     store.append(record("proxy", tool_calls=TOOL_CALLS))
     copy_store(store)

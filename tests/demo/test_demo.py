@@ -26,8 +26,7 @@ from windowpane.core.events import (
 from windowpane.core.redaction import redact
 from windowpane.demo import load
 from windowpane.store.interface import SessionFilter
-from windowpane.store.reads import SqliteReader
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.sqlite import SqliteReader, SqliteStore
 
 QUERIES = (
     "context_window_utilization_ratio",

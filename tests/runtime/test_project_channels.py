@@ -14,7 +14,7 @@ import pytest
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired, Event, EventContext, SessionDescribed, TurnStarted
-from windowpane.runtime.sinks import configured_notifier
+from windowpane.runtime.notifier import configured_notifier
 from windowpane.store.sqlite import SqliteStore
 
 

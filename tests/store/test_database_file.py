@@ -15,8 +15,7 @@ from windowpane.store import migrations
 from windowpane.store.connection import open_reader, open_writer
 from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import SessionFilter
-from windowpane.store.reads import SqliteReader
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.sqlite import SqliteReader, SqliteStore
 from windowpane.store.sqlite_dialect import SQLITE
 
 

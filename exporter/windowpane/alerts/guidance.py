@@ -102,7 +102,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "red_soon": Guidance(
-        "At the present pace the window enters red within three turns, by the median of the forecast.",
+        "At the present pace the window enters red within two turns, by the median of the forecast.",
         "There is still time to choose when to compact. Later a compaction is forced, wherever the agent is.",
         "'Turns until red' with its 10 to 90 band: a narrow band is a steady pace, a wide one an uneven one.",
         (

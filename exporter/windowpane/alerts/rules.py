@@ -142,7 +142,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "red_soon", "Red soon", "warning", "level", "turns_until_red", "at_most", "turns",
         "red {value} ({used} of {limit} tokens)",
         "Plan a compaction within the next turns.",
-        threshold=3.0, metric="context_window_turns_until_red",
+        threshold=2.0, metric="context_window_turns_until_red",
     ),
     Rule(
         "red_imminent", "Red within one turn", "critical", "level", "turns_until_red", "at_most", "turns",

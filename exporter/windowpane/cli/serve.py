@@ -23,7 +23,7 @@ from windowpane.core.store_names import StoreName
 from windowpane.remote.access import IngestAccess
 from windowpane.remote.endpoint import IngestEndpoint
 from windowpane.remote.group_commit import GroupCommit
-from windowpane.runtime.sinks import configured_notifier
+from windowpane.runtime.notifier import configured_notifier
 from windowpane.serve.authentication import TlsOptions, read_token, require_protection
 from windowpane.serve.connections import MAXIMUM_CONNECTIONS
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_server

@@ -34,7 +34,7 @@ from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.ingest.watch import WatchedSession, Watcher
-from windowpane.runtime.sinks import configured_notifier
+from windowpane.runtime.notifier import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT
 from windowpane.serve.store_exporter import StoreExporter
 from windowpane.sources.agent_settings import stated_level

@@ -132,7 +132,7 @@ class MetricState:
                 self._last_event_at = at
         if counted:
             count = self._count_by_event.get(kind)
-            repeated = kind in _CALLS and self._repeated.is_repeated(context, data)  # type: ignore[arg-type]
+            repeated = kind in _CALLS and self._repeated.is_repeated(context, at, data)  # type: ignore[arg-type]
             if count is not None and not repeated:
                 count(self._row, data)
         if self._slot is not None:

@@ -1,10 +1,15 @@
-"""Calls that two sources report: each counts once, whichever is folded first."""
+"""Calls that two sources report at the same time: each counts once, whichever is folded first.
+
+A session that replays a recording has the ids of its calls as well, but not their times, or is of the same rank
+(`core.completeness`): its calls count.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, NamedTuple
 
+from windowpane.core.completeness import CLOCK_SECONDS, rank
 from windowpane.core.digests import call_number
 from windowpane.core.events import BlockAdded, EventContext, TurnEnded
 
@@ -13,17 +18,28 @@ MAXIMUM_CALLS: Final = 20_000
 MAXIMUM_OPEN_TURNS: Final = 1_000
 
 
+class _Report(NamedTuple):
+    """The source that reported a call first, and the time of the call."""
+
+    source: str
+    at: float | None
+
+    def is_of_same_call(self, source: str, at: float | None) -> bool:
+        """Return whether another report with the same id, by *source*, is of this call."""
+        at_once = self.at is None or at is None or abs(at - self.at) <= CLOCK_SECONDS
+        return at_once and rank(self.source) != rank(source)
+
+
 class RepeatedCalls:
     """Remembers the calls that were counted, by the ids of their replies and tool calls."""
 
     def __init__(self) -> None:
-        self._counted: OrderedDict[int, str] = OrderedDict()
-        """The source that reported a call first."""
+        self._counted: OrderedDict[int, _Report] = OrderedDict()
         self._open: OrderedDict[str, list[int]] = OrderedDict()
         """The tool calls of a session's turn under way."""
 
-    def is_repeated(self, context: EventContext, data: BlockAdded | TurnEnded) -> bool:
-        """Return whether *data* ends a turn whose call another source reported before."""
+    def is_repeated(self, context: EventContext, at: float | None, data: BlockAdded | TurnEnded) -> bool:
+        """Return whether *data*, of the time *at*, ends a turn whose call another source reported before."""
         if isinstance(data, BlockAdded):
             self._add_tool_call(context, data)
             return False
@@ -31,10 +47,9 @@ class RepeatedCalls:
         replied = call_number(data.response_id)
         if replied is not None:
             numbers.append(replied)
-        source = context.source
-        repeated = any(self._counted.get(number, source) != source for number in numbers)
-        for number in numbers:
-            self._counted.setdefault(number, source)
+        report = _Report(context.source, at)
+        earlier = [self._counted.setdefault(number, report) for number in numbers]
+        repeated = any(one.is_of_same_call(context.source, at) for one in earlier)
         while len(self._counted) > MAXIMUM_CALLS:
             self._counted.popitem(last=False)
         return repeated

@@ -27,8 +27,9 @@ from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpSink
 from windowpane.runtime.current import running_outputs, set_running_outputs
+from windowpane.runtime.notifier import configured_notifier
 from windowpane.runtime.pipeline import CLOSE_SECONDS, FLUSH_SECONDS, Pipeline
-from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
+from windowpane.runtime.sinks import MetricsSink, StoreSink
 from windowpane.runtime.task_queue import TaskQueue
 from windowpane.serve.authentication import require_protection
 from windowpane.store.keys import AuditKeys, key_in, keys_in, load_key, load_old_keys

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.exceptions import EventFormatError, StoreError
-from windowpane.store import fleet, migrations, projection, session_import, trends
+from windowpane.store import migrations, projection_rebuild, session_drafts, session_import, trends
 from windowpane.store.connection import transaction
 from windowpane.store.database import Database
 from windowpane.store.sqlite_dialect import SqliteDatabase
@@ -48,9 +48,9 @@ class ProjectionAudit:
     def problem(self, key: int) -> str | None:
         """Return the first row of the session with this row number that its events do not give, or None."""
         try:
-            stored = fleet.load_key(self._connection, key)
+            stored = session_drafts.load_key(self._connection, key)
             with transaction(self._scratch):
-                session = projection.fold_session(self._connection, key, into=self._scratch)
+                session = projection_rebuild.fold_session(self._connection, key, into=self._scratch)
         except (StoreError, EventFormatError) as error:
             return str(error)
         assert stored is not None
@@ -62,7 +62,7 @@ class ProjectionAudit:
             )
         finally:
             with transaction(self._scratch):
-                projection.remove_session(self._scratch, key)
+                projection_rebuild.remove_session(self._scratch, key)
 
     def stray_problem(self) -> str | None:
         """Return a row that belongs to no session, or None."""
@@ -72,14 +72,16 @@ class ProjectionAudit:
                 return f"{table} has a row of session number {row[0]}, which does not exist"
         return trends.problem(self._connection)
 
-    def _session_problem(self, stored: fleet.SessionDraft, session: fleet.SessionDraft) -> str | None:
-        expected = fleet.projected_values(session)
-        for name, value in fleet.projected_values(stored).items():
+    def _session_problem(
+        self, stored: session_drafts.SessionDraft, session: session_drafts.SessionDraft
+    ) -> str | None:
+        expected = session_drafts.projected_values(session)
+        for name, value in session_drafts.projected_values(stored).items():
             if _differs(value, expected[name]):
                 return f"sessions.{name} is {_short(value)}, the events give {_short(expected[name])}"
         return None
 
-    def _rows_problem(self, session: fleet.SessionDraft) -> str | None:
+    def _rows_problem(self, session: session_drafts.SessionDraft) -> str | None:
         for table, identity in _ORDER.items():
             stored = _rows(self._connection, table, identity, session.key)
             folded = _rows(self._scratch, table, identity, session.key) if session.current else iter(())
@@ -89,7 +91,7 @@ class ProjectionAudit:
         return None
 
 
-def _counted_problem(connection: Database, stored: fleet.SessionDraft) -> str | None:
+def _counted_problem(connection: Database, stored: session_drafts.SessionDraft) -> str | None:
     """Return what is wrong with the first event that the metrics count, or None."""
     possible = session_import.counted_from(connection, stored)
     if stored.counted_from in possible:

@@ -23,8 +23,8 @@ from windowpane.core.vocabulary import REPLY_TYPES, ContentType, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.store import captured_content
 from windowpane.store.database import Database
-from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import BlockRow
+from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import END, StatementBatch
 from windowpane.store.turns import FIRST_SEQ
 

@@ -26,8 +26,8 @@ from windowpane.core.events import (
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store import chain
-from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import DamagedEvent, StoredEvent, intact_events
+from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import placeholders
 from windowpane.store.writes import Writer
 

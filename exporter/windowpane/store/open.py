@@ -10,8 +10,8 @@ from windowpane.core.version import install_command
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.captured_content import Redactor
 from windowpane.store.connection import BUSY_SECONDS
-from windowpane.store.reads import Reader, SqliteReader
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.reads import Reader
+from windowpane.store.sqlite import SqliteReader, SqliteStore
 from windowpane.store.store import Store
 
 

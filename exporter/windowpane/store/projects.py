@@ -15,8 +15,9 @@ from windowpane.core.events import SessionDescribed
 from windowpane.core.names import check_project
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
-from windowpane.store.fleet import SessionDraft, current_key
+from windowpane.store.fleet import current_key
 from windowpane.store.notes import append_beside, writable_session
+from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.writes import Writer
 
 ASSIGNED: Final = "project:"

@@ -11,7 +11,7 @@ from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
-from windowpane.core.store_names import StoreName, store_file
+from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import Severity
 from windowpane.store import (
     alerts,
@@ -32,7 +32,6 @@ from windowpane.store import (
     trends,
     turns,
 )
-from windowpane.store.connection import BUSY_SECONDS
 from windowpane.store.database import Engine
 from windowpane.store.event_records import CopyReads
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
@@ -51,7 +50,6 @@ from windowpane.store.records import (
     intact_events,
 )
 from windowpane.store.replays import ReplayRow, StoredReplay
-from windowpane.store.sqlite_engine import SqliteEngine
 from windowpane.store.statements import END
 
 ALL_SESSIONS: Final = SessionFilter()
@@ -395,13 +393,3 @@ class Reader(CopyReads):
 
     def _store_column(self, name: str) -> Any:
         return self._read(f"SELECT {name} FROM store")[0][0]  # noqa: S608  # our columns
-
-
-class SqliteReader(Reader):
-    """A `Reader` of a database file. Raises `StoreError` for a missing file or one that is not a store."""
-
-    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
-        self.path = Path(store_file(str(path)))
-        engine = SqliteEngine(self.path, busy_seconds=busy_seconds)
-        engine.check()
-        super().__init__(engine)

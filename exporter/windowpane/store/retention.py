@@ -17,10 +17,10 @@ from windowpane.store import (
     chain,
     content_index,
     content_search,
-    fleet,
-    projection,
+    projection_rebuild,
     received,
     search,
+    session_drafts,
     trends,
 )
 from windowpane.store.database import Database, Engine
@@ -154,13 +154,13 @@ def _warn_unreadable(seq: int, error: EventFormatError) -> None:
 
 def _delete(writer: Writer, key: int) -> None:
     connection = writer.connection
-    session = fleet.load_key(connection, key)
+    session = session_drafts.load_key(connection, key)
     assert session is not None
     writer.add_head("pruned", session)
     search.remove(connection, key)
     for kind, events in connection.execute(_COUNTS, (key,)).fetchall():
         connection.execute("UPDATE event_types SET events = events - ? WHERE id = ?", (events, kind))
     trends.keep(connection, key)
-    projection.remove_session(connection, key)
+    projection_rebuild.remove_session(connection, key)
     connection.execute("DELETE FROM events WHERE session = ?", (key,))
     connection.execute("DELETE FROM sessions WHERE key = ?", (key,))

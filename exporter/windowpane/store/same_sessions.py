@@ -19,33 +19,26 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from windowpane.core.agents import STATED_BY_PROXY
+from windowpane.core.completeness import CLOCK_SECONDS, RANKS, rank
 from windowpane.core.events import Event, EventContext, SessionIdentified
-from windowpane.store import call_ids, fleet
-from windowpane.store.fleet import SessionDraft
+from windowpane.store import call_ids, fleet, session_drafts
+from windowpane.store.session_drafts import SessionDraft
 
 if TYPE_CHECKING:
     from windowpane.store.database import Database
     from windowpane.store.projection import Projection
 
-CLOCK_SECONDS: Final = 600.0
-"""Difference of the clocks of two machines that record one session."""
 MAXIMUM_RECORDS: Final = 16
 """Records of one session that are followed to the one that counts."""
-_RANKS: Final[Mapping[str, int]] = {
-    "otlp": 1, "litellm_logs": 2, "api_exchanges": 2, "langfuse": 2, "langsmith": 2, "proxy": 3, "live": 4,
-    "demo": 5,
-}  # fmt: skip
-_RECORDING: Final = 5
-
 _UNIDENTIFIED: Final = f"""SELECT other.session_id, other.source FROM sessions AS other JOIN sessions AS own
     ON own.session_id = ? AND own.current = 1 AND own.same_as = '' AND other.agent = own.agent
     AND other.project = own.project
     WHERE other.current = 1 AND other.same_as = '' AND other.key <> own.key AND other.parent_session_id IS NULL
-    AND other.source IN ({", ".join(f"'{source}'" for source in _RANKS if source != "demo")})
+    AND other.source IN ({", ".join(f"'{source}'" for source in RANKS if source != "demo")})
     AND other.source <> own.source AND other.started_at <= own.last_at AND own.started_at <= other.last_at
     AND NOT (EXISTS (SELECT 1 FROM call_ids WHERE session = own.key)
         AND EXISTS (SELECT 1 FROM call_ids WHERE session = other.key))
@@ -74,11 +67,6 @@ class SessionWriter(Protocol):
         ...
 
 
-def rank(source: str) -> int:
-    """Return how complete a source's record of a session is, compared with others."""
-    return _RANKS.get(source, _RECORDING)
-
-
 def is_superseded(session: SessionDraft, context: EventContext) -> bool:
     """Return whether a session has another, more complete record under the same id, which counts."""
     source = session.source
@@ -98,7 +86,7 @@ def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projectio
     stated = {_stated(own[key].session_id): key for key in own.keys() & projection.first_turns}
     pairs += [(stated[one], other, "id") for one, other in fleet.current_keys(writer.connection, list(stated))]
     for key, other, evidence in pairs:
-        session, match = own[key], own.get(other) or fleet.load_key(writer.connection, other)
+        session, match = own[key], own.get(other) or session_drafts.load_key(writer.connection, other)
         if match is None or not match.turns or session.same_as or match.project != session.project:
             continue  # what one project records changes no count of another
         if _overlap(session, match):
@@ -164,7 +152,7 @@ def _completeness(session: SessionDraft) -> tuple[bool, int]:
 def _counting(connection: Database, session: SessionDraft) -> str:
     """Return the id of the record that counts for *session*, its own where it does."""
     for _ in range(MAXIMUM_RECORDS):
-        following = fleet.load(connection, session.same_as) if session.same_as else None
+        following = session_drafts.load(connection, session.same_as) if session.same_as else None
         if following is None:
             break
         session = following

@@ -17,15 +17,15 @@ from typing import Final
 import msgspec
 
 from windowpane.core.codec import encode
+from windowpane.core.completeness import rank
 from windowpane.core.events import Event, TurnEnded
 from windowpane.exceptions import StoreError
-from windowpane.store import notes, projection, projects
+from windowpane.store import notes, projection_rebuild, projects
 from windowpane.store.captured_content import ContentCapture
 from windowpane.store.chain import pruned_events
 from windowpane.store.database import Database
-from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import ImportOutcome
-from windowpane.store.same_sessions import rank
+from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.writes import Writer
 
 EventFactory = Callable[[], Iterable[Event]]
@@ -240,7 +240,7 @@ def _revise(writer: Writer, old: SessionDraft, common: int) -> SessionDraft:
     connection = writer.connection
     writer.add_head("revised", old)
     connection.execute("UPDATE sessions SET current = 0 WHERE key = ?", (old.key,))
-    projection.remove_session(connection, old.key)
+    projection_rebuild.remove_session(connection, old.key)
     session = writer.start_session(old.session_id, revision=old.revision + 1)
     session.counted_from = writer.next_seq() + common
     return session

@@ -10,6 +10,7 @@ from windowpane.core.protocols import Clock
 from windowpane.core.store_names import store_file
 from windowpane.store.captured_content import Redactor
 from windowpane.store.connection import BUSY_SECONDS
+from windowpane.store.reads import Reader
 from windowpane.store.sqlite_engine import SqliteEngine
 from windowpane.store.store import Store
 
@@ -40,3 +41,13 @@ class SqliteStore(Store):
             old_audit_keys=old_audit_keys,
             clock=clock,
         )
+
+
+class SqliteReader(Reader):
+    """A `Reader` of a database file. Raises `StoreError` for a missing file or one that is not a store."""
+
+    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = Path(store_file(str(path)))
+        engine = SqliteEngine(self.path, busy_seconds=busy_seconds)
+        engine.check()
+        super().__init__(engine)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from windowpane.exceptions import OlderStoreError, StoreError, StoreReplacedError
-from windowpane.store import migrations, projection
+from windowpane.store import migrations, projection_rebuild
 from windowpane.store.connection import (
     BUSY_SECONDS,
     FileIdentity,
@@ -92,9 +92,9 @@ class SqliteEngine:
         connection = open_writer(self.path, busy_seconds=self._busy_seconds)
         try:
             migrations.migrate(connection, self.path)
-            if projection.has_stale(connection):
+            if projection_rebuild.has_stale(connection):
                 with transaction(connection):
-                    projection.rebuild_stale(connection)
+                    projection_rebuild.rebuild_stale(connection)
         except BaseException:
             connection.close()
             raise

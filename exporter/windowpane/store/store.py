@@ -23,7 +23,7 @@ from windowpane.store import (
     content_index,
     content_search,
     notes,
-    projection,
+    projection_rebuild,
     projects,
     read_files,
     received,
@@ -312,7 +312,7 @@ class Store(Reader):
         """
         with self._writing() as writer:
             content_index.start_again(writer.connection)
-            return projection.rebuild(writer.connection)
+            return projection_rebuild.rebuild(writer.connection)
 
     def index_text(self, *, limit: int = search.INDEX_BATCH) -> int:
         """Index the next events and captured texts for search; return how many, 0 when all are indexed."""

@@ -22,8 +22,8 @@ from windowpane.core.events import (
     TurnEnded,
 )
 from windowpane.store.database import Database
-from windowpane.store.fleet import SessionDraft
 from windowpane.store.records import TrendRow
+from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import Conditions, StatementBatch
 
 DAY_SECONDS: Final = 86_400

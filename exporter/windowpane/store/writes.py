@@ -17,12 +17,12 @@ from windowpane.core.codec import encode
 from windowpane.core.events import PAYLOADS, Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import SessionRefusedError
-from windowpane.store import chain, fleet, same_sessions
+from windowpane.store import chain, same_sessions, session_drafts
 from windowpane.store.captured_content import ContentCapture
 from windowpane.store.database import Database
-from windowpane.store.fleet import SessionDraft
 from windowpane.store.keys import Link, key_id, link_with
 from windowpane.store.projection import Projection
+from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import StatementBatch, Value, padded, placeholders
 
 _log: Final = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ class Writer:
     # -- internals -----------------------------------------------------------------------------------------------
 
     def _finish(self, touched: dict[str, SessionDraft], counts: Mapping[Value, int], seq: int) -> None:
-        fleet.save(self.connection, touched.values())
+        session_drafts.save(self.connection, touched.values())
         ended = [one for one in touched.values() if one.ended and one.last_event == "session.ended"]
         if ended:
             self._add_heads("head", ended)
@@ -213,7 +213,7 @@ class Writer:
             current = {one: draft for one, draft in remembered.items() if heads.get(one) == draft.head_seq}
         unread = [one for one in session_ids if one not in current]
         if unread:
-            current |= fleet.load_all(self.connection, unread)
+            current |= session_drafts.load_all(self.connection, unread)
         for draft in current.values():
             self._remember(draft)
         return current
@@ -229,7 +229,7 @@ class Writer:
                 session_id, number, current=1, keyed_by=self.key_id, counted_from=0, head_seq=0,
                 head_hash=chain.genesis(session_id, number),
             )  # fmt: skip
-        fleet.number(self.connection, list(started.values()))
+        session_drafts.number(self.connection, list(started.values()))
         for session in started.values():
             self._remember(session)
         return started

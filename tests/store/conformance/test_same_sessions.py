@@ -232,6 +232,16 @@ def test_metrics_count_a_call_once(store: Store, order: tuple[str, ...]) -> None
         assert state_turns == 4
 
 
+def test_metrics_count_a_replayed_recording() -> None:
+    """The ids of its calls are those of the recording; its times, or its kind of source, are not."""
+    state = MetricState()
+    for source, start in (("claude_code", START), ("demo", START), ("live", START + 3_600)):
+        for event in record(source, start=start):
+            state.apply(event)
+
+    assert turns_of(state) == 12
+
+
 def folded(store: Store) -> MetricState:
     """The metrics of a whole store."""
     state = MetricState()

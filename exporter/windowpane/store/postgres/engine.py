@@ -18,7 +18,7 @@ import psycopg
 
 from windowpane.core.store_names import StoreUrl
 from windowpane.exceptions import OlderStoreError, StoreError, UnconfirmedWriteError
-from windowpane.store import migrations, projection
+from windowpane.store import migrations, projection_rebuild
 from windowpane.store.connection import BUSY_SECONDS
 from windowpane.store.database import Database
 from windowpane.store.postgres import months, schema
@@ -147,9 +147,9 @@ class PostgresEngine:
                     if not database.execute(_EXISTS).fetchone()[0]:
                         schema.create(database)
             self._migrate(database)
-            if projection.has_stale(database):
+            if projection_rebuild.has_stale(database):
                 with self.transaction(database):
-                    projection.rebuild_stale(database)
+                    projection_rebuild.rebuild_stale(database)
         except BaseException:
             database.close()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, ClassVar, Final
@@ -105,8 +106,9 @@ class _ColumnDumper(Dumper):
         header = _HEADER.pack(1, 1, self.element_oid, len(obj.values), 1)
         return header + b"".join(self.elements(obj.values))
 
+    @abstractmethod
     def elements(self, values: Sequence[Any]) -> Iterable[bytes]:
-        raise NotImplementedError
+        """Return each value's bytes after their length."""
 
 
 class _IntegersDumper(_ColumnDumper):

@@ -4,6 +4,8 @@ CREATE INDEX alerts_at ON alerts (fired_at, fired_seq)
 CREATE INDEX alerts_unresolved_at ON alerts (fired_at, fired_seq) WHERE resolved_turn IS NULL
 -- index blocks_left
 CREATE INDEX blocks_left ON blocks (session, left_seq, entered_seq)
+-- index call_ids_call
+CREATE INDEX call_ids_call ON call_ids (call)
 -- index events_at
 CREATE INDEX events_at ON events (at)
 -- index events_session
@@ -29,13 +31,17 @@ CREATE INDEX sessions_pressure ON sessions (current, pressure DESC, last_at DESC
 CREATE INDEX sessions_recent ON sessions (current, last_at DESC)
 -- index sessions_regret
 CREATE INDEX sessions_regret ON sessions (current, regrets DESC, last_at DESC)
+-- index sessions_same_as
+CREATE INDEX sessions_same_as ON sessions (same_as, current) WHERE same_as <> ''
+-- index sqlite_autoindex_call_ids_1
+None
 -- index sqlite_autoindex_content_numbers_1
+None
+-- index sqlite_autoindex_endpoints_1
 None
 -- index sqlite_autoindex_event_types_1
 None
 -- index sqlite_autoindex_migrations_1
-None
--- index sqlite_autoindex_project_days_1
 None
 -- index sqlite_autoindex_received_streams_1
 None
@@ -79,6 +85,8 @@ CREATE TABLE blocks (
         regretted_turn INTEGER, tool TEXT, target TEXT, tokens INTEGER NOT NULL DEFAULT 0, calls_in INTEGER NOT NULL DEFAULT 0, price_in INTEGER NOT NULL DEFAULT 0, calls_out INTEGER, price_out INTEGER,
         PRIMARY KEY (session, block_id)
     ) WITHOUT ROWID
+-- table call_ids
+CREATE TABLE call_ids (session BIGINT NOT NULL, call BIGINT NOT NULL, PRIMARY KEY (session, call))
 -- table content_numbers
 CREATE TABLE content_numbers (id INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE)
 -- table content_queue
@@ -96,16 +104,12 @@ CREATE TABLE 'contents_text_data'(id INTEGER PRIMARY KEY, block BLOB)
 -- table contents_text_idx
 CREATE TABLE 'contents_text_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID
 -- table daily
-CREATE TABLE daily (
-        day INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, release TEXT NOT NULL,
-        pruned INTEGER NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cache_read_tokens INTEGER NOT NULL, cost_micros INTEGER NOT NULL, compactions INTEGER NOT NULL, fidelity_millis INTEGER NOT NULL, fidelities INTEGER NOT NULL, regrets INTEGER NOT NULL, cache_breaks INTEGER NOT NULL, cache_break_micros INTEGER NOT NULL, sessions INTEGER NOT NULL, peaks INTEGER NOT NULL, peak_sum_millis INTEGER NOT NULL, red_sessions INTEGER NOT NULL,
-        PRIMARY KEY (day, agent, model, release, pruned)
-    ) WITHOUT ROWID
+CREATE TABLE daily (day BIGINT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, release TEXT NOT NULL, project TEXT NOT NULL, pruned BIGINT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL, cache_read_tokens BIGINT NOT NULL, cost_micros BIGINT NOT NULL, compactions BIGINT NOT NULL, fidelity_millis BIGINT NOT NULL, fidelities BIGINT NOT NULL, regrets BIGINT NOT NULL, cache_breaks BIGINT NOT NULL, cache_break_micros BIGINT NOT NULL, sessions BIGINT NOT NULL, peaks BIGINT NOT NULL, peak_sum_millis BIGINT NOT NULL, red_sessions BIGINT NOT NULL, PRIMARY KEY (day, agent, model, release, project, pruned)) WITHOUT ROWID
 -- table endpoints
 CREATE TABLE endpoints (
-        host TEXT NOT NULL, port INTEGER NOT NULL, pid INTEGER NOT NULL, started_at REAL NOT NULL, scheme TEXT NOT NULL DEFAULT 'http',
-        PRIMARY KEY (host, port)
-    ) WITHOUT ROWID
+        machine TEXT NOT NULL, host TEXT NOT NULL, port BIGINT NOT NULL, pid BIGINT NOT NULL,
+        started_at DOUBLE PRECISION NOT NULL, scheme TEXT NOT NULL, PRIMARY KEY (machine, host, port)
+    )
 -- table event_types
 CREATE TABLE event_types (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, events INTEGER NOT NULL DEFAULT 0
@@ -150,12 +154,6 @@ CREATE TABLE late_events (
     ) WITHOUT ROWID
 -- table migrations
 CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL)
--- table project_days
-CREATE TABLE project_days (
-        project TEXT NOT NULL, day BIGINT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
-        release TEXT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL, cache_read_tokens BIGINT NOT NULL, cost_micros BIGINT NOT NULL, compactions BIGINT NOT NULL, fidelity_millis BIGINT NOT NULL, fidelities BIGINT NOT NULL, regrets BIGINT NOT NULL, cache_breaks BIGINT NOT NULL, cache_break_micros BIGINT NOT NULL, sessions BIGINT NOT NULL, peaks BIGINT NOT NULL, peak_sum_millis BIGINT NOT NULL, red_sessions BIGINT NOT NULL,
-        PRIMARY KEY (project, day, agent, model, release)
-    )
 -- table read_files
 CREATE TABLE read_files (
     path TEXT PRIMARY KEY,
@@ -199,7 +197,7 @@ CREATE TABLE replays (
 CREATE TABLE session_days (
         session INTEGER NOT NULL, day INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
         release TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cache_read_tokens INTEGER NOT NULL, cost_micros INTEGER NOT NULL, compactions INTEGER NOT NULL, fidelity_millis INTEGER NOT NULL, fidelities INTEGER NOT NULL, regrets INTEGER NOT NULL, cache_breaks INTEGER NOT NULL, cache_break_micros INTEGER NOT NULL,
-        peak_millis INTEGER NOT NULL, PRIMARY KEY (session, day, agent, model, release)
+        peak_millis INTEGER NOT NULL, project TEXT NOT NULL DEFAULT '', PRIMARY KEY (session, day, agent, model, release)
     ) WITHOUT ROWID
 -- table sessions
 CREATE TABLE sessions (
@@ -248,7 +246,7 @@ CREATE TABLE sessions (
         last_event TEXT NOT NULL,
         pressure REAL NOT NULL,
         last_turn INTEGER NOT NULL,
-        memory BLOB NOT NULL, count_source TEXT, compaction_tokens INTEGER, compaction_evidence TEXT, turns_until_compaction REAL, title TEXT NOT NULL DEFAULT '', title_source TEXT NOT NULL DEFAULT '', folder TEXT NOT NULL DEFAULT '', repository TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '', agent_version TEXT NOT NULL DEFAULT '', label TEXT NOT NULL DEFAULT '', cache_breaks INTEGER NOT NULL DEFAULT 0, cache_break_tokens INTEGER NOT NULL DEFAULT 0, cache_break_dollars REAL, carried_price INTEGER NOT NULL DEFAULT 0, compressions_in_task INTEGER NOT NULL DEFAULT 0, project TEXT NOT NULL DEFAULT '',
+        memory BLOB NOT NULL, count_source TEXT, compaction_tokens INTEGER, compaction_evidence TEXT, turns_until_compaction REAL, title TEXT NOT NULL DEFAULT '', title_source TEXT NOT NULL DEFAULT '', folder TEXT NOT NULL DEFAULT '', repository TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '', agent_version TEXT NOT NULL DEFAULT '', label TEXT NOT NULL DEFAULT '', cache_breaks INTEGER NOT NULL DEFAULT 0, cache_break_tokens INTEGER NOT NULL DEFAULT 0, cache_break_dollars REAL, carried_price INTEGER NOT NULL DEFAULT 0, compressions_in_task INTEGER NOT NULL DEFAULT 0, project TEXT NOT NULL DEFAULT '', same_as TEXT NOT NULL DEFAULT '',
         UNIQUE (session_id, revision)
     )
 -- table sqlite_sequence
@@ -302,8 +300,8 @@ CREATE TABLE turns (
         PRIMARY KEY (session, turn)
     ) WITHOUT ROWID
 -- trigger session_days_added
-CREATE TRIGGER session_days_added AFTER INSERT ON session_days BEGIN INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (NEW.day, NEW.agent, NEW.model, NEW.release, 0, NEW.calls, NEW.input_tokens, NEW.output_tokens, NEW.cache_read_tokens, NEW.cost_micros, NEW.compactions, NEW.fidelity_millis, NEW.fidelities, NEW.regrets, NEW.cache_breaks, NEW.cache_break_micros, 1, (NEW.peak_millis >= 0), max(NEW.peak_millis, 0), (NEW.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; END
+CREATE TRIGGER session_days_added AFTER INSERT ON session_days BEGIN INSERT INTO daily (day, agent, model, release, project, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (NEW.day, NEW.agent, NEW.model, NEW.release, NEW.project, 0, +(NEW.calls), +(NEW.input_tokens), +(NEW.output_tokens), +(NEW.cache_read_tokens), +(NEW.cost_micros), +(NEW.compactions), +(NEW.fidelity_millis), +(NEW.fidelities), +(NEW.regrets), +(NEW.cache_breaks), +(NEW.cache_break_micros), +(1), +(CASE WHEN NEW.peak_millis >= 0 THEN 1 ELSE 0 END), +(CASE WHEN NEW.peak_millis > 0 THEN NEW.peak_millis ELSE 0 END), +(CASE WHEN NEW.peak_millis >= 900 THEN 1 ELSE 0 END)) ON CONFLICT (day, agent, model, release, project, pruned) DO UPDATE SET calls = daily.calls + excluded.calls, input_tokens = daily.input_tokens + excluded.input_tokens, output_tokens = daily.output_tokens + excluded.output_tokens, cache_read_tokens = daily.cache_read_tokens + excluded.cache_read_tokens, cost_micros = daily.cost_micros + excluded.cost_micros, compactions = daily.compactions + excluded.compactions, fidelity_millis = daily.fidelity_millis + excluded.fidelity_millis, fidelities = daily.fidelities + excluded.fidelities, regrets = daily.regrets + excluded.regrets, cache_breaks = daily.cache_breaks + excluded.cache_breaks, cache_break_micros = daily.cache_break_micros + excluded.cache_break_micros, sessions = daily.sessions + excluded.sessions, peaks = daily.peaks + excluded.peaks, peak_sum_millis = daily.peak_sum_millis + excluded.peak_sum_millis, red_sessions = daily.red_sessions + excluded.red_sessions; END
 -- trigger session_days_changed
-CREATE TRIGGER session_days_changed AFTER UPDATE ON session_days BEGIN INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (OLD.day, OLD.agent, OLD.model, OLD.release, 0, -OLD.calls, -OLD.input_tokens, -OLD.output_tokens, -OLD.cache_read_tokens, -OLD.cost_micros, -OLD.compactions, -OLD.fidelity_millis, -OLD.fidelities, -OLD.regrets, -OLD.cache_breaks, -OLD.cache_break_micros, -1, -(OLD.peak_millis >= 0), -max(OLD.peak_millis, 0), -(OLD.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (NEW.day, NEW.agent, NEW.model, NEW.release, 0, NEW.calls, NEW.input_tokens, NEW.output_tokens, NEW.cache_read_tokens, NEW.cost_micros, NEW.compactions, NEW.fidelity_millis, NEW.fidelities, NEW.regrets, NEW.cache_breaks, NEW.cache_break_micros, 1, (NEW.peak_millis >= 0), max(NEW.peak_millis, 0), (NEW.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; END
+CREATE TRIGGER session_days_changed AFTER UPDATE ON session_days BEGIN INSERT INTO daily (day, agent, model, release, project, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (OLD.day, OLD.agent, OLD.model, OLD.release, OLD.project, 0, -(OLD.calls), -(OLD.input_tokens), -(OLD.output_tokens), -(OLD.cache_read_tokens), -(OLD.cost_micros), -(OLD.compactions), -(OLD.fidelity_millis), -(OLD.fidelities), -(OLD.regrets), -(OLD.cache_breaks), -(OLD.cache_break_micros), -(1), -(CASE WHEN OLD.peak_millis >= 0 THEN 1 ELSE 0 END), -(CASE WHEN OLD.peak_millis > 0 THEN OLD.peak_millis ELSE 0 END), -(CASE WHEN OLD.peak_millis >= 900 THEN 1 ELSE 0 END)) ON CONFLICT (day, agent, model, release, project, pruned) DO UPDATE SET calls = daily.calls + excluded.calls, input_tokens = daily.input_tokens + excluded.input_tokens, output_tokens = daily.output_tokens + excluded.output_tokens, cache_read_tokens = daily.cache_read_tokens + excluded.cache_read_tokens, cost_micros = daily.cost_micros + excluded.cost_micros, compactions = daily.compactions + excluded.compactions, fidelity_millis = daily.fidelity_millis + excluded.fidelity_millis, fidelities = daily.fidelities + excluded.fidelities, regrets = daily.regrets + excluded.regrets, cache_breaks = daily.cache_breaks + excluded.cache_breaks, cache_break_micros = daily.cache_break_micros + excluded.cache_break_micros, sessions = daily.sessions + excluded.sessions, peaks = daily.peaks + excluded.peaks, peak_sum_millis = daily.peak_sum_millis + excluded.peak_sum_millis, red_sessions = daily.red_sessions + excluded.red_sessions; INSERT INTO daily (day, agent, model, release, project, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (NEW.day, NEW.agent, NEW.model, NEW.release, NEW.project, 0, +(NEW.calls), +(NEW.input_tokens), +(NEW.output_tokens), +(NEW.cache_read_tokens), +(NEW.cost_micros), +(NEW.compactions), +(NEW.fidelity_millis), +(NEW.fidelities), +(NEW.regrets), +(NEW.cache_breaks), +(NEW.cache_break_micros), +(1), +(CASE WHEN NEW.peak_millis >= 0 THEN 1 ELSE 0 END), +(CASE WHEN NEW.peak_millis > 0 THEN NEW.peak_millis ELSE 0 END), +(CASE WHEN NEW.peak_millis >= 900 THEN 1 ELSE 0 END)) ON CONFLICT (day, agent, model, release, project, pruned) DO UPDATE SET calls = daily.calls + excluded.calls, input_tokens = daily.input_tokens + excluded.input_tokens, output_tokens = daily.output_tokens + excluded.output_tokens, cache_read_tokens = daily.cache_read_tokens + excluded.cache_read_tokens, cost_micros = daily.cost_micros + excluded.cost_micros, compactions = daily.compactions + excluded.compactions, fidelity_millis = daily.fidelity_millis + excluded.fidelity_millis, fidelities = daily.fidelities + excluded.fidelities, regrets = daily.regrets + excluded.regrets, cache_breaks = daily.cache_breaks + excluded.cache_breaks, cache_break_micros = daily.cache_break_micros + excluded.cache_break_micros, sessions = daily.sessions + excluded.sessions, peaks = daily.peaks + excluded.peaks, peak_sum_millis = daily.peak_sum_millis + excluded.peak_sum_millis, red_sessions = daily.red_sessions + excluded.red_sessions; END
 -- trigger session_days_removed
-CREATE TRIGGER session_days_removed AFTER DELETE ON session_days BEGIN INSERT INTO daily (day, agent, model, release, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (OLD.day, OLD.agent, OLD.model, OLD.release, 0, -OLD.calls, -OLD.input_tokens, -OLD.output_tokens, -OLD.cache_read_tokens, -OLD.cost_micros, -OLD.compactions, -OLD.fidelity_millis, -OLD.fidelities, -OLD.regrets, -OLD.cache_breaks, -OLD.cache_break_micros, -1, -(OLD.peak_millis >= 0), -max(OLD.peak_millis, 0), -(OLD.peak_millis >= 900)) ON CONFLICT (day, agent, model, release, pruned) DO UPDATE SET calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, cost_micros = cost_micros + excluded.cost_micros, compactions = compactions + excluded.compactions, fidelity_millis = fidelity_millis + excluded.fidelity_millis, fidelities = fidelities + excluded.fidelities, regrets = regrets + excluded.regrets, cache_breaks = cache_breaks + excluded.cache_breaks, cache_break_micros = cache_break_micros + excluded.cache_break_micros, sessions = sessions + excluded.sessions, peaks = peaks + excluded.peaks, peak_sum_millis = peak_sum_millis + excluded.peak_sum_millis, red_sessions = red_sessions + excluded.red_sessions; END
+CREATE TRIGGER session_days_removed AFTER DELETE ON session_days BEGIN INSERT INTO daily (day, agent, model, release, project, pruned, calls, input_tokens, output_tokens, cache_read_tokens, cost_micros, compactions, fidelity_millis, fidelities, regrets, cache_breaks, cache_break_micros, sessions, peaks, peak_sum_millis, red_sessions) VALUES (OLD.day, OLD.agent, OLD.model, OLD.release, OLD.project, 0, -(OLD.calls), -(OLD.input_tokens), -(OLD.output_tokens), -(OLD.cache_read_tokens), -(OLD.cost_micros), -(OLD.compactions), -(OLD.fidelity_millis), -(OLD.fidelities), -(OLD.regrets), -(OLD.cache_breaks), -(OLD.cache_break_micros), -(1), -(CASE WHEN OLD.peak_millis >= 0 THEN 1 ELSE 0 END), -(CASE WHEN OLD.peak_millis > 0 THEN OLD.peak_millis ELSE 0 END), -(CASE WHEN OLD.peak_millis >= 900 THEN 1 ELSE 0 END)) ON CONFLICT (day, agent, model, release, project, pruned) DO UPDATE SET calls = daily.calls + excluded.calls, input_tokens = daily.input_tokens + excluded.input_tokens, output_tokens = daily.output_tokens + excluded.output_tokens, cache_read_tokens = daily.cache_read_tokens + excluded.cache_read_tokens, cost_micros = daily.cost_micros + excluded.cost_micros, compactions = daily.compactions + excluded.compactions, fidelity_millis = daily.fidelity_millis + excluded.fidelity_millis, fidelities = daily.fidelities + excluded.fidelities, regrets = daily.regrets + excluded.regrets, cache_breaks = daily.cache_breaks + excluded.cache_breaks, cache_break_micros = daily.cache_break_micros + excluded.cache_break_micros, sessions = daily.sessions + excluded.sessions, peaks = daily.peaks + excluded.peaks, peak_sum_millis = daily.peak_sum_millis + excluded.peak_sum_millis, red_sessions = daily.red_sessions + excluded.red_sessions; END
