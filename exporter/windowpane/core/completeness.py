@@ -1,4 +1,4 @@
-"""How complete a source's record of a session is, compared with another source's record of the same session.
+"""The completeness of a source's record of a session, compared with another source's record of the same one.
 
 Only records of different ranks can be one session: two recordings by agents, or a recording and a session that
 replays it, are two.
