@@ -237,3 +237,15 @@ def test_a_window_that_no_model_has_is_refused(run: Run, imported: Path, tmp_pat
     with pytest.raises(ConfigurationError, match="max_context_tokens"):
         load_config(environ={"WINDOWPANE_MAX_CONTEXT_TOKENS": str(tokens)})
     assert classify_error(f"maximum context length is {tokens} tokens, 5 is too long").limit_tokens is None
+
+
+def test_an_import_names_the_turns_that_lists_show(run: Run, sessions_dir: Path, store: Path) -> None:
+    """A turn whose call is not reported is listed too: both numbers are printed where they differ."""
+    recording = next((sessions_dir / "codex").glob("rollout_small_a3-*.jsonl"))
+
+    output = run("import", recording).output
+    listed = json.loads(run("sessions", "--json").output)
+
+    assert [row["turns"] for row in listed] == [11]
+    assert f"11 turns are listed for 10 reported calls in {recording.name}" in output
+    assert "11 turns are listed for 10 reported calls" in run("import", recording).output

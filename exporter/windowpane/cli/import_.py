@@ -208,6 +208,9 @@ def _print(reports: Sequence[FileReport]) -> None:
     recognized = [report for report in reports if not (report.unknown and not report.error)]
     if recognized:
         print_table(report_table(recognized))
+    differing = _differing_turns(reports)
+    if differing:
+        click.echo(plain(differing))
     problems = [str(problem) for report in reports for problem in report.problems]
     problems += [f"{report.path}: {report.error}" for report in reports if report.error]
     problems += [
@@ -226,6 +229,20 @@ def _print(reports: Sequence[FileReport]) -> None:
     revised = sum(outcome.revised for report in reports for outcome in report.outcomes)
     summary = f"{formats.count(sessions, 'session')}, {new:,} new events"
     click.echo(summary + (f", {revised} with a changed past (stored as a new revision)" if revised else ""))
+
+
+def _differing_turns(reports: Sequence[FileReport]) -> str:
+    """Return that lists show other numbers of turns than this one of calls; else nothing."""
+    turns = [(sum(outcome.turns for outcome in report.outcomes), report) for report in reports]
+    differing = [(number, report) for number, report in turns if number != report.stats.api_calls]
+    if not differing:
+        return ""
+    number, report = differing[0]
+    more = f" (and {len(differing) - 1} more files)" if len(differing) > 1 else ""
+    return (
+        f"{number:,} turns are listed for {report.stats.api_calls:,} reported calls in {report.path.name}{more}: "
+        "a turn may have no reported call, and a call no reply"
+    )
 
 
 def report_table(reports: Sequence[FileReport]) -> Table:

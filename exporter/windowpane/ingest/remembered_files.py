@@ -164,8 +164,9 @@ def _holds(store: RememberedResults, outcome: ImportOutcome, events: int) -> boo
 def _unchanged(outcome: ImportOutcome) -> ImportOutcome:
     stored = outcome.appended + outcome.unchanged
     return ImportOutcome(
-        outcome.session_id, outcome.revision, 0, stored, revised=False, is_shorter=outcome.is_shorter
-    )
+        outcome.session_id, outcome.revision, 0, stored,
+        revised=False, is_shorter=outcome.is_shorter, turns=outcome.turns,
+    )  # fmt: skip
 
 
 def _reading(playback: PlaybackSettings, rules: Sequence[Rule] | None, *, captures: bool) -> str:

@@ -83,8 +83,9 @@ class ImportComparison:
     def unchanged(self) -> ImportOutcome:
         """Return the outcome of an import that stores nothing."""
         return ImportOutcome(
-            self.session_id, self.revision, 0, self.matched, revised=False, is_shorter=self.is_shorter
-        )
+            self.session_id, self.revision, 0, self.matched,
+            revised=False, is_shorter=self.is_shorter, turns=self.turns,
+        )  # fmt: skip
 
 
 def compare(connection: Database, factory: EventFactory, capture: ContentCapture | None) -> ImportComparison:
@@ -131,6 +132,7 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
         appended=appended - (comparison.matched if rewritten else 0),
         unchanged=comparison.matched,
         revised=rewritten,
+        turns=session.turns,
     )
 
 
