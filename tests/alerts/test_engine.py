@@ -385,10 +385,10 @@ def test_tool_results(ratio: float, utilization: float, fires: bool) -> None:
 
 
 def test_red_soon_warns_then_turns_critical() -> None:
-    """Within 3 turns is a warning, within 1 a second, critical alert; both clear when the forecast is flat."""
+    """Within 2 turns is a warning, within 1 a second, critical alert; both clear when the forecast is flat."""
     session = Session()
 
-    for turns in (None, 5.0, 2.4, 0.9):
+    for turns in (None, 5.0, 1.6, 0.9):
         session.start_turn()
         session.final(utilization=0.7, turns_until_red=turns)
     assert [fired.alert for fired in session.fired() if fired.alert.startswith("red")] == [

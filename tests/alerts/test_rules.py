@@ -23,7 +23,7 @@ TABLE = """
     fidelity            warning  below    0.10   1 0.03
     tool_results        warning  above    0.60   3 0.03
     compaction_soon     warning  at_most  16     1 1.6
-    red_soon            warning  at_most  3      1 0.3
+    red_soon            warning  at_most  2      1 0.2
     red_imminent        critical at_most  1      1 0.1
     overflow            critical occurs   -      1 -
     cannot_compress     critical occurs   -      1 -

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator
 from itertools import combinations, permutations
@@ -15,8 +16,10 @@ import pytest
 from tests.providers.loopback import LoopbackProvider, loopback_provider
 
 import windowpane
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.ingest.importer import import_paths
 from windowpane.ingest.pipeline import playback_settings
+from windowpane.proxy import call_reader
 from windowpane.proxy.agent_sessions import recorded_session, session_in_headers
 from windowpane.runtime.start import Runtime
 from windowpane.sources.discovery import all_readers
@@ -230,9 +233,14 @@ def test_the_session_that_a_request_states(
 
 
 def test_a_known_agent_without_any_id_is_reported_once(
-    outputs: Runtime, provider: LoopbackProvider, proxy_to: Callable[..., Any], caplog: pytest.LogCaptureFixture
+    outputs: Runtime,
+    provider: LoopbackProvider,
+    proxy_to: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its session in the proxy and its own recording cannot be recognized as one."""
+    monkeypatch.setattr(call_reader, "boundary", ErrorBoundary(logging.getLogger("windowpane")))
     proxy = proxy_to(provider.url)
     body = {"model": "qwen3", "messages": [{"role": "user", "content": "Hello"}]}
     for _ in range(2):

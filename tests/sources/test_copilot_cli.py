@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources.copilot_cli.reader import _KNOWN, CopilotReader
+from windowpane.sources.copilot_cli.event_types import _KNOWN
+from windowpane.sources.copilot_cli.reader import CopilotReader
 from windowpane.sources.records import (
     Cleared,
     Compacted,

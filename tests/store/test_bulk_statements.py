@@ -8,7 +8,7 @@ pytest.importorskip(
     "psycopg", reason="psycopg is not installed: pip install 'windowpane-observability[postgres]'"
 )
 
-from windowpane.store import alerts, blocks, chain, fleet, received, trends, turns, writes
+from windowpane.store import alerts, blocks, chain, received, session_drafts, trends, turns, writes
 from windowpane.store.postgres.bulk_statements import Conflicts, ManyRows, for_many_rows, translated
 
 
@@ -62,8 +62,8 @@ def test_rows_with_the_same_key_follow_one_another() -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        writes._INSERT_EVENT, writes._COUNT, fleet._INSERT, fleet._UPDATE, turns._SAVE, trends._UPSERT,
-        blocks._INSERT, blocks._REMOVE, blocks._REFER, blocks._REGRET, alerts._FIRE, alerts._RESOLVE,
+        writes._INSERT_EVENT, writes._COUNT, session_drafts._INSERT, session_drafts._UPDATE, turns._SAVE,
+        trends._UPSERT, blocks._INSERT, blocks._REMOVE, blocks._REFER, blocks._REGRET, alerts._FIRE, alerts._RESOLVE,
         chain._INSERT, received._SAVE,
     ],
 )  # fmt: skip

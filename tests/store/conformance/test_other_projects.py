@@ -17,6 +17,7 @@ from tests.store.conformance.conftest import Stores
 from tests.store.conftest import digest
 from tests.two_projects import FACTOR, OTHER, OWN, SECRET, fill_other, fill_own, played
 
+from windowpane.core.agents import EarlierSessions
 from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.project_reader import ProjectReader
@@ -172,5 +173,5 @@ def test_a_level_is_not_learnt_from_another_project(store: Store) -> None:
     }
 
     assert learnt["shop"].base_tokens is not None
-    assert learnt["bank"] == learnt[""] == (None, None)
+    assert learnt["bank"] == learnt[""] == EarlierSessions()
     assert store.last_compaction_tokens("drum-agent", "drum-model", project="bank") is None

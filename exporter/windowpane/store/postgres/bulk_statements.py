@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 _QUOTED: Final = r"'(?:[^']|'')*'"
-_NAME: Final = r'"\w+"|\w+'
+_NAME: Final = r'"\w+"|\b\w+'
 _PARTS: Final = re.compile(rf"({_QUOTED}|\"(?:[^\"]|\"\")*\")|(\?)|(%)")
 _INSERT: Final = re.compile(
     r"\s*INSERT INTO (?P<table>\w+) \((?P<columns>[^)]*)\)\s+VALUES \((?:\?, )*\?\)"
