@@ -63,8 +63,8 @@ def test_rows_with_the_same_key_follow_one_another() -> None:
     "sql",
     [
         writes._INSERT_EVENT, writes._COUNT, session_drafts._INSERT, session_drafts._UPDATE, turns._SAVE,
-        trends._UPSERT, blocks._INSERT, blocks._REMOVE, blocks._REFER, blocks._REGRET, alerts._FIRE, alerts._RESOLVE,
-        chain._INSERT, received._SAVE,
+        trends._UPSERT, blocks._INSERT, blocks._REMOVE, blocks._REFER, blocks._REGRET, alerts._FIRE,
+        alerts._RESOLVE, chain._INSERT, received._SAVE,
     ],
 )  # fmt: skip
 def test_the_statements_of_the_write_path_take_many_rows(sql: str) -> None:

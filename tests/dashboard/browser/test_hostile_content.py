@@ -123,7 +123,6 @@ def assert_harmless(here: Any, what: str) -> None:
     [
         ("", {}),
         ("session", {"session": NAME, "turn": "15"}),
-        ("session", {"session": NAME, "turn": "15", "tab": "compressions"}),
         ("session", {"session": NAME, "turn": "20", "events": "noteworthy"}),
         pytest.param("session", {"session": f"gone {NAME}"}, marks=pytest.mark.matrix),
         ("compare", {"one": NAME, "other": OTHER}),
@@ -185,7 +184,7 @@ def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
         assert_harmless(here, tabs.nth(position).inner_text())
 
 
-@pytest.mark.parametrize("cause", ["eviction", "compression"])
+@pytest.mark.parametrize("cause", [pytest.param("eviction", marks=pytest.mark.matrix), "compression"])
 def test_a_hostile_block_is_read_without_effect(
     site: Callable[..., Any], hostile_store: Path, tmp_path: Path, cause: str
 ) -> None:
