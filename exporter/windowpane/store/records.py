@@ -348,8 +348,7 @@ class ImportOutcome:
     """The recording's past had changed, so a new revision was started."""
     is_shorter: bool = False
     """The recording has another past and fewer turns than the store, which keeps what it has."""
-    turns: int = 0
-    """Ended turns of the stored session."""
+    turns: int = 0  # ended, of the stored session
 
 
 @dataclass(frozen=True, slots=True)
