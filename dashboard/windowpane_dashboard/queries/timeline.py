@@ -19,7 +19,6 @@ from windowpane.report.headline import FactTotals
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
-from windowpane.text.forecasts import with_band
 from windowpane.text.labels import MARK_OF
 from windowpane_dashboard.queries.events import event_line
 
@@ -192,8 +191,3 @@ def fact_totals(events: Sequence[StoredEvent]) -> FactTotals | None:
     """Return the facts of all evaluations; None without any."""
     payloads = (stored.event.data for stored in events)
     return FactTotals.of(data for data in payloads if isinstance(data, FidelityEvaluated))
-
-
-def forecast_text(turn: pd.Series) -> str:
-    """Return a turn's forecast of the next event as `4 (3–7)`."""
-    return with_band(turn["ahead"], turn["ahead_p10"], turn["ahead_p90"])

@@ -11,12 +11,12 @@ import streamlit as st
 
 from windowpane.core.liveness import is_live
 from windowpane.store.records import SessionRow
-from windowpane.text.forecasts import compaction_level_text, next_event
+from windowpane.text.forecasts import compaction_level_text, next_event, with_band
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import times
-from windowpane_dashboard.queries.timeline import Timeline, forecast_text
+from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 NOT_LIVE: Final = "not live"
@@ -99,7 +99,11 @@ def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> lis
 
 def _forecast(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> tuple[str, str, str]:
     event = next_event(row)
-    text = UNKNOWN if last is None else forecast_text(last) if is_live(row, time.time()) else NOT_LIVE
+    text = NOT_LIVE
+    if last is None:
+        text = UNKNOWN
+    elif is_live(row, time.time()):  # the median as in the lists, which may be newer than that of the last turn
+        text = with_band(event.turns, last["ahead_p10"], last["ahead_p90"])
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
         f"Turns until {event.name} from the last turn: median (10–90 band).",

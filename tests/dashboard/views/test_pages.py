@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from windowpane.core.events import CheckpointSaved
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.filters import AuditFilters
+from windowpane_dashboard.sections import session_header
 
 PAGES = ("fleet", "session", "compare", "trends", "replay", "alerts", "audit")
 OpenPage = Callable[..., AppTest]
@@ -187,6 +190,19 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
         "Blocks", "What fills it", "Compare turns", "Turns", "Find text", "Events", "Compressions", "Regrets",
         "Alerts", "Notes", "Cost and cache",
     ]  # fmt: skip
+
+
+def test_the_session_page_forecasts_what_the_fleet_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The median is that of the session's row, which is newer than that of the last turn's end."""
+    row = SimpleNamespace(turns_until_red=7.4, turns_until_compaction=None, compaction_tokens=None,
+                          compaction_evidence=None)  # fmt: skip
+    timeline = SimpleNamespace(forecasts=SimpleNamespace(text="", open=0))
+    last = pd.Series({"ahead": 7.6, "ahead_p10": 2.0, "ahead_p90": 22.0})
+    monkeypatch.setattr(session_header, "is_live", lambda *_: True)
+
+    assert session_header._forecast(row, timeline, last)[:2] == ("Red in", "7 (2–22)")
 
 
 def test_a_session_that_is_over_does_not_forecast(
