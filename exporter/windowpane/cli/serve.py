@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from windowpane.metrics.fold import AsOf
     from windowpane.serve.http_server import MetricsServer
     from windowpane.serve.routes import Routes
-    from windowpane.serve.store_exporter import StoreExporter
     from windowpane.store.store import Store
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)

@@ -20,31 +20,33 @@ from windowpane.store.trends import DAILY_SUMS
 NAMED_SESSIONS: Final = 500
 """Sessions that one statement names: their ids are part of the address of its request."""
 
+_DAY_SUMS: Final = ", ".join(f"sumIf({name}, NOT removed)" for name in DAILY_SUMS)
+_TOOL_SUMS: Final = (
+    "sumIf(blocks, NOT removed), sumIf(tokens, NOT removed), sumIf(carried_tokens, NOT removed), "
+    "sumIf(dollars, NOT removed), uniqExactIf(session_id, NOT removed), {version:UInt64}"
+)
 _OF_DAYS: Final = "FINAL WHERE day IN {days:Array(Date32)}"
 """Compared as they are: a function of the days would have every row of the table read."""
 SUM_DAYS: Final = (
     f"INSERT INTO daily (day, agent, model, release, {', '.join(DAILY_SUMS)}, version) "  # noqa: S608  # our columns
-    f"SELECT day, agent, model, release, {', '.join(f'sumIf({name}, NOT removed)' for name in DAILY_SUMS)}, "
-    f"{{version:UInt64}} FROM session_days {_OF_DAYS} GROUP BY day, agent, model, release {BY_DAY}"
+    f"SELECT day, agent, model, release, {_DAY_SUMS}, {{version:UInt64}} "
+    f"FROM session_days {_OF_DAYS} GROUP BY day, agent, model, release {BY_DAY}"
 )
-_TOOL_SUMS: Final = (
-    "sumIf(blocks, NOT removed), sumIf(tokens, NOT removed), sumIf(carried_tokens, NOT removed), "
-    "sumIf(dollars, NOT removed), uniqExactIf(session_id, NOT removed), {version:UInt64} "
-    f"FROM tool_use {_OF_DAYS}"
-)
+_FROM_USE: Final = f"FROM tool_use {_OF_DAYS}"
 _INSERT_TOOLS: Final = (
     "INSERT INTO tool_days "
     "(by_target, day, tool, target, blocks, tokens, carried_tokens, dollars, sessions, version)"
 )
 SUM_TOOLS: Final = (
-    f"{_INSERT_TOOLS} SELECT true, day, tool, target, {_TOOL_SUMS} GROUP BY day, tool, target {BY_DAY}",
-    f"{_INSERT_TOOLS} SELECT false, day, tool, '', {_TOOL_SUMS} GROUP BY day, tool {BY_DAY}",
+    f"{_INSERT_TOOLS} SELECT true, day, tool, target, {_TOOL_SUMS} {_FROM_USE} "
+    f"GROUP BY day, tool, target {BY_DAY}",
+    f"{_INSERT_TOOLS} SELECT false, day, tool, '', {_TOOL_SUMS} {_FROM_USE} GROUP BY day, tool {BY_DAY}",
 )
 _PROJECT_KEYS: Final = "project, day, agent, model, release"
 _PROJECT_SUMS: Final = f"{_PROJECT_KEYS}, {', '.join(DAILY_SUMS)}"
 SUM_PROJECT_DAYS: Final = f"""
     INSERT INTO project_days ({_PROJECT_SUMS}, version)
-    SELECT {_PROJECT_KEYS}, {", ".join(f"sumIf({name}, NOT removed)" for name in DAILY_SUMS)}, {{version:UInt64}}
+    SELECT {_PROJECT_KEYS}, {_DAY_SUMS}, {{version:UInt64}}
     FROM (
         SELECT {_PROJECT_SUMS}, removed FROM session_days {_OF_DAYS}
         UNION ALL SELECT {_PROJECT_SUMS}, true AS removed FROM project_days {_OF_DAYS}
@@ -54,9 +56,7 @@ _USES: Final = "project, day, tool, target, blocks, tokens, carried_tokens, doll
 SUM_PROJECT_TOOLS: Final = tuple(
     f"""
     INSERT INTO project_tool_days (by_target, {_USES}, sessions, version)
-    SELECT {by_target}, project, day, tool, {target}, sumIf(blocks, NOT removed), sumIf(tokens, NOT removed),
-        sumIf(carried_tokens, NOT removed), sumIf(dollars, NOT removed), uniqExactIf(session_id, NOT removed),
-        {{version:UInt64}}
+    SELECT {by_target}, project, day, tool, {target}, {_TOOL_SUMS}
     FROM (
         SELECT {_USES}, session_id, removed FROM tool_use {_OF_DAYS}
         UNION ALL SELECT {_USES}, '' AS session_id, true AS removed FROM project_tool_days {_OF_DAYS}
@@ -88,8 +88,8 @@ def sum_days(clickhouse: ClickHouse, days: UpdatedDays, *, version: int) -> None
         (days.trends, (SUM_DAYS, SUM_PROJECT_DAYS)),
         (days.tools, (*SUM_TOOLS, *SUM_PROJECT_TOOLS)),
     ):
+        dates = [date_of(day) for day in sorted(summed)]
         for statement in statements if summed else ():
-            dates = [date_of(day) for day in sorted(summed)]
             clickhouse.execute(statement, {"days": dates, "version": version})
 
 

@@ -39,7 +39,7 @@ _SEVERAL_FILES: Final = frozenset({".db"})
 """Suffixes of recordings whose state is that of several files."""
 _SETTINGS: Final = "WINDOWPANE_"
 """Start of the environment variables that are settings."""
-_SESSION: Final = "SELECT revision, events FROM sessions WHERE session_id = ? AND current = 1"
+_SESSION: Final = "SELECT revision, events FROM sessions WHERE session_id = ? AND +current = 1"
 _READ: Final = "SELECT inode, size, mtime_ns, reading, report FROM read_files WHERE path = ?"
 
 State = tuple[int, int, int]

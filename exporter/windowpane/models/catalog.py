@@ -49,7 +49,12 @@ class WindowSizes:
 
 
 def window_sizes(model: str) -> WindowSizes | None:
-    """Return the sizes of *model*'s window; None for a name that is not in the table."""
+    """Return the sizes of *model*'s window; None for a name that is not in the table.
+
+    A name is found as it is written, or as the end of longer names, at the providers that serve it:
+    `moonshotai/kimi-k2` is the end of `vercel_ai_gateway/moonshotai/kimi-k2`. Another vendor in front of a name
+    is another model.
+    """
     reference = split_model_name(model)
     name = "/".join((*reference.prefixes, reference.name))
     served = _served().get(name)

@@ -31,8 +31,7 @@ from windowpane.manager.steps.step import Step
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
-    from windowpane.contrib.presets import Preset
-    from windowpane.core.vocabulary import Component, LimitSource
+    from windowpane.core.vocabulary import LimitSource
     from windowpane.manager.settings import LimitsOf
 
 MINIMUM_LIMIT_TOKENS: Final = 256

@@ -121,8 +121,6 @@ def _identify(writer: SessionWriter, first: SessionDraft, second: SessionDraft, 
     lesser, greater = sorted((first, second), key=_completeness)
     if rank(lesser.source) == rank(greater.source) or lesser.same_as:
         return
-    if lesser.project not in ("", greater.project):  # who may see only that project would lose the session
-        return
     if lesser.keyed_by != writer.key_id:
         _log.warning(
             "session %s is also recorded as %s, under another audit key: both count",

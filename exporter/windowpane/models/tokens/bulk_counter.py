@@ -7,7 +7,6 @@ after much text. It is optional: without the library tiktoken counts everything.
 from __future__ import annotations
 
 import gzip
-import logging
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,6 @@ from windowpane.models.tokens.encodings import load_encoding, packaged_vocabular
 
 if TYPE_CHECKING:
     from windowpane.models.tokens.encodings import EncodingSpec
-
-_log: Final = logging.getLogger(__name__)
 
 LONG_S: Final = "\u017f"
 """With `(?i:'s)` tiktoken also recognizes the contraction with a long s, fastokens does not."""
