@@ -32,15 +32,16 @@ SUM_DAYS: Final = (
     f"SELECT day, agent, model, release, {_DAY_SUMS}, {{version:UInt64}} "
     f"FROM session_days {_OF_DAYS} GROUP BY day, agent, model, release {BY_DAY}"
 )
-_FROM_USE: Final = f"FROM tool_use {_OF_DAYS}"
 _INSERT_TOOLS: Final = (
     "INSERT INTO tool_days "
     "(by_target, day, tool, target, blocks, tokens, carried_tokens, dollars, sessions, version)"
 )
-SUM_TOOLS: Final = (
-    f"{_INSERT_TOOLS} SELECT true, day, tool, target, {_TOOL_SUMS} {_FROM_USE} "
-    f"GROUP BY day, tool, target {BY_DAY}",
-    f"{_INSERT_TOOLS} SELECT false, day, tool, '', {_TOOL_SUMS} {_FROM_USE} GROUP BY day, tool {BY_DAY}",
+_TARGETS: Final = (("true", "target"), ("false", "''"))
+"""Values of `by_target`, and of the target: of each one, and of a tool as a whole."""
+SUM_TOOLS: Final = tuple(
+    f"{_INSERT_TOOLS} SELECT {by_target}, day, tool, {target}, {_TOOL_SUMS} FROM tool_use {_OF_DAYS} "  # noqa: S608
+    f"GROUP BY day, tool, {target} {BY_DAY}"
+    for by_target, target in _TARGETS
 )
 _PROJECT_KEYS: Final = "project, day, agent, model, release"
 _PROJECT_SUMS: Final = f"{_PROJECT_KEYS}, {', '.join(DAILY_SUMS)}"
@@ -61,7 +62,7 @@ SUM_PROJECT_TOOLS: Final = tuple(
         SELECT {_USES}, session_id, removed FROM tool_use {_OF_DAYS}
         UNION ALL SELECT {_USES}, '' AS session_id, true AS removed FROM project_tool_days {_OF_DAYS}
     ) GROUP BY project, day, tool, {target} {BY_DAY}"""  # noqa: S608  # our columns
-    for by_target, target in (("true", "target"), ("false", "''"))
+    for by_target, target in _TARGETS
 )
 _EARLIER_REVISION: Final = "revision < transform(session_id, {ids:Array(String)}, {revisions:Array(Int64)}, 0)"
 _UNTIMED: Final = "day = toDate32(0)"
