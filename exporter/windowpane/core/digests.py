@@ -1,4 +1,4 @@
-"""Digests: equal texts and ids are recognized without storing them."""
+"""Keyed digests of content: equal texts are recognized without storing them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ if TYPE_CHECKING:
 
 DIGEST_BYTES: Final = 16
 KEY_BYTES: Final = 32
-UNIQUE_ID_CHARACTERS: Final = 20
-"""Ids of replies and tool calls of at least this length are unique; shorter ones are counted up."""
-_DISTINCT_CHARACTERS: Final = 8
-"""Fewer are a placeholder, such as zeros or what a redactor writes."""
 
 
 def keyed_digester(key: bytes) -> Digester:
@@ -32,11 +28,3 @@ def keyed_digester(key: bytes) -> Digester:
         return own.hexdigest()
 
     return digest
-
-
-def call_number(call_id: str | None) -> int | None:
-    """Return the number by which ids of replies and tool calls are compared; None where one is not unique."""
-    if not call_id or len(call_id) < UNIQUE_ID_CHARACTERS or len(set(call_id)) < _DISTINCT_CHARACTERS:
-        return None
-    digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
+from windowpane.core.call_numbers import number_in
 from windowpane.core.completeness import CLOCK_SECONDS, rank
-from windowpane.core.digests import call_number
 from windowpane.core.events import BlockAdded, EventContext, TurnEnded
 
 MAXIMUM_CALLS: Final = 20_000
@@ -40,13 +40,14 @@ class RepeatedCalls:
 
     def is_repeated(self, context: EventContext, at: float | None, data: BlockAdded | TurnEnded) -> bool:
         """Return whether *data*, of the time *at*, ends a turn whose call another source reported before."""
+        number = number_in(data)
         if isinstance(data, BlockAdded):
-            self._add_tool_call(context, data)
+            if number is not None:
+                self._add_tool_call(context, number)
             return False
         numbers = self._open.pop(context.session_id, [])
-        replied = call_number(data.response_id)
-        if replied is not None:
-            numbers.append(replied)
+        if number is not None:
+            numbers.append(number)
         report = _Report(context.source, at)
         earlier = [self._counted.setdefault(number, report) for number in numbers]
         repeated = any(one.is_of_same_call(context.source, at) for one in earlier)
@@ -54,9 +55,7 @@ class RepeatedCalls:
             self._counted.popitem(last=False)
         return repeated
 
-    def _add_tool_call(self, context: EventContext, data: BlockAdded) -> None:
-        number = call_number(data.block.tool_call_id) if data.block.content_type == "tool_call" else None
-        if number is not None:
-            self._open.setdefault(context.session_id, []).append(number)
-            if len(self._open) > MAXIMUM_OPEN_TURNS:
-                self._open.popitem(last=False)
+    def _add_tool_call(self, context: EventContext, number: int) -> None:
+        self._open.setdefault(context.session_id, []).append(number)
+        if len(self._open) > MAXIMUM_OPEN_TURNS:
+            self._open.popitem(last=False)

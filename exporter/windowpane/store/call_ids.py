@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from windowpane.core.digests import call_number
-from windowpane.core.events import BlockAdded, Event, TurnEnded
+from windowpane.core.call_numbers import number_in
+from windowpane.core.events import Event
 from windowpane.store.database import Database
-from windowpane.store.statements import StatementBatch, padded, placeholders
+from windowpane.store.statements import StatementBatch, in_lists, placeholders
 
 CALLS_PER_STATEMENT: Final = 200
 
@@ -28,25 +28,15 @@ class CallIds:
 
     def apply(self, session: int, event: Event) -> None:
         """Add the call that an event names."""
-        number = _call_of(event)
+        number = number_in(event.data)
         if number is not None:
             self._statements.defer(_INSERT, (session, number))
             self.added.setdefault(session, []).append(number)
 
 
-def _call_of(event: Event) -> int | None:
-    data = event.data
-    if isinstance(data, TurnEnded):
-        return call_number(data.response_id)
-    if isinstance(data, BlockAdded) and data.block.content_type == "tool_call":
-        return call_number(data.block.tool_call_id)
-    return None
-
-
 def sessions_with(connection: Database, calls: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield each of *calls* with the row number of each session that has it."""
-    for start in range(0, len(calls), CALLS_PER_STATEMENT):
-        some = padded(calls[start : start + CALLS_PER_STATEMENT])
+    for some in in_lists(calls, CALLS_PER_STATEMENT):
         sql = f"SELECT call, session FROM call_ids WHERE call IN ({placeholders(some)})"  # noqa: S608
         yield from connection.execute(sql, some).fetchall()
 

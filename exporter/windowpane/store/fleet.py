@@ -15,7 +15,7 @@ from windowpane.store.fleet_order import FLEET_ORDERS
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.session_drafts import decode_memory
-from windowpane.store.statements import Conditions, Value, padded, placeholders
+from windowpane.store.statements import Conditions, Value, in_lists, placeholders
 
 MAXIMUM_FOUND_SESSIONS: Final = 20
 IDS_PER_STATEMENT: Final = 256
@@ -186,8 +186,7 @@ def base_tokens(connection: Database, agent: str, model: str, project: str) -> i
 
 def current_keys(connection: Database, session_ids: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Yield those of the ids that are stored, with the row number of the session's current revision."""
-    for start in range(0, len(session_ids), IDS_PER_STATEMENT):
-        ids = padded(session_ids[start : start + IDS_PER_STATEMENT])
+    for ids in in_lists(session_ids, IDS_PER_STATEMENT):
         sql = f"SELECT session_id, key FROM sessions WHERE +current = 1 AND session_id IN ({placeholders(ids)})"  # noqa: S608
         yield from connection.execute(sql, ids).fetchall()
 

@@ -18,7 +18,7 @@ from windowpane.core.events import Event, SessionDescribed
 from windowpane.exceptions import EventsRefusedError, SessionRefusedError
 from windowpane.store import projects
 from windowpane.store.captured_content import CapturedText
-from windowpane.store.statements import padded, placeholders
+from windowpane.store.statements import in_lists, placeholders
 from windowpane.store.writes import Writer
 
 MAXIMUM_RANGES: Final = 1_000
@@ -206,8 +206,7 @@ class _Owners:
 
 def _stored_numbers(writer: Writer, stream_ids: Iterable[str]) -> Iterator[tuple[tuple[str, str], str]]:
     names = sorted(stream_ids)
-    for start in range(0, len(names), STREAMS_PER_QUERY):
-        some = padded(names[start : start + STREAMS_PER_QUERY])
+    for some in in_lists(names, STREAMS_PER_QUERY):
         rows = writer.connection.execute(f"{_NUMBERS} ({placeholders(some)})", some).fetchall()
         for session_id, stream_id, numbers in rows:
             yield (session_id, stream_id), numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -24,6 +24,12 @@ def padded(values: Sequence[Item]) -> list[Item]:
     """
     count = 1 << (len(values) - 1).bit_length()
     return [*values, *(count - len(values)) * [values[-1]]]
+
+
+def in_lists(values: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    """Yield *values* in lists for IN, `padded`, of at most *size* each."""
+    for start in range(0, len(values), size):
+        yield padded(values[start : start + size])
 
 
 def placeholders(values: Sequence[object]) -> str:

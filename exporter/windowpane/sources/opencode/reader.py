@@ -56,6 +56,15 @@ def data_folder() -> Path:
     return (Path(home) if home else Path.home() / ".local" / "share") / "opencode"
 
 
+def _records(
+    session: OpencodeSession, info: JsonObject, messages: Iterator[Message], log: DocumentLog, field: str
+) -> Iterator[Record]:
+    """Yield the records of a session; a reply that is held back is reported for *field*."""
+    yield from session.read(info, messages)
+    if session.deferred:
+        log.odd(None, field, "the last reply is in progress, or none has come; held back")
+
+
 class OpencodeDatabaseReader:
     """Reads all sessions of a database."""
 
@@ -116,9 +125,7 @@ class OpencodeDatabaseReader:
             changed = connection.execute(f"SELECT max(time_updated) FROM {table} WHERE session_id = ?", (key,))  # noqa: S608
             (updated,) = changed.fetchone()
             session = OpencodeSession(stats, complete=self._is_complete(updated))
-            yield from session.read(info, messages(connection, key, log))
-        if session.deferred:
-            log.odd(None, f"session {key}", "the last reply is in progress, or none has come; held back")
+            yield from _records(session, info, messages(connection, key, log), log, f"session {key}")
 
     def _is_complete(self, updated: object) -> bool:
         if self._complete is not None:
@@ -211,9 +218,7 @@ class OpencodeStorageReader:
         newest = path / names[-1]
         complete = is_idle(newest) if self._complete is None else self._complete
         session = OpencodeSession(stats, complete=complete)
-        yield from session.read(info, _messages_in(storage, [path / name for name in names], log))
-        if session.deferred:
-            log.odd(None, "", "the last reply is in progress, or none has come; held back")
+        yield from _records(session, info, _messages_in(storage, [path / name for name in names], log), log, "")
 
 
 def _info_in(storage: Path, session_id: str, log: DocumentLog) -> JsonObject:
@@ -289,6 +294,4 @@ class OpencodeExportReader(DocumentReader):
         if complete is None:
             complete = is_idle(path, updated_at=milliseconds(info.item("time").value.get("updated")))
         session = OpencodeSession(stats, complete=complete)
-        yield from session.read(info, messages)
-        if session.deferred:
-            log.odd(None, "messages", "the last reply is in progress, or none has come; held back")
+        yield from _records(session, info, messages, log, "messages")

@@ -14,11 +14,8 @@ from windowpane.store.migrations.m009_add_trends_and_tool_use import SUMS
 _DAILY: Final = (*SUMS, "sessions", "peaks", "peak_sum_millis", "red_sessions")
 _KEY: Final = ("day", "agent", "model", "release", "project")
 _LIST: Final = ", ".join((*_KEY, "pruned", *_DAILY))
-_TRIGGERS: Final = (
-    "session_days_added", "session_days_removed", "session_days_changed", "session_days_insert",
-    "session_days_update", "session_days_delete",
-)  # fmt: skip
-"""Those of all earlier releases."""
+_TRIGGERS: Final = ("session_days_added", "session_days_removed", "session_days_changed")
+"""Those of earlier releases; in PostgreSQL the last one does the work of all."""
 _CONFLICT: Final = f"ON CONFLICT ({', '.join(_KEY)}, pruned) DO UPDATE SET " + ", ".join(
     f"{name} = daily.{name} + excluded.{name}" for name in _DAILY
 )
@@ -103,8 +100,6 @@ def apply(connection: Any) -> None:
 def _statements(*, is_sqlite: bool) -> Iterator[str]:
     for name in _TRIGGERS:
         yield f"DROP TRIGGER IF EXISTS {name}{'' if is_sqlite else ' ON session_days'}"
-        if not is_sqlite:
-            yield f"DROP FUNCTION IF EXISTS {name}()"
     if not is_sqlite:
         yield "DROP FUNCTION IF EXISTS add_session_day()"
     yield "ALTER TABLE session_days ADD COLUMN project TEXT NOT NULL DEFAULT ''"
