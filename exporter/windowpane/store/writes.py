@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -191,17 +191,14 @@ class Writer:
         """Return the sessions of a batch, started where they are new, with few statements for all."""
         opened: dict[str, SessionDraft] = {}
         first_turns = _first_turns(batch)
-        session_ids = list(first_turns)
-        for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
-            ids = session_ids[start : start + SESSIONS_PER_STATEMENT]
+        for ids in _slices(list(first_turns)):
             stored = self._current(ids)
             projection.load_turns(
                 [one.key for one in stored.values() if first_turns[one.session_id] <= one.last_turn]
             )
-            missing = [session_id for session_id in ids if session_id not in stored]
             opened |= stored
-            opened |= self._start(missing, {}) if missing else {}
-        return opened
+        missing = [session_id for session_id in first_turns if session_id not in opened]
+        return opened | self._start(missing, {}) if missing else opened
 
     def _current(self, session_ids: Sequence[str]) -> dict[str, SessionDraft]:
         """Return the current revisions of those sessions that are stored; remembered ones are checked."""
@@ -220,8 +217,9 @@ class Writer:
 
     def _start(self, session_ids: Sequence[str], revisions: Mapping[str, int]) -> dict[str, SessionDraft]:
         """Start new chains with these *revisions*, else with the next one of each session."""
-        unknown = [one for one in session_ids if one not in revisions]
-        last = chain.last_revisions(self.connection, unknown) if unknown else {}
+        last: dict[str, int] = {}
+        for ids in _slices([one for one in session_ids if one not in revisions]):
+            last |= chain.last_revisions(self.connection, ids)
         started = {}
         for session_id in session_ids:
             number = revisions.get(session_id) or last.get(session_id, 0) + 1
@@ -263,6 +261,12 @@ class Writer:
             )
             numbers = dict(self.connection.execute(read).fetchall())
         return numbers
+
+
+def _slices(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Give *session_ids* in parts that fit into one statement."""
+    for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
+        yield session_ids[start : start + SESSIONS_PER_STATEMENT]
 
 
 def _first_turns(batch: Iterable[Event]) -> dict[str, int]:

@@ -6,6 +6,7 @@ import pytest
 
 from windowpane.core.codec import encode
 from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.writes import SESSIONS_PER_STATEMENT
 
 
 def test_events_are_read_back_equal_and_in_order(store, make_session):
@@ -19,6 +20,21 @@ def test_events_are_read_back_equal_and_in_order(store, make_session):
     assert [encode(item.event) for item in stored] == [encode(event) for event in events]
     assert [item.seq for item in stored] == list(range(1, len(events) + 1))
     assert all(item.counted and item.revision == 1 for item in stored)
+
+
+def test_one_batch_begins_more_sessions_than_a_statement_takes(store, make_session):
+    """Hundreds of agents that start at once are stored, each in a session of its own, beside older ones."""
+    sessions = [
+        make_session(session_id=f"s{number}", turns=1) for number in range(2 * SESSIONS_PER_STATEMENT + 1)
+    ]
+    store.append(sessions[0][:2])
+
+    store.append([*sessions[0][2:], *(event for events in sessions[1:] for event in events)])
+
+    rows = store.sessions(SessionFilter(limit=len(sessions) + 1))
+    assert {row.session_id: row.events for row in rows} == {
+        events[0].context.session_id: len(events) for events in sessions
+    }
 
 
 def test_the_session_row_sums_up_its_events(store, make_session):
