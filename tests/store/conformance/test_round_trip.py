@@ -22,8 +22,8 @@ def test_events_are_read_back_equal_and_in_order(store, make_session):
     assert all(item.counted and item.revision == 1 for item in stored)
 
 
-def test_one_batch_begins_more_sessions_than_a_statement_takes(store, make_session):
-    """Hundreds of agents that start at once are stored, each in a session of its own, beside older ones."""
+def test_one_batch_starts_more_sessions_than_a_statement_takes(store, make_session):
+    """Hundreds of agents that start at once are stored, each in its own session, beside older ones."""
     sessions = [
         make_session(session_id=f"s{number}", turns=1) for number in range(2 * SESSIONS_PER_STATEMENT + 1)
     ]
