@@ -40,6 +40,8 @@ FORMATS = (
     "tau_bench",
 )
 EXCERPT_BYTES = 12_000
+EXCERPT_ITEMS = 6
+EXCERPT_CHARACTERS = 400
 SLOWEST_SECONDS = 5.0
 """Processor time for an excerpt; reading one takes a few milliseconds."""
 ODD = (
@@ -105,9 +107,29 @@ def excerpts(folder: Path) -> list[tuple[str, bytes]]:
     paths = [path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".jsonl", ".md", ".traj")]
     lines = [path.read_bytes() for path in paths if path.suffix == ".jsonl"]
     documents = [(path.suffix, path.read_bytes()) for path in paths if path.suffix != ".jsonl"]
-    return [
-        (".json", content[: content.find(b"\n", EXCERPT_BYTES) + 1] or content) for content in lines
-    ] + sorted(documents, key=lambda one: len(one[1]))[:3]
+    return [(".json", content[: content.find(b"\n", EXCERPT_BYTES) + 1] or content) for content in lines] + [
+        (suffix, shortened(content)) for suffix, content in sorted(documents, key=lambda one: len(one[1]))[:3]
+    ]
+
+
+def shortened(document: bytes) -> bytes:
+    """Return a JSON document with the start of each list and text; another document as it is."""
+
+    def start(value: Any) -> Any:
+        match value:
+            case dict():
+                return {key: start(item) for key, item in value.items()}
+            case list():
+                return [start(item) for item in value[:EXCERPT_ITEMS]]
+            case str():
+                return value[:EXCERPT_CHARACTERS]
+            case _:
+                return value
+
+    try:
+        return json.dumps(start(json.loads(document))).encode()
+    except ValueError:
+        return document
 
 
 def read_all(path: Path) -> None:
