@@ -189,7 +189,7 @@ def test_damaged_recordings_are_read_or_refused(
 ) -> None:
     """Every mutated file is read with its problems listed, or refused with a reason, within seconds."""
     write = damaged_copies(tmp_path, excerpts(sessions_dir / source))
-    survives(campaign, f"damaged recordings: {source}", write, campaign.attempts(sample=20, whole=50_000))
+    survives(campaign, f"damaged recordings: {source}", write, campaign.attempts(sample=20, whole=100_000))
 
 
 @pytest.mark.timeout(0)
@@ -197,4 +197,4 @@ def test_damaged_recordings_are_read_or_refused(
 def test_damaged_built_recordings_are_read_or_refused(campaign, tmp_path: Path, name: str) -> None:
     """The same holds for what no real recording shows."""
     write = damaged_copies(tmp_path, [BUILT[name]])
-    survives(campaign, f"damaged recordings: {name}", write, campaign.attempts(sample=20, whole=50_000))
+    survives(campaign, f"damaged recordings: {name}", write, campaign.attempts(sample=20, whole=100_000))
