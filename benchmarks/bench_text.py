@@ -20,7 +20,8 @@ from pathlib import Path
 from windowpane.core.redaction import redact, redactor
 from windowpane.core.redaction.clues import ClueMemory
 from windowpane.models.tokens.encodings import O200K, load_encoding
-from windowpane.models.tokens.tiktoken_counter import Vocabulary
+from windowpane.models.tokens.exact_counter import Vocabulary
+from windowpane.models.tokens.tokenizer import load_tokenizer
 
 ROUNDS = 5
 MIXTURE = [
@@ -66,12 +67,12 @@ def main() -> None:
         recorded_texts(Path(folder)) if folder else [f"{number} {text}" for number, text in enumerate(MIXTURE)]
     )
     dumped = [json.dumps(text) for text in texts]
-    encoding = load_encoding(O200K)
+    encoding, tokenizer = load_encoding(O200K), load_tokenizer(O200K)
     measured: dict[str, list[float]] = {
         name: [] for name in ("parse", "first_redact", "redact", "bpe", "count", "digest", "again")
     }
     for _ in range(ROUNDS):
-        vocabulary = Vocabulary(O200K, load=lambda _: encoding)
+        vocabulary = Vocabulary(O200K, load=lambda _: tokenizer)
         vocabulary.require()
         measured["parse"].append(seconds(json.loads, dumped))
         redactor._CLUES = ClueMemory()

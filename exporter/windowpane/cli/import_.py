@@ -134,7 +134,6 @@ def _import(
             history=store.earlier_sessions,
             stored_projects=store.stored_project,
             agent_settings=partial(stated_level, environment=os.environ) if live else None,
-            bulk=True,
         )
         task = progress.add_task("reading", total=None)
 

@@ -40,7 +40,6 @@ def playback_settings(
     with_fidelity: bool = True,
     config: Config | None = None,
     history: SessionHistory | None = None,
-    bulk: bool = False,
     stored_projects: StoredProjects | None = None,
     agent_settings: AgentSettings | None = None,
 ) -> PlaybackSettings:
@@ -50,7 +49,6 @@ def playback_settings(
     first message and which project it belongs to; None for the defaults.
     *history* is the store's record of the agents' earlier sessions, *stored_projects* that of their projects.
     *agent_settings* reads the settings of the agents on this machine, for live sessions.
-    With *bulk* much text is counted by a faster tokenizer.
     """
     if limit_tokens is not None and limit_tokens > MAXIMUM_TOKENS:
         raise ConfigurationError(
@@ -58,7 +56,7 @@ def playback_settings(
         )
     return PlaybackSettings(
         digest=digest,
-        counter_for=partial(counter_for, wait=True, bulk=bulk),
+        counter_for=partial(counter_for, wait=True),
         catalog=packaged_catalog(),
         limit_tokens=limit_tokens,
         agent=agent,

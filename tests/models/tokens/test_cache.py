@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.models.tokens.tiktoken_counter import CountCache, content_key
+from windowpane.models.tokens.exact_counter import CountCache, content_key
 
 
 @given(keys=st.lists(st.binary(min_size=1, max_size=2), max_size=300), size=st.integers(1, 20))

@@ -8,14 +8,14 @@ import sys
 import threading
 
 import pytest
-import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import VocabularyError
 from windowpane.models.tokens import counter_for, image_tokens
-from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, encoding_of, load_encoding
+from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, encoding_of
+from windowpane.models.tokens.exact_counter import ExactCounter, Vocabulary
 from windowpane.models.tokens.heuristic import (
     CLAUDE,
     CLAUDE_4_7,
@@ -25,7 +25,7 @@ from windowpane.models.tokens.heuristic import (
     TokenizerFamily,
     family_of,
 )
-from windowpane.models.tokens.tiktoken_counter import TiktokenCounter, Vocabulary
+from windowpane.models.tokens.tokenizer import TokenCount, load_tokenizer
 
 PROSE = "The agent read the file and decided that nothing in it had to change. "
 CODE = 'if (node["kind"] == "call") { return visit(node["args"][0], depth + 1); }\n'
@@ -38,13 +38,13 @@ class GatedLoad:
         self.permission = threading.Event()
         self.calls = 0
 
-    def __call__(self, spec: EncodingSpec) -> tiktoken.Encoding:
+    def __call__(self, spec: EncodingSpec) -> TokenCount:
         self.calls += 1
         assert self.permission.wait(30)
-        return load_encoding(spec)
+        return load_tokenizer(spec)
 
 
-def broken(spec: EncodingSpec) -> tiktoken.Encoding:
+def broken(spec: EncodingSpec) -> TokenCount:
     raise VocabularyError(spec.name, "was damaged on purpose")
 
 
@@ -126,7 +126,7 @@ def test_special_tokens_in_text_are_ordinary_text() -> None:
 def test_counting_never_waits_for_the_vocabulary() -> None:
     """Until loading ends the count is a labeled estimate; afterwards it is exact."""
     load = GatedLoad()
-    counter = TiktokenCounter(Vocabulary(O200K, load=load))
+    counter = ExactCounter(Vocabulary(O200K, load=load))
 
     assert counter.ready(timeout_seconds=0.01) is False
     assert counter.source == "estimate"
@@ -167,7 +167,7 @@ def test_threads_that_start_together_load_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_damaged_vocabulary_falls_back_to_estimates(caplog: pytest.LogCaptureFixture) -> None:
     """A live agent continues with estimates and one log line; `require` raises the error."""
     vocabulary = Vocabulary(O200K, load=broken)
-    counter = TiktokenCounter(vocabulary)
+    counter = ExactCounter(vocabulary)
 
     assert counter.ready(timeout_seconds=30) is False
     assert counter.ready(timeout_seconds=30) is False

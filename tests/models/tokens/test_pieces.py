@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.models.tokens import tiktoken_counter as subject
+from windowpane.models.tokens import exact_counter as subject
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
-from windowpane.models.tokens.tiktoken_counter import Vocabulary
+from windowpane.models.tokens.exact_counter import Vocabulary
 
 _LINES = st.lists(
     st.sampled_from(["x = 1\n", "\n\n", "  \n", ";\n/", "don't\n", "\t", "漢字\n", "a", "7\n", "\r\n", " "])

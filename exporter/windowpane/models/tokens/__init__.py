@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from windowpane.models.tokens.encodings import CL100K, encoding_of
+from windowpane.models.tokens.exact_counter import ExactCounter, Vocabulary, cl100k, o200k
 from windowpane.models.tokens.heuristic import HeuristicCounter, family_of, image_tokens
-from windowpane.models.tokens.tiktoken_counter import TiktokenCounter, Vocabulary, cl100k, o200k
 
 __all__ = ["ModelCounter", "counter_for", "image_tokens"]
 
-ModelCounter = TiktokenCounter | HeuristicCounter
+ModelCounter = ExactCounter | HeuristicCounter
 """A `TokenCounter` with `ready`, which waits until its vocabulary is loaded."""
 
 
-def counter_for(model: str, *, wait: bool = False, bulk: bool = False) -> ModelCounter:
+def counter_for(model: str, *, wait: bool = False) -> ModelCounter:
     """Return a counter for *model*; the vocabulary it needs starts to load in the background.
 
     Until it is loaded, counts are estimated from characters. With *wait* the vocabulary is loaded first, so the
     same text has the same count on every run, which imports depend on. Raises `VocabularyError`, only with
-    *wait*, for damaged package data. With *bulk* a faster tokenizer is loaded once it pays, if it is installed;
-    the counts are the same.
+    *wait*, for damaged package data.
     """
     spec = encoding_of(model)
     vocabulary: Vocabulary = cl100k() if spec is CL100K else o200k()
@@ -26,6 +25,4 @@ def counter_for(model: str, *, wait: bool = False, bulk: bool = False) -> ModelC
         vocabulary.require()
     else:
         vocabulary.start()
-    if bulk:
-        vocabulary.expect_bulk()
-    return HeuristicCounter(family_of(model), vocabulary) if spec is None else TiktokenCounter(vocabulary)
+    return HeuristicCounter(family_of(model), vocabulary) if spec is None else ExactCounter(vocabulary)

@@ -34,6 +34,8 @@ class EncodingSpec:
     """SHA-256 of the uncompressed vocabulary file, as published."""
     pattern: str
     """Regular expression that splits text before merging; tiktoken 0.14, `tiktoken_ext/openai_public.py`."""
+    checked_tokens: int
+    """Tokens of `tokenizer.CHECKED_TEXT`."""
 
 
 O200K = EncodingSpec(
@@ -44,6 +46,7 @@ O200K = EncodingSpec(
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    checked_tokens=30,
 )
 """GPT-4o, GPT-4.1, GPT-5, the o-series and gpt-oss."""
 
@@ -52,6 +55,7 @@ CL100K = EncodingSpec(
     sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     pattern=r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    checked_tokens=31,
 )
 """GPT-4, GPT-4 Turbo and GPT-3.5 Turbo."""
 

@@ -16,7 +16,7 @@ from windowpane.models.tokens.encodings import encoding_of
 
 if TYPE_CHECKING:
     from windowpane.core.vocabulary import CountSource
-    from windowpane.models.tokens.tiktoken_counter import Vocabulary
+    from windowpane.models.tokens.exact_counter import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)

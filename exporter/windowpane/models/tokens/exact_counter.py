@@ -1,6 +1,6 @@
-"""Token counts by OpenAI's tokenizer, loaded in the background.
+"""Exact token counts of OpenAI's encodings, whose vocabularies are loaded in the background.
 
-Loading takes 0.2 to 0.4 s, too long for an agent's first hook. So it runs on a daemon thread, and until it is
+Loading takes 0.2 to 0.5 s, too long for an agent's first hook. So it runs on a daemon thread, and until it is
 done the counter estimates from characters and labels the count an estimate (`source`). A caller that needs the
 same count on every run, such as an importer, waits first.
 """
@@ -16,14 +16,12 @@ import weakref
 from functools import cache
 from typing import TYPE_CHECKING
 
-from windowpane.models.tokens.bulk_counter import load_bulk_counter
 from windowpane.models.tokens.characters import estimate_by_characters
-from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
+from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec
+from windowpane.models.tokens.tokenizer import TokenCount, load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import tiktoken
 
     from windowpane.core.vocabulary import CountSource
 
@@ -36,9 +34,6 @@ It splits text with a backtracking regular expression whose stack overflows, as 
 Exception` catches, on a run of about a million blanks (500,000 work); and merging a run of many million letters
 takes seconds.
 """
-
-BULK_CHARACTERS = 16_000_000
-"""Text of an import that tiktoken counts in the time that the loading of a faster tokenizer takes."""
 
 _SAFE_CUT = re.compile(r"\n(?=[A-Za-z0-9])")
 """Both encodings end a token after a line feed that a letter or digit follows: no pattern that matches letters or
@@ -104,7 +99,7 @@ class Vocabulary:
     """One encoding, shared by all counters of the process that use it."""
 
     def __init__(
-        self, spec: EncodingSpec, *, load: Callable[[EncodingSpec], tiktoken.Encoding] = load_encoding
+        self, spec: EncodingSpec, *, load: Callable[[EncodingSpec], TokenCount] = load_tokenizer
     ) -> None:
         self._spec = spec
         self._load = load
@@ -113,10 +108,8 @@ class Vocabulary:
         self._starting = threading.Lock()
         """Guards `_thread`, which is set only once it runs, so that it can be joined."""
         self._cache = CountCache()
-        self._count: Callable[[str], int] | None = None
+        self._count: TokenCount | None = None
         """Counts the tokens of a piece; None until loaded."""
-        self._until_bulk: int | None = None
-        """Characters to be counted before a faster tokenizer is loaded; None where it never is."""
 
     @property
     def loaded(self) -> bool:
@@ -159,31 +152,9 @@ class Vocabulary:
         key = content_key(text)
         count = self._cache.get(key)
         if count is None:
-            if self._until_bulk is not None:
-                count_piece = self._count_in_bulk(len(text)) or count_piece
             count = sum(map(count_piece, split_text(text)))
             self._cache.put(key, count)
         return count
-
-    def expect_bulk(self, *, after_characters: int = BULK_CHARACTERS) -> None:
-        """Load a faster tokenizer, if there is one, once so much text was counted; for imports."""
-        if self._until_bulk is None:
-            self._until_bulk = after_characters
-
-    def _count_in_bulk(self, characters: int) -> Callable[[str], int] | None:
-        """Count *characters* towards the loading of the faster tokenizer; return it when it was just loaded."""
-        remaining = (self._until_bulk or 0) - characters
-        self._until_bulk = remaining
-        if remaining > 0:
-            return None
-        self._until_bulk = None
-        try:
-            faster = load_bulk_counter(self._spec)
-        except Exception:  # noqa: BLE001  # the import continues at the speed it has
-            _log.exception("%s could not be loaded for bulk counting", self._spec.name)
-            return None
-        self._count = faster or self._count
-        return faster
 
     def after_fork(self) -> None:
         """Replace the lock in a forked child: another thread may have held it."""
@@ -191,8 +162,7 @@ class Vocabulary:
 
     def _load_quietly(self) -> None:
         try:
-            encode = self._load(self._spec).encode_ordinary
-            self._count = lambda piece: len(encode(piece))
+            self._count = self._load(self._spec)
         except Exception as error:  # noqa: BLE001  # the agent continues with estimates
             self._error = error
             _log.exception("token counts stay estimates: %s could not be loaded", self._spec.name)
@@ -232,7 +202,7 @@ def cl100k() -> Vocabulary:
     return Vocabulary(CL100K)
 
 
-class TiktokenCounter:
+class ExactCounter:
     """Counts for a model with a public tokenizer: exact once the vocabulary is loaded.
 
     Read `source` before `count`: if loading ends between the two, an exact count is labeled an estimate, never
