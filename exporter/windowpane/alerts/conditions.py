@@ -175,6 +175,11 @@ class SignalHistory:
         return median(earlier) if len(earlier) >= MINIMUM_BASELINE else None
 
     @property
+    def has_samples(self) -> bool:
+        """Return whether anything was compressed, or a compression evaluated, so far."""
+        return self.fidelity is not None or bool(self._compressions)
+
+    @property
     def compression_ratio(self) -> float | None:
         """Original over result tokens of the last three compressions together."""
         after = sum(result for _, result in self._compressions)

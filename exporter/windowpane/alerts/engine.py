@@ -107,7 +107,10 @@ class _Session:
         self.context: EventContext | None = None
 
     def alert(self, rule: Rule) -> _Alert:
-        return self.alerts.setdefault(rule.name, _Alert())
+        state = self.alerts.get(rule.name)
+        if state is None:
+            state = self.alerts[rule.name] = _Alert()
+        return state
 
     def event(self, data: AlertPayload, context: EventContext, at: float | None) -> Event:
         """Return the next event of the session's alert stream."""
@@ -125,8 +128,9 @@ class AlertEngine:
     def __init__(self, rules: Sequence[Rule] | None = None, *, sessions: int = MAXIMUM_SESSIONS) -> None:
         self._rules = tuple(rules) if rules is not None else configured()
         self._by_name = {rule.name: rule for rule in self._rules}
-        self._levels = tuple(rule for rule in self._rules if rule.kind == "level")
         self._samples = tuple(rule for rule in self._rules if rule.kind == "sample")
+        self._counted = (*(rule for rule in self._rules if rule.kind == "level"), *self._samples)
+        """The rules that count turns."""
         self._occurrences = tuple(rule for rule in self._rules if rule.kind == "occurrence")
         self._capacity = sessions
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
@@ -231,11 +235,13 @@ class AlertEngine:
     def _on_turn_end(self, session: _Session, pressure: PressureMeasured, turn: int) -> list[AlertPayload]:
         """Evaluate all rules that count turns, on the one final pressure of a turn."""
         alerts: list[AlertPayload] = []
-        for rule in (*self._levels, *self._samples):
+        for rule in self._counted:
             value = value_of(rule, pressure, session.history, turn)
+            if value is None:
+                continue
             scope = in_scope(rule, pressure)
             threshold = threshold_of(rule, pressure, session.history)
-            if value is None or scope is None or threshold is None:
+            if scope is None or threshold is None:
                 continue
             state = session.alert(rule)
             if scope and breaches(rule, value, threshold):
@@ -253,6 +259,8 @@ class AlertEngine:
     def _on_samples(self, session: _Session, turn: int) -> list[AlertPayload]:
         """Fire on a new sample at once; it resolves at the end of a turn, so that nothing flaps within one."""
         alerts: list[AlertPayload] = []
+        if not session.history.has_samples:
+            return alerts
         for rule in self._samples:
             value, threshold = sample_of(rule, session.history), threshold_of(rule, None, session.history)
             if value is None or threshold is None or not breaches(rule, value, threshold):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +35,11 @@ FULL_SHARE: Final = 0.5
 CHECK_SECONDS: Final = 30.0
 """Time after which a session is looked up again in the store."""
 CHECKED_SESSIONS: Final = 10_000
+NEW_OBJECTS: Final = 50_000
+"""New objects after which the receiving process looks for cycles, instead of Python's 700.
+
+Spans wait in the queue by the ten thousand, and none of them is garbage.
+"""
 
 
 @contextmanager
@@ -69,6 +75,7 @@ class OtlpReceiver:
         has_token: bool,
     ) -> None:
         require_otel()
+        self._gc_thresholds = gc.get_threshold()
         self._store_sink = StoreSink(*store_access(config), internal)
         self._pipeline = Pipeline(
             {"alerts": notifier, "store": self._store_sink},
@@ -96,6 +103,8 @@ class OtlpReceiver:
 
     def start(self) -> None:
         """Start the threads."""
+        gc.freeze()
+        gc.set_threshold(NEW_OBJECTS, *self._gc_thresholds[1:])
         self._intake.start()
         if self._forwarder is not None:
             self._forwarder.start()
@@ -108,6 +117,8 @@ class OtlpReceiver:
             self._forwarder.close()
         self._pipeline.close(CLOSE_SECONDS)
         self._store_sink.close()
+        gc.set_threshold(*self._gc_thresholds)
+        gc.unfreeze()
 
 
 class RecordedElsewhere:

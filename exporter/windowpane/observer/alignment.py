@@ -79,6 +79,11 @@ def align(
     """Return the changes from *old* to *new*; *size* counts the tokens of one block."""
     changes = Alignment()
     old_keys = [tracked.spec.key for tracked in old]
+    if old_keys == [spec.key for spec in new[: len(old)]]:  # the usual case: nothing but additions
+        for index, tracked in enumerate(old):
+            _match(changes, tracked, new[index], index)
+        changes.added += range(len(old), len(new))
+        return _settled(changes, new)
     matcher = SequenceMatcher(None, old_keys, [spec.key for spec in new], autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
@@ -90,6 +95,11 @@ def align(
             _drop(changes, old[i1:i2])
         else:
             _replace(changes, list(old[i1:i2]), list(range(j1, j2)), new, size)
+    return _settled(changes, new)
+
+
+def _settled(changes: Alignment, new: Sequence[BlockSpec]) -> Alignment:
+    """Return the changes without those of content that is only elsewhere now."""
     _find_moved(changes, new)
     _find_merged(changes, new)
     changes.added.sort()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import ContentType
 
 _RESULT_MEDIA: Final = frozenset({"image", "document", "input_image", "image_url", "input_file"})
@@ -23,7 +23,7 @@ class Key(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@fast_dataclass
 class BlockSpec:
     """One piece of content as it was sent."""
 

@@ -385,7 +385,7 @@ class Conversations:
 
 def _reply_follows(call: ApiCall, conversation: Conversation, common: int) -> bool:
     """Return whether content of the conversation's last reply follows the first *common* messages."""
-    return any(
+    return bool(conversation.reply_keys) and any(
         spec.key in conversation.reply_keys
         for message in call.messages[common : common + REPLY_MESSAGES]
         for spec in message_blocks(call.shape, message)

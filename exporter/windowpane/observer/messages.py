@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.replies import Reply
 from windowpane.observer.block_specs import (
@@ -48,7 +48,7 @@ _MESSAGES_FIELD: Final[dict[Shape, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@fast_dataclass
 class ApiCall:
     """One model call as it is about to be sent."""
 

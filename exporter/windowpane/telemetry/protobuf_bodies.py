@@ -72,7 +72,11 @@ def read_metrics(body: bytes) -> Telemetry:
 
 def attributes_of(pairs: Iterable[Any], depth: int = 0) -> dict[str, Any]:
     """Return repeated key-value messages as a dictionary."""
-    return {pair.key: _value(pair.value, depth) for pair in pairs}
+    attributes = {}
+    for pair in pairs:
+        value = pair.value
+        attributes[pair.key] = value.string_value or _value(value, depth)  # most are texts, read at once
+    return attributes
 
 
 def _span(span: Any, scope: str, resource: dict[str, Any]) -> Span:
@@ -87,7 +91,9 @@ def _span(span: Any, scope: str, resource: dict[str, Any]) -> Span:
         span.end_time_unix_nano / NANOSECONDS,
         attributes_of(span.attributes),
         resource,
-        tuple(SpanEvent(event.name, attributes_of(event.attributes)) for event in span.events),
+        tuple(SpanEvent(event.name, attributes_of(event.attributes)) for event in span.events)
+        if span.events
+        else (),
         (span.status.message or "error") if failed else "",
     )
 

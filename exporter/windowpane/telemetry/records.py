@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from windowpane.core.fast_dataclass import fast_dataclass
+
 Attributes = Mapping[str, Any]
 """Attributes by name: texts, numbers, booleans, lists and dictionaries."""
 
@@ -17,7 +19,7 @@ class SpanEvent(NamedTuple):
     attributes: Attributes
 
 
-@dataclass(frozen=True, slots=True)
+@fast_dataclass
 class Span:
     """One ended span. Ids are hexadecimal; times are seconds since 1970."""
 
@@ -38,7 +40,7 @@ class Span:
     """The message of a failed span, or `error`; empty for one that did not fail."""
 
 
-@dataclass(frozen=True, slots=True)
+@fast_dataclass
 class LogRecord:
     """One log record, with the span it belongs to, if any."""
 

@@ -24,7 +24,14 @@ from windowpane.alerts.delivery.outbox import Outbox, OutboxEntry, QueuedAlert, 
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.routes import ProjectRoutes
 from windowpane.alerts.delivery.worker import ChannelWorker, DeliverySettings, FindUrl, no_url
-from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
+from windowpane.core.events import (
+    AlertFired,
+    AlertResolved,
+    Event,
+    NotificationDelivered,
+    NotificationFailed,
+    SessionDescribed,
+)
 from windowpane.effects.error_boundary import ErrorBoundary
 
 _log = logging.getLogger("windowpane.alerts")
@@ -35,6 +42,8 @@ Emit = Callable[[list[Event]], None]
 
 UNSAVED_ENTRIES: Final = 1_000
 """Maximum alerts in memory while the outbox cannot be written; the oldest are dropped."""
+READ_PAYLOADS: Final = (AlertFired, AlertResolved, SessionDescribed)
+"""Payloads of a message, or of the project that a session's messages are routed by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +119,9 @@ class Notifier:
         """Queue the alerts of *batch* for every channel that accepts them."""
         entries: list[OutboxEntry] = []
         for event in batch:
-            with self._boundary.contain("reading an alert"):
-                entries += self._entries(event)
+            if isinstance(event.data, READ_PAYLOADS):  # a few of thousands
+                with self._boundary.contain("reading an alert"):
+                    entries += self._entries(event)
         if entries:
             with self._saving:
                 self._unsaved.extend(entries)
