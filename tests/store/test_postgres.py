@@ -24,7 +24,7 @@ from windowpane.exceptions import (
     StoreBusyError,
     StoreError,
 )
-from windowpane.store import migrations
+from windowpane.store import copying, migrations
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.postgres import connections, errors, months, write_count
@@ -264,6 +264,55 @@ def test_a_batch_of_many_sessions_takes_no_more_statements(
     assert counts[2] <= counts[0] + 4  # a COPY waits for the statements before it, and needs a savepoint
     assert counts[3] <= counts[1] + 4
     assert store.verify().intact
+
+
+def test_an_index_takes_few_statements_for_many_texts(
+    postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is moved has millions of events and texts; one statement each took nine tenths of the time."""
+    with closing(open_store(postgres_url, capture=True, redact=str)) as store:
+        store.append([event for number in range(60) for event in make_session(f"s{number}", turns=6)])
+        with monkeypatch.context() as patched:
+            sent = count_statements(patched)
+            indexed = store.index_text()
+
+    assert indexed > 1_000
+    assert len(sent) < 60
+
+
+def test_the_indexes_for_search_are_built_after_a_copy(postgres_url: str, make_session, tmp_path: Path) -> None:
+    """They are dropped for it; a copy that was killed meanwhile builds them when it continues."""
+    indexes = "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%USING gin%' ORDER BY 1"
+    with (
+        closing(open_store(str(tmp_path / "source.db"), capture=True, redact=str)) as source,
+        closing(open_store(postgres_url)) as target,
+    ):
+        source.append(make_session("s1", turns=4))
+        expected = rows(postgres_url, indexes)
+
+        def stop(progress: copying.Progress) -> None:
+            if progress.part == "search index":
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            copying.copy_store(source, target, on_progress=stop)
+        assert rows(postgres_url, indexes) == []
+        copying.copy_store(source, target)
+
+    assert len(expected) == 2
+    assert rows(postgres_url, indexes) == expected
+
+
+def test_a_damaged_event_is_indexed_as_empty(store: Store, postgres_url: str) -> None:
+    """It is indexed as an event without any, also as the only one of a statement."""
+    with closing(store._engine.open_writer()) as database:
+        for texts in ([(1, "")], [(2, ""), (3, "two words")], [(4, f"{'long' * 600} word")]):
+            with store._engine.transaction(database):
+                database.dialect.event_index.add(database, texts)
+
+    assert rows(postgres_url, "SELECT seq, length(words) FROM events_text ORDER BY seq") == [
+        (1, 0), (2, 0), (3, 2), (4, 2)
+    ]  # fmt: skip
 
 
 def count_statements(patched: pytest.MonkeyPatch) -> list[object]:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from windowpane.store import captured_content
 from windowpane.store.database import Database
+from windowpane.store.statements import Value
 
 INDEX_BATCH: Final = 500
 """Texts indexed in one transaction; about 0.1 s."""
@@ -22,13 +23,19 @@ TRIGRAM: Final = 3
 MAXIMUM_TRIGRAMS: Final = 32
 """Trigrams of a query that the index is searched for; more would select hardly fewer candidates."""
 
-_WAITING: Final = "SELECT digest FROM content_queue LIMIT ?"
-_NUMBER: Final = "INSERT INTO content_numbers (digest) VALUES (?) ON CONFLICT DO NOTHING RETURNING id"
+_IS_WAITING: Final = "SELECT 1 FROM content_queue LIMIT 1"
+_WAITING: Final = """
+    SELECT q.digest, c.digest IS NOT NULL AND n.digest IS NULL FROM content_queue AS q
+    LEFT JOIN contents AS c ON c.digest = q.digest
+    LEFT JOIN content_numbers AS n ON n.digest = q.digest LIMIT ?"""
+"""The next digests, and whether each is that of a text to be indexed: one was deleted, or is in the index."""
+_NUMBER: Final = "INSERT INTO content_numbers (digest) VALUES (?) ON CONFLICT DO NOTHING"
 _COUNTS: Final = "SELECT (SELECT count(*) FROM content_queue), (SELECT count(*) FROM content_numbers)"
 _NUMBER_OF: Final = "SELECT id FROM content_numbers WHERE digest = ?"
-_DIGESTS: Final = (
-    f"SELECT id, digest FROM content_numbers WHERE id IN ({', '.join('?' * captured_content.BATCH)})"  # noqa: S608
-)
+_MARKS: Final = ", ".join("?" * captured_content.BATCH)
+_DIGESTS: Final = f"SELECT id, digest FROM content_numbers WHERE id IN ({_MARKS})"  # noqa: S608  # a constant
+_NUMBERS: Final = f"SELECT id, digest FROM content_numbers WHERE digest IN ({_MARKS})"  # noqa: S608  # a constant
+_INDEXED: Final = f"DELETE FROM content_queue WHERE digest IN ({_MARKS})"  # noqa: S608  # a constant
 _EVERY: Final = "SELECT id FROM content_numbers ORDER BY id DESC"
 
 
@@ -53,8 +60,7 @@ def counts(connection: Database) -> TextCounts:
 def is_behind(connection: Database) -> bool:
     """Return whether a text waits to be indexed."""
     return (
-        connection.dialect.content_index.is_supported
-        and connection.execute(_WAITING, (1,)).fetchone() is not None
+        connection.dialect.content_index.is_supported and connection.execute(_IS_WAITING).fetchone() is not None
     )
 
 
@@ -63,15 +69,16 @@ def index(connection: Database, *, limit: int = INDEX_BATCH) -> int:
     trigrams = connection.dialect.content_index
     if not trigrams.is_supported:
         return 0
-    waiting = [digest for (digest,) in connection.execute(_WAITING, (limit,))]
+    waiting = dict(connection.execute(_WAITING, (limit,)).fetchall())
     if not waiting:
         return 0
-    for digest in waiting:
-        text = captured_content.read(connection, digest)
-        number = None if text is None else connection.execute(_NUMBER, (digest,)).fetchone()
-        if text is not None and number is not None:
-            trigrams.add(connection, number[0], searchable(text))
-    connection.executemany("DELETE FROM content_queue WHERE digest = ?", ((digest,) for digest in waiting))
+    new = [digest for digest, is_new in waiting.items() if is_new]
+    connection.executemany(_NUMBER, [(digest,) for digest in new])
+    numbers = {digest: number for number, digest in _numbers(connection, new).items()}
+    texts = captured_content.read_in_batches(connection, new)
+    trigrams.add(connection, ((numbers[one.digest], searchable(one.text)) for one in texts))
+    for batch in _batches(waiting):
+        connection.execute(_INDEXED, batch)
     return len(waiting)
 
 
@@ -133,8 +140,17 @@ def _digests(connection: Database, numbers: Iterator[int]) -> Iterator[str]:
 
 def _numbers(connection: Database, digests: Iterable[str]) -> dict[int, str]:
     """Return those of the digests that are indexed, by the number of their text."""
-    rows = ((connection.execute(_NUMBER_OF, (digest,)).fetchone(), digest) for digest in digests)
-    return {row[0]: digest for row, digest in rows if row is not None}
+    numbers: dict[int, str] = {}
+    for batch in _batches(digests):
+        numbers.update(connection.execute(_NUMBERS, batch).fetchall())
+    return numbers
+
+
+def _batches(values: Iterable[Value]) -> Iterator[list[Value]]:
+    """Yield the values in as many as each statement takes, the last one repeated where they end."""
+    following = iter(values)
+    while batch := list(islice(following, captured_content.BATCH)):
+        yield captured_content.filled_up(batch)
 
 
 def _trigrams(terms: Iterable[str]) -> list[str]:

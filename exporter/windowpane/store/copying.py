@@ -10,7 +10,7 @@ so that a target that was written to by others is recognized and refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -87,7 +87,7 @@ class Progress(NamedTuple):
     """A moment of a copy."""
 
     part: str
-    """`events`, `texts`, the name of a table, `search index`, `comparison` or `audit chain`."""
+    """`events`, `texts`, the name of a table, `indexing`, `search index`, `comparison` or `audit chain`."""
     done: int
     total: int | None
     """None where it is not counted beforehand."""
@@ -283,7 +283,16 @@ class _Copy:
         self._target.engine.sync(self._database)
 
     def _index(self) -> None:
-        """Make the indexes for search over what was copied."""
+        """Make the indexes for search over what was copied; empty ones are built at the end."""
+        dialect = self._database.dialect
+        ((is_new,),) = _rows(self._target, "SELECT indexed_seq = 0 FROM store")
+        if is_new:
+            self._run(dialect.before_filling)
+        self._fill_indexes()
+        self._report(Progress("search index", 0, None))
+        self._run(dialect.after_filling)
+
+    def _fill_indexes(self) -> None:
         indexed = 0
         while True:
             with self._writing():
@@ -291,7 +300,12 @@ class _Copy:
             if not batch:
                 return
             indexed += batch
-            self._report(Progress("search index", indexed, None))
+            self._report(Progress("indexing", indexed, None))
+
+    def _run(self, statements: Iterable[str]) -> None:
+        with self._writing():
+            for statement in statements:
+                self._database.execute(statement)
 
     # -- comparison -------------------------------------------------------------------------------------------
 

@@ -118,8 +118,8 @@ class ContentIndex(Protocol):
         """False where this installation cannot keep the index; each text is then read."""
         ...
 
-    def add(self, database: Database, number: int, text: str) -> None:
-        """Add a text."""
+    def add(self, database: Database, texts: Iterable[tuple[int, str]]) -> None:
+        """Add texts by number."""
         ...
 
     def remove(self, database: Database, number: int, text: str) -> None:
@@ -170,6 +170,16 @@ class Dialect(Protocol):
 
     def continue_numbers(self, table: str, column: str) -> Sequence[str]:
         """Return the statements after which new rows are numbered behind the highest number of the table."""
+        ...
+
+    @property
+    def before_filling(self) -> Sequence[str]:
+        """The statements after which many rows are added to the indexes for search at the least cost."""
+        ...
+
+    @property
+    def after_filling(self) -> Sequence[str]:
+        """The statements after which the added rows are found by the indexes for search."""
         ...
 
 

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from windowpane.store.database import ContentIndex, EventIndex
-from windowpane.store.text_indexes.gin import GinContentIndex, GinEventIndex
+from windowpane.store.text_indexes.gin import GIN_INDEXES, GinContentIndex, GinEventIndex
+
+BUILD_MEMORY: Final = "256MB"
+"""Memory of the server in which the entries of a new index are sorted."""
 
 
 class PostgresDialect:
@@ -42,6 +45,17 @@ class PostgresDialect:
         sequence = f"pg_get_serial_sequence('{table}', '{column}')"
         following = f"(SELECT coalesce(max({column}), 0) + 1 FROM {table})"  # noqa: S608  # our tables
         return (f"SELECT setval({sequence}, {following}, FALSE) WHERE {sequence} IS NOT NULL",)
+
+    @property
+    def before_filling(self) -> Sequence[str]:
+        """The statements that drop the GIN indexes, to which adding rows costs more than building them."""
+        return tuple(f"DROP INDEX IF EXISTS {name}" for name in GIN_INDEXES)
+
+    @property
+    def after_filling(self) -> Sequence[str]:
+        """The statements that build the GIN indexes where they are missing."""
+        created = (f"CREATE INDEX IF NOT EXISTS {name} ON {on}" for name, on in GIN_INDEXES.items())
+        return (f"SET LOCAL maintenance_work_mem = '{BUILD_MEMORY}'", *created)
 
 
 POSTGRES: Final = PostgresDialect()

@@ -29,6 +29,8 @@ READ_THROUGH: Final = 2_000
 """A session with at most this many events is read through, in a few tens of milliseconds."""
 
 _WORD: Final = re.compile(r"\w+")
+_SPLIT_ASCII: Final = {code: chr(code).lower() if _WORD.match(chr(code)) else " " for code in range(128)}
+"""Lower case for the characters of words and spaces for the others: several times faster than the expression."""
 _UNINDEXED: Final = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 _INDEXED: Final = "SELECT indexed_seq FROM store"
 _DIGEST: Final = re.compile(rb'"digest":"([0-9a-f]{32})"')
@@ -61,6 +63,8 @@ def text_of(body: bytes) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a search or an event, as the index splits them."""
+    if text.isascii():
+        return text.translate(_SPLIT_ASCII).split()
     return _WORD.findall(text.lower())
 
 

@@ -45,6 +45,16 @@ class SqliteDialect:
         """Return no statement."""
         return ()
 
+    @property
+    def before_filling(self) -> Sequence[str]:
+        """No statement."""
+        return ()
+
+    @property
+    def after_filling(self) -> Sequence[str]:
+        """No statement."""
+        return ()
+
 
 SQLITE: Final = SqliteDialect()
 

@@ -119,7 +119,7 @@ def test_what_came_to_the_source_meanwhile_is_copied_by_a_further_run(
 def test_a_copy_that_was_killed_continues(stores: Stores, source: Store) -> None:
     """Killed at any point and run again, it copies the rest; no event is there twice."""
     target = stores.open(audit_key=KEY)
-    parts = ["events", "heads", "texts", "sessions", "agents", "search index"]
+    parts = ["events", "heads", "texts", "sessions", "agents", "indexing", "search index"]
     for part in parts if os.environ.get("WINDOWPANE_TEST_ALL") else parts[:2]:
         command = [sys.executable, "-c", COPIER, str(source.address), stores.name, KEY.decode()]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

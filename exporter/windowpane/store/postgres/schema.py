@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from windowpane.store import migrations
 from windowpane.store.database import Database
+from windowpane.store.text_indexes.gin import GIN_INDEXES
 
 BASE: Final = "m013_add_project"
 """The last migration that `STATEMENTS` include."""
@@ -278,9 +279,8 @@ STATEMENTS: Final = (
     "CREATE TABLE content_queue (digest TEXT PRIMARY KEY)",
     f"CREATE TABLE content_numbers (id {_KEY}, digest TEXT NOT NULL UNIQUE)",
     "CREATE TABLE events_text (seq INTEGER PRIMARY KEY, words tsvector NOT NULL)",
-    "CREATE INDEX events_text_words ON events_text USING gin (words)",
     "CREATE TABLE contents_text (id INTEGER PRIMARY KEY, trigrams int4[] NOT NULL)",
-    "CREATE INDEX contents_text_trigrams ON contents_text USING gin (trigrams)",
+    *(f"CREATE INDEX {name} ON {on}" for name, on in GIN_INDEXES.items()),
     "CREATE TABLE agents (name TEXT PRIMARY KEY)",
     """CREATE TABLE endpoints (
         host TEXT NOT NULL, port INTEGER NOT NULL, pid INTEGER NOT NULL, started_at REAL NOT NULL,

@@ -142,10 +142,10 @@ class Fts5ContentIndex:
                 return False
         return True
 
-    def add(self, database: Database, number: int, text: str) -> None:
-        """Add a text."""
+    def add(self, database: Database, texts: Iterable[tuple[int, str]]) -> None:
+        """Add texts by number."""
         database.execute(_CREATE_TRIGRAMS)
-        database.execute(_ADD_TEXT, (number, text))
+        database.executemany(_ADD_TEXT, texts)
 
     def remove(self, database: Database, number: int, text: str) -> None:
         """Remove a text, which must be the one that was added."""

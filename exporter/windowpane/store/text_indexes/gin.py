@@ -14,14 +14,29 @@ from zlib import crc32
 from windowpane.store.database import Database, WordSearch
 from windowpane.store.search import words_of
 
+GIN_INDEXES: Final = {
+    "events_text_words": "events_text USING gin (words)",
+    "contents_text_trigrams": "contents_text USING gin (trigrams)",
+}
+"""Name and definition of each index."""
+STATEMENT_CHARACTERS: Final = 4_000_000
+"""Words or numbers that one statement adds, as text."""
 MAXIMUM_WORD_BYTES: Final = 2_000
 """PostgreSQL's limit is 2,046; a longer word is indexed and searched by its start."""
 MAXIMUM_VECTOR_BYTES: Final = 1_000_000
 """PostgreSQL's limit is one MiB with 4 bytes beside each word; the words after it are not indexed."""
 TRIGRAM: Final = 3
+SHORT_WORDS: Final = 400
+"""So many words of at most 500 characters are below both limits, whatever their characters."""
 
+_ADDED: Final = (
+    "FROM unnest(CAST(string_to_array(?, ' ') AS bigint[]), string_to_array(?, E'\\n')) AS new (number, parts) "
+    "ON CONFLICT DO NOTHING"
+)
+"""The rows of one statement: their numbers, and the parts of each on a line, between spaces."""
 _ADD: Final = (
-    "INSERT INTO events_text (seq, words) VALUES (?, array_to_tsvector(CAST(? AS text[]))) ON CONFLICT DO NOTHING"
+    "INSERT INTO events_text (seq, words) "
+    f"SELECT number, array_to_tsvector(string_to_array(coalesce(parts, ''), ' ')) {_ADDED}"  # a constant
 )
 _REMOVE: Final = "DELETE FROM events_text WHERE seq IN (SELECT seq FROM events WHERE session = ? AND seq <= ?)"
 _WITH_RARE: Final = "WITH t AS MATERIALIZED (SELECT seq FROM events_text WHERE words @@ CAST(? AS tsquery))"
@@ -43,7 +58,7 @@ class GinEventIndex:
 
     def add(self, database: Database, texts: Iterable[tuple[int, str]]) -> None:
         """Add events by number with their searchable text."""
-        database.executemany(_ADD, ((seq, _vector(words_of(text))) for seq, text in texts))
+        _add(database, _ADD, ((seq, " ".join(_vector(words_of(text)))) for seq, text in texts))
 
     def remove(self, database: Database, session: int, *, indexed: int) -> None:
         """Remove a session's events up to the number *indexed*."""
@@ -83,9 +98,12 @@ def _are_common(database: Database, terms: Sequence[str]) -> bool:
 
 def _vector(words: Iterable[str]) -> list[str]:
     """Return the distinct words as the index holds them."""
+    distinct = list(dict.fromkeys(words))
+    if len(distinct) <= SHORT_WORDS and max(map(len, distinct), default=0) <= MAXIMUM_WORD_BYTES // 4:
+        return distinct
     held: list[str] = []
     remaining = MAXIMUM_VECTOR_BYTES
-    for word in dict.fromkeys(map(_cut, words)):
+    for word in dict.fromkeys(map(_cut, distinct)):
         remaining -= len(word.encode()) + 4
         if remaining < 0:
             break
@@ -112,8 +130,25 @@ def _quoted(word: str) -> str:
     return f"'{_cut(word)}'"
 
 
+def _add(database: Database, statement: str, rows: Iterable[tuple[int, str]]) -> None:
+    """Add rows, each given as its number and its parts between spaces, with few statements."""
+    numbers: list[str] = []
+    lines: list[str] = []
+    characters = 0
+    for number, parts in rows:
+        numbers.append(str(number))
+        lines.append(parts)
+        characters += len(parts)
+        if characters > STATEMENT_CHARACTERS:
+            database.execute(statement, (" ".join(numbers), "\n".join(lines)))
+            numbers, lines, characters = [], [], 0
+    if numbers:
+        database.execute(statement, (" ".join(numbers), "\n".join(lines)))
+
+
 _ADD_TEXT: Final = (
-    "INSERT INTO contents_text (id, trigrams) VALUES (?, CAST(? AS integer[])) ON CONFLICT DO NOTHING"
+    "INSERT INTO contents_text (id, trigrams) "
+    f"SELECT number, CAST(string_to_array(coalesce(parts, ''), ' ') AS integer[]) {_ADDED}"  # a constant
 )
 _MATCHING: Final = "SELECT id FROM contents_text WHERE trigrams @> CAST(? AS integer[]) ORDER BY id DESC"
 
@@ -123,11 +158,11 @@ class GinContentIndex:
 
     is_supported = True
 
-    def add(self, database: Database, number: int, text: str) -> None:
-        """Add a text."""
-        folded = text.lower()
-        trigrams = {folded[at : at + TRIGRAM] for at in range(len(folded) - TRIGRAM + 1)}
-        database.execute(_ADD_TEXT, (number, sorted({_number(trigram) for trigram in trigrams})))
+    def add(self, database: Database, texts: Iterable[tuple[int, str]]) -> None:
+        """Add texts by number."""
+        numbers = _NumberTexts()
+        rows = ((number, " ".join(map(numbers.__getitem__, _trigrams(text)))) for number, text in texts)
+        _add(database, _ADD_TEXT, rows)
 
     def remove(self, database: Database, number: int, text: str) -> None:  # noqa: ARG002  # FTS5 needs it
         """Remove a text."""
@@ -141,6 +176,19 @@ class GinContentIndex:
         """Yield the numbers of the texts that contain all trigrams, the latest first."""
         numbers = [_number(trigram) for trigram in trigrams]
         return (number for (number,) in database.execute(_MATCHING, (numbers,)))
+
+
+def _trigrams(text: str) -> set[str]:
+    folded = text.lower()
+    return set(map("".join, zip(*(folded[start:] for start in range(TRIGRAM)), strict=False)))
+
+
+class _NumberTexts(dict[str, str]):
+    """The numbers of trigrams as text; texts have most of theirs in common."""
+
+    def __missing__(self, trigram: str) -> str:
+        text = self[trigram] = str(_number(trigram))
+        return text
 
 
 def _number(trigram: str) -> int:

@@ -1,0 +1,16 @@
+"""The parts of an event that both indexes hold."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.store.search import words_of
+
+
+@given(st.one_of(st.text(), st.text(st.characters(max_codepoint=127))))
+def test_ascii_texts_are_split_as_the_expression_splits_them(text: str) -> None:
+    """They are split in a faster way, and words of other texts may be compared with theirs."""
+    assert words_of(text) == re.findall(r"\w+", text.lower())
