@@ -26,6 +26,7 @@ from typing import Final
 from windowpane.config.loading import load_config
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import CountSource
+from windowpane.effects.garbage_collection import rare_collection
 from windowpane.ingest.importer import import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.sources.discovery import all_readers, reader_for
@@ -102,7 +103,7 @@ def play(paths: list[Path]) -> None:
 
 def import_all(paths: list[Path]) -> None:
     config = load_config(environ={})
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, rare_collection():
         store = SqliteStore(Path(folder) / "windowpane.db")
         playback = playback_settings(store.digester(), config=config, history=store.earlier_sessions)
         rules = config.alert_rules()

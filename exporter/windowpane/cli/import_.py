@@ -114,6 +114,7 @@ def _import(
 
     The settings of the agent count for a *live* session only, which its hook imports.
     """
+    from windowpane.effects.garbage_collection import rare_collection
     from windowpane.ingest.importer import import_paths
     from windowpane.ingest.pipeline import AlertingStore, playback_settings
     from windowpane.ingest.remembered_files import RememberedFiles
@@ -124,7 +125,11 @@ def _import(
     readers = all_readers()
     chosen = paths or recording_folders(readers)
     last_import = LastImport(key, paths)
-    with open_to_write(store_path, capture=capture) as store, progress_bar(quiet=quiet) as progress:
+    with (
+        rare_collection(),
+        open_to_write(store_path, capture=capture) as store,
+        progress_bar(quiet=quiet) as progress,
+    ):
         playback = playback_settings(
             store.digester(),
             limit_tokens=limit_tokens,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import click
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.version import install_command
+from windowpane.effects.garbage_collection import rare_collection
 from windowpane.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
 from windowpane.receiver.endpoint import OtlpEndpoint
 from windowpane.receiver.forwarding import Forwarder
@@ -35,11 +35,6 @@ FULL_SHARE: Final = 0.5
 CHECK_SECONDS: Final = 30.0
 """Time after which a session is looked up again in the store."""
 CHECKED_SESSIONS: Final = 10_000
-NEW_OBJECTS: Final = 50_000
-"""New objects after which the receiving process looks for cycles, instead of Python's 700.
-
-Spans wait in the queue by the ten thousand, and none of them is garbage.
-"""
 
 
 @contextmanager
@@ -54,12 +49,13 @@ def receiving(
     """Receive until the block ends; yields the address, for `OTEL_EXPORTER_OTLP_ENDPOINT`."""
     assert serving.notifier is not None, "the exporter has its notifier before it receives"
     receiver = OtlpReceiver(config, store, serving.notifier, serving.internal, has_token=token is not None)
-    receiver.start()
-    try:
-        with listen(Routes(bearer_token=token, posts=receiver.endpoint.posts)) as server:
-            yield f"{server.scheme}://{server.address}"
-    finally:
-        receiver.close()
+    with rare_collection():  # spans wait in the queue by the ten thousand, and none of them is garbage
+        receiver.start()
+        try:
+            with listen(Routes(bearer_token=token, posts=receiver.endpoint.posts)) as server:
+                yield f"{server.scheme}://{server.address}"
+        finally:
+            receiver.close()
 
 
 class OtlpReceiver:
@@ -75,7 +71,6 @@ class OtlpReceiver:
         has_token: bool,
     ) -> None:
         require_otel()
-        self._gc_thresholds = gc.get_threshold()
         self._store_sink = StoreSink(*store_access(config), internal)
         self._pipeline = Pipeline(
             {"alerts": notifier, "store": self._store_sink},
@@ -103,8 +98,6 @@ class OtlpReceiver:
 
     def start(self) -> None:
         """Start the threads."""
-        gc.freeze()
-        gc.set_threshold(NEW_OBJECTS, *self._gc_thresholds[1:])
         self._intake.start()
         if self._forwarder is not None:
             self._forwarder.start()
@@ -117,8 +110,6 @@ class OtlpReceiver:
             self._forwarder.close()
         self._pipeline.close(CLOSE_SECONDS)
         self._store_sink.close()
-        gc.set_threshold(*self._gc_thresholds)
-        gc.unfreeze()
 
 
 class RecordedElsewhere:
