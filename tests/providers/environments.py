@@ -40,7 +40,9 @@ LLAMA_INDEX = (
     "llama-index-llms-openai",
 )  # fails with 2.12 by itself
 STRANDS = ("boto3", "openai", "strands-agents[anthropic,openai]")
-CLAUDE_AGENT_SDK = ("claude-agent-sdk", "mcp")
+AIDER = ("aider-chat",)
+BEDROCK = ("boto3", "langchain-aws", "llama-index-llms-bedrock-converse", "openai", "smolagents")
+CLAUDE_AGENT_SDK = ("anthropic", "claude-agent-sdk", "mcp")
 CREWAI = ("crewai", "openai")
 GOOGLE_ADK = ("google-adk", "litellm")
 CLOUDS = ("anthropic[bedrock,vertex]", "openai")
@@ -51,7 +53,10 @@ INSTRUMENTATIONS = (
     "opentelemetry-instrumentation-openai", "opentelemetry-instrumentation-openai-v2==2.3b0", "wrapt<2",
 )  # fmt: skip
 """Official ones (prereleases), OpenInference's and Traceloop's, with clients that they instrument."""
-HEAVY = (AGNO, AUTOGEN, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, INSTRUMENTATIONS, LLAMA_INDEX, STRANDS)
+HEAVY = (
+    AGNO, AIDER, AUTOGEN, BEDROCK, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, INSTRUMENTATIONS, LLAMA_INDEX,
+    STRANDS,
+)  # fmt: skip
 """The virtualenvs of the long run."""
 OLDEST_CLIENTS = ("anthropic==0.40.0", "boto3==1.35.0", "google-genai==1.5.0", "openai==1.66.0")
 OLDEST_LANGCHAIN = (

@@ -84,8 +84,7 @@ class LoopbackProvider:
         reply = self.script.pop(0)
         if isinstance(reply, Refusal):
             return reply
-        content = json.dumps({name: body[name] for name in _COUNTED if name in body})
-        return replace(reply, input_tokens=len(content) // CHARACTERS_PER_TOKEN, number=len(self.requests))
+        return replace(reply, input_tokens=input_tokens(body), number=len(self.requests))
 
     def _send_document(
         self,
@@ -138,6 +137,11 @@ class LoopbackProvider:
     def _send(handler: BaseHTTPRequestHandler, data: bytes) -> None:
         handler.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
         handler.wfile.flush()
+
+
+def input_tokens(body: dict[str, Any]) -> int:
+    """Return the input that the provider reports for a request."""
+    return len(json.dumps({name: body[name] for name in _COUNTED if name in body})) // CHARACTERS_PER_TOKEN
 
 
 def _server_sent(event: dict[str, Any]) -> bytes:

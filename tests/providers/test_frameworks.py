@@ -14,6 +14,7 @@ import pytest
 from tests.providers.environments import (
     AGNO,
     AUTOGEN,
+    BEDROCK,
     CLIENTS,
     CLOUDS,
     LITELLM,
@@ -34,12 +35,13 @@ from windowpane.store.sqlite import SqliteStore
 
 RUN_SECONDS = 200
 LIGHT_RUNS = (
-    (CLIENTS, "everything langchain google_genai bedrock pydantic_ai openai_agents"),
+    (CLIENTS, "everything langchain google_genai bedrock pydantic_ai openai_agents azure documented"),
     (LITELLM, "litellm smolagents"),
 )
 """Frameworks that run in one process each time, in this order: importing them takes longer than their agents."""
 HEAVY_RUNS = (
-    (AGNO, "agno"), (AUTOGEN, "autogen"), (CLOUDS, "clouds"), (LLAMA_INDEX, "llama_index"), (STRANDS, "strands"),
+    (AGNO, "agno"), (AUTOGEN, "autogen"), (BEDROCK, "bedrock_models"), (CLOUDS, "clouds"),
+    (LLAMA_INDEX, "llama_index"), (STRANDS, "strands"),
 )  # fmt: skip
 OLDEST_RUNS = (
     (OLDEST_CLIENTS, "everything google_genai"),

@@ -85,9 +85,13 @@ def test_an_agent_that_works_for_another_one_has_a_child_session(
 
 @large
 def test_sessions_of_the_claude_agent_sdk_are_imported(tmp_path: Path) -> None:
-    """Its hooks import the transcripts while it runs: the calls, the tool and its result, and the sub-agent."""
+    """Its hooks import the transcripts while it runs: the calls, the tool and its result, and the sub-agent.
+
+    Token for token it is the window of a bare client that sends what the transcript holds, and all that it does
+    not hold is unattributed.
+    """
     store, output = run("claude_agent_run", CLAUDE_AGENT_SDK, tmp_path, tmp_path)
-    (row,) = (one for one in store.sessions() if one.parent_session_id is None)
+    (row,) = (one for one in store.sessions() if one.parent_session_id is None and one.session_id != "bare")
     (child,) = (one for one in store.sessions() if one.parent_session_id is not None)
     events = store.events(EventFilter(session_id=row.session_id))
     kinds = {one.event.data.block.content_type for one in events if isinstance(one.event.data, BlockAdded)}
@@ -99,4 +103,13 @@ def test_sessions_of_the_claude_agent_sdk_are_imported(tmp_path: Path) -> None:
     )
     assert row.turns >= 3
     assert {"user_message", "tool_call", "tool_result", "assistant_response"} <= kinds
+    assert visible(store, row) == visible(store, *sessions(store, "agent"))
     store.close()
+
+
+def visible(store: SqliteStore, row: SessionRow) -> list[tuple[object, ...]]:
+    """Return a window with one number for what a transcript does not hold and for what Claude Code injects."""
+    rows = windows_of(store, [row])
+    unseen = sum(one[3] for one in rows if one[2] in ("unattributed", "memory_injection"))
+    seen = [one for one in rows if one[2] not in ("unattributed", "memory_injection") and one[1] != "before"]
+    return [("unseen", unseen), *seen]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from tests.providers.environments import CLAUDE_AGENT_SDK
+from tests.providers.environments import AIDER, CLAUDE_AGENT_SDK
 from tests.providers.formats import Reply
 from tests.providers.loopback import loopback_provider
 from tests.providers.test_frameworks import installed, variables
@@ -50,7 +50,7 @@ def run(command: list[str], environment: dict[str, str], folder: Path) -> tuple[
     done = subprocess.run(
         [sys.executable, "-m", "windowpane", "run", "--store", store, "--", *command],
         cwd=folder, env={**variables(folder), **environment}, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, check=False, timeout=150,
+        text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Hello there." in done.stdout
@@ -71,6 +71,20 @@ def test_claude_code(tmp_path: Path) -> None:
         command = [str(package / "_bundled" / "claude"), "--model", "claude-sonnet-4-5", "-p", "Say hello."]
 
         assert run(command, environment, tmp_path) == ("claude-code", "claude-sonnet-4-5", 1)
+
+
+def test_aider(tmp_path: Path) -> None:
+    """It calls by LiteLLM, which reads its base URL from the environment; the session is named after it."""
+    with loopback_provider() as provider:
+        provider.script = [Reply(text="Hello there.")] * 4
+        environment = {"OPENAI_API_BASE": f"{provider.url}/v1", "OPENAI_API_KEY": "k"}
+        command = [
+            str(installed(AIDER).with_name("aider")), "--model", "openai/gpt-4o", "--message", "Say hello.",
+            "--yes-always", "--no-git", "--no-pretty", "--no-check-update", "--no-show-model-warnings",
+            "--analytics-disable",
+        ]  # fmt: skip
+
+        assert run(command, environment, tmp_path) == ("aider", "gpt-4o", 1)
 
 
 def test_codex(programs: Path, tmp_path: Path) -> None:

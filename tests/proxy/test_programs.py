@@ -37,10 +37,14 @@ assert b"response.completed" in urllib.request.urlopen(request).read()
         (None, {"OPENAI_API_KEY": None, "tokens": {"access_token": "t"}}, CODEX_CHATGPT),
         (None, {"OPENAI_API_KEY": "k", "tokens": {"access_token": "t"}}, CODEX_API),
         (None, ["unexpected"], CODEX_API),
+        (None, {"auth_mode": "personalAccessToken"}, CODEX_CHATGPT),
+        ('cli_auth_credentials_store = "keyring"', None, CODEX_CHATGPT),
+        ('cli_auth_credentials_store = "auto"\nforced_login_method = "api"', None, CODEX_API),
+        ('cli_auth_credentials_store = "auto"', {"auth_mode": "apikey"}, CODEX_API),
     ],
 )
 def test_codex_keeps_its_destination(config: str | None, login: object, expected: str, tmp_path: Path) -> None:
-    """Its own configuration decides, then the login."""
+    """Its own configuration decides, then the login; one in the keyring of the system is that of ChatGPT."""
     if config is not None:
         (tmp_path / "config.toml").write_text(config)
     if login is not None:
@@ -73,10 +77,22 @@ def test_gemini_cli_uses_its_key() -> None:
 
 def test_aider_has_the_variable_of_its_library() -> None:
     """LiteLLM's variable for Gemini has the version of the interface in it; other programs need nothing."""
-    assert settings_of("aider", {}).variables("http://127.0.0.1:9") == {
-        "GEMINI_API_BASE": "http://127.0.0.1:9/gemini/v1beta"
-    }
+    settings = settings_of("aider", {})
+
+    assert settings.variables("http://127.0.0.1:9") == {"GEMINI_API_BASE": "http://127.0.0.1:9/gemini/v1beta"}
+    assert settings.agent == "aider"  # its calls are those of LiteLLM's client
     assert settings_of("claude", {}) == ProgramSettings()
+
+
+def test_run_reports_that_no_call_came(tmp_path: Path) -> None:
+    """A program whose calls go elsewhere, such as Codex with another provider, is not silently unseen."""
+    command = ["windowpane", "run", "--store", str(tmp_path / "windowpane.db"), "--", sys.executable, "-c", ""]
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "came through the proxy: nothing was recorded" in done.stderr
 
 
 def test_run_observes_the_calls_of_codex(tmp_path: Path) -> None:

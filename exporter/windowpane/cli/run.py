@@ -14,12 +14,14 @@ from logging.handlers import MemoryHandler
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from windowpane.cli.options import report_errors
 from windowpane.cli.proxy import call_options, running_proxy
 from windowpane.serve.http_server import LOOPBACK
 
 MAXIMUM_WARNINGS = 100
+UNSEEN = "nothing was recorded (its configuration or its login may choose another base URL)"
 SIGNALLED = 128
 """Exit code of a program that a signal ended, less the signal's number, as shells report it."""
 
@@ -45,12 +47,17 @@ def command(*, program: tuple[str, ...], upstreams: tuple[str, ...], **options: 
     if shutil.which(program[0]) is None:
         raise click.UsageError(f"no program {program[0]!r} on the path")
     settings = settings_of(program[0], os.environ)
+    source = click.get_current_context().get_parameter_source("agent")
+    if settings.agent is not None and source is ParameterSource.DEFAULT:
+        options["agent"] = settings.agent
     with running_proxy(LOOPBACK, 0, (*settings.upstreams, *upstreams), options) as (server, chosen, _):
         environment = {
             **settings.variables(server.url), **os.environ, **client_environment(chosen, server.url),
         }  # fmt: skip
         with _warnings_held_back():
             code = _run(settings.command(program, server.url), environment)
+        if not server.forwarded:
+            click.echo(f"no call of {program[0]} came through the proxy: {UNSEEN}", err=True)
     sys.exit(code)
 
 

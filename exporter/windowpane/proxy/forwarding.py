@@ -51,6 +51,8 @@ class Forwarder:
         self._upstreams = upstreams
         self._client = client
         self._calls = calls
+        self.forwarded = 0
+        """Requests that had an upstream."""
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -60,6 +62,7 @@ class Forwarder:
             names = ", ".join(f"/{existing}" for existing in self._upstreams)
             await _refuse(send, 404, f"no upstream of this name; paths start with {names}")
             return
+        self.forwarded += 1
         if any(header == b"upgrade" and value.lower() == b"websocket" for header, value in scope["headers"]):
             await _refuse(send, 426, "WebSockets are not forwarded; use HTTP")  # as clients then do
             return

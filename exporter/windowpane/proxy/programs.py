@@ -12,6 +12,8 @@ CODEX: Final = "codex"
 CODEX_API: Final = "https://api.openai.com/v1"
 CODEX_CHATGPT: Final = "https://chatgpt.com/backend-api/codex"
 """The destinations of Codex, with an API key and after a login with ChatGPT."""
+IN_KEYRING: Final = ("keyring", "auto")
+"""Values of Codex's `cli_auth_credentials_store` with which its login may be in no file."""
 
 
 GEMINI_DEFAULTS: Final = Path(__file__).with_name("gemini_defaults.json")
@@ -27,6 +29,8 @@ class ProgramSettings(NamedTuple):
     """Further arguments, before its own; `{proxy}` is replaced by the URL of the proxy."""
     environment: Mapping[str, str] = {}
     """Further variables, with the same; those that the user has set are not replaced."""
+    agent: str | None = None
+    """The name of its sessions, where its calls do not state the program."""
 
     def command(self, program: Sequence[str], proxy_url: str) -> list[str]:
         """Return the command line of *program* behind the proxy at *proxy_url*."""
@@ -44,7 +48,7 @@ def settings_of(program: str, environment: Mapping[str, str]) -> ProgramSettings
             option = 'openai_base_url="{proxy}/' + CODEX + '"'
             return ProgramSettings((f"{CODEX}={_codex_url(environment)}",), ("-c", option))
         case "aider":  # LiteLLM reads another variable for Gemini than Google's client, with the version in it
-            return ProgramSettings(environment={"GEMINI_API_BASE": "{proxy}/gemini/v1beta"})
+            return ProgramSettings(environment={"GEMINI_API_BASE": "{proxy}/gemini/v1beta"}, agent="aider")
         case "gemini" if _has_gemini_key(environment):
             return ProgramSettings(environment={"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": str(GEMINI_DEFAULTS)})
         case _:
@@ -66,22 +70,31 @@ def _codex_url(environment: Mapping[str, str]) -> str:
     home = environment.get("CODEX_HOME")
     folder = Path(home) if home else Path(environment.get("HOME", "~")).expanduser() / ".codex"
     try:
-        configured = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")).get("openai_base_url")
+        config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        configured = None
+        config = {}
+    configured = config.get("openai_base_url")
     if isinstance(configured, str) and configured.strip():
         return configured.strip()
+    if environment.get("CODEX_API_KEY"):
+        return CODEX_API
     try:
         login: Any = json.loads((folder / "auth.json").read_bytes())
     except (OSError, ValueError):
         login = None
-    return CODEX_CHATGPT if _is_chatgpt(login, environment) else CODEX_API
+    is_chatgpt = _is_chatgpt(login) if isinstance(login, dict) else _is_in_keyring(config)
+    return CODEX_CHATGPT if is_chatgpt else CODEX_API
 
 
-def _is_chatgpt(login: Any, environment: Mapping[str, str]) -> bool:
-    if environment.get("CODEX_API_KEY") or not isinstance(login, dict):
-        return False
+def _is_chatgpt(login: Mapping[str, Any]) -> bool:
+    """Return whether a login is one of ChatGPT: every mode but an API key has its destination."""
     mode = login.get("auth_mode")
     if isinstance(mode, str):
-        return mode.lower().startswith("chatgpt")
+        return mode.lower() != "apikey"
     return bool(login.get("tokens")) and not login.get("OPENAI_API_KEY")
+
+
+def _is_in_keyring(config: Mapping[str, Any]) -> bool:
+    """Return whether Codex may have a login of ChatGPT where only it can read it."""
+    stored, forced = config.get("cli_auth_credentials_store"), config.get("forced_login_method")
+    return stored in IN_KEYRING and forced != "api"

@@ -39,10 +39,16 @@ class ProxyServer:
         self._upstreams = upstreams
         self._calls = calls
         self._server: uvicorn.Server | None = None
+        self._forwarder: Forwarder | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windowpane-proxy", daemon=True)
         self._thread.start()
         self._ready.wait(START_SECONDS)
+
+    @property
+    def forwarded(self) -> int:
+        """Number of requests that came and had an upstream."""
+        return 0 if self._forwarder is None else self._forwarder.forwarded
 
     def stop(self) -> None:
         """Refuse further requests, let open ones end, then close."""
@@ -65,10 +71,10 @@ class ProxyServer:
 
     async def _serve(self) -> None:
         async with new_client() as client:
-            forwarder = Forwarder(self._upstreams, client, self._calls)
+            self._forwarder = Forwarder(self._upstreams, client, self._calls)
             self._server = uvicorn.Server(
                 uvicorn.Config(
-                    forwarder,
+                    self._forwarder,
                     interface="asgi3",
                     lifespan="off",
                     ws="none",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy.types_utils.utils import get_instance_fn
 from tests.providers.agent_runs import QUESTION, SECOND_QUESTION, SYSTEM, report
+from tests.providers.documented import printed
 from tests.providers.formats import Refusal, Reply
 from tests.providers.loopback import LoopbackProvider
 
@@ -73,14 +75,29 @@ def beside_all_clients(provider: LoopbackProvider) -> None:
 
 def proxy_configuration(provider: LoopbackProvider) -> None:
     """The callback that the proxy's configuration names is loaded from the file beside it, as the proxy does."""
+    page = "docs/observing.md"
     with tempfile.TemporaryDirectory() as folder:
-        module = "import windowpane\nwindowpane.start()\ncallback = windowpane.litellm_callback(agent='proxy')\n"
-        (Path(folder) / "windowpane_callback.py").write_text(module)
-        callback = get_instance_fn("windowpane_callback.callback", str(Path(folder) / "config.yaml"))
+        (Path(folder) / "windowpane_callback.py").write_text(printed(page, "litellm_callback("))
+        (settings,) = re.findall(r"callbacks: (\S+)", printed(page, "litellm_settings:", language="yaml"))
+        callback = get_instance_fn(settings, str(Path(folder) / "config.yaml"))
     assert isinstance(callback, CustomLogger)
     litellm.callbacks.append(callback)
     converse(provider)
     litellm.logging_callback_manager._reset_all_callbacks()
+
+
+def responses_async(provider: LoopbackProvider) -> None:
+    windowpane.observe(litellm)
+    options = {"model": "openai/gpt-4o", "api_key": "k", "api_base": f"{provider.url}/v1"}
+
+    async def respond() -> None:
+        await litellm.aresponses(input=QUESTION, **options)
+        await asyncio.sleep(PAUSE_SECONDS)
+
+    asyncio.run(respond())
+
+
+responses_async.replies = lambda: [Reply()]  # type: ignore[attr-defined]
 
 
 def completion_async(provider: LoopbackProvider) -> None:
@@ -134,6 +151,7 @@ refused.replies = lambda: [Refusal("overflow"), Refusal("rate_limit"), Reply()] 
 SCENARIOS = {
     agent.__name__: agent
     for agent in (
-        beside_all_clients, proxy_configuration, completion, stream, completion_async, router, anthropic, refused
+        beside_all_clients, proxy_configuration, completion, stream, completion_async, responses_async, router,
+        anthropic, refused,
     )
 }  # fmt: skip
