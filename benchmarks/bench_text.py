@@ -1,7 +1,7 @@
 """Cost of the two things done to every text: redacting secrets and counting tokens.
 
 Floors, in the same run over the same texts: `json.loads` of the texts as JSON, tiktoken alone, and one digest.
-The first redaction knows none of the parts of the texts, the second all of them.
+Redaction remembers nothing, so the first redaction of a text costs as much as each later one.
 Reads the recorded sessions named by WINDOWPANE_SESSIONS_DIR, else a made-up mixture.
 Prints ratios; accepts `--json`.
 """
@@ -17,8 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from windowpane.core.redaction import redact, redactor
-from windowpane.core.redaction.clues import ClueMemory
+from windowpane.core.redaction import redact
 from windowpane.models.tokens.encodings import O200K, load_encoding
 from windowpane.models.tokens.exact_counter import Vocabulary
 from windowpane.models.tokens.tokenizer import load_tokenizer
@@ -69,14 +68,12 @@ def main() -> None:
     dumped = [json.dumps(text) for text in texts]
     encoding, tokenizer = load_encoding(O200K), load_tokenizer(O200K)
     measured: dict[str, list[float]] = {
-        name: [] for name in ("parse", "first_redact", "redact", "bpe", "count", "digest", "again")
+        name: [] for name in ("parse", "redact", "bpe", "count", "digest", "again")
     }
     for _ in range(ROUNDS):
         vocabulary = Vocabulary(O200K, load=lambda _: tokenizer)
         vocabulary.require()
         measured["parse"].append(seconds(json.loads, dumped))
-        redactor._CLUES = ClueMemory()
-        measured["first_redact"].append(seconds(redact, texts))
         measured["redact"].append(seconds(redact, texts))
         measured["bpe"].append(seconds(encoding.encode_ordinary, texts))
         measured["count"].append(seconds(vocabulary.count, texts))
@@ -87,7 +84,6 @@ def main() -> None:
     values = {
         "texts": len(texts),
         "megacharacters": megabytes,
-        "first_redact_megacharacters_per_second": megabytes / medians["first_redact"],
         "redact_megacharacters_per_second": megabytes / medians["redact"],
         "redact_to_json_loads": medians["redact"] / medians["parse"],
         "redact_to_tiktoken": medians["redact"] / medians["bpe"],

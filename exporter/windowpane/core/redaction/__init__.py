@@ -2,7 +2,7 @@
 
 A secret is recognized by the shape its provider gives it (`shapes`, `published_shapes`, `keys`, `cards`), by the
 name it is assigned to (`names`), or by its location, where only a secret can be (`locations`); also inside Base64
-and between terminal colors (`encodings`).
+and between terminal colors (`encodings`). The literals of all recognizers are searched for at once (`literals`).
 """
 
 from windowpane.core.redaction.redactor import Redaction, join_split_secrets, redact

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from windowpane.core.redaction.shape import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from windowpane.core.redaction.character_classes import Run
+    from windowpane.core.redaction.literals import Occurrences
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{20,}+(?:\n[A-Za-z0-9+/]{4,}+)*+={0,2}")
 _SAMPLE_CHARACTERS: Final = 16
@@ -25,29 +28,25 @@ _INVISIBLE: Final = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\\e)(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\]{0,200}(?:\x07|\x1b\\))"
     r"|[\u00ad\u200b-\u200d\u2060\ufeff]"
 )
-_ESCAPES: Final = ("\\u001b", "\\x1b", "\\033", "\\e[")
+INVISIBLE_LITERALS: Final = ("\x1b", "\\u001b", "\\x1b", "\\033", "\\e[", *_ZERO_WIDTH)
 
 
-ENCODED: Final = "@encoded"
-"""The clue of a part that may start with an encoded text."""
-
-
-def encoding_clues(part: str) -> Iterator[str]:
-    """Yield the clue that a start of Base64 in *part* is, if it decodes to text."""
-    if any(_decoded(run[0]) is not None for run in _BASE64_START.finditer(part)):
-        yield ENCODED
-
-
-def encoded_spans(text: str, has_secret: Callable[[str], bool]) -> Iterator[Span]:
-    """Yield the runs of Base64 that decode to a text in which *has_secret* finds one."""
-    for run in _BASE64.finditer(text):
-        encoded = run[0].replace("\n", "")
-        start = _decoded(encoded[:_SAMPLE_CHARACTERS])
-        if start is None:
+def encoded_spans(text: str, runs: Iterable[Run], has_secret: Callable[[str], bool]) -> Iterator[Span]:
+    """Yield the parts in Base64, each from one of *runs*, whose decoded text has a secret by *has_secret*."""
+    after = 0
+    for start, _ in runs:
+        if start < after or not _BASE64_START.match(text, start):
+            continue
+        match = _BASE64.match(text, start)
+        if match is None:
+            continue
+        after = match.end()
+        encoded = match[0].replace("\n", "")
+        if _decoded(encoded[:_SAMPLE_CHARACTERS]) is None:
             continue
         decoded = _decoded(encoded)
         if decoded is not None and has_secret(decoded):
-            yield Span(run.start(), 3, run.end(), "base64_secret")
+            yield Span(start, 3, after, "base64_secret")
 
 
 def _decoded(encoded: str) -> str | None:
@@ -81,13 +80,9 @@ class VisibleText(NamedTuple):
         return self.origins[piece] + position - self.starts[piece]
 
 
-def visible_text(text: str) -> VisibleText | None:
+def visible_text(text: str, occurrences: Occurrences) -> VisibleText | None:
     """Return *text* as a person sees it, or None if it is all visible."""
-    if not (
-        "\x1b" in text
-        or ("\\" in text and any(escape in text for escape in _ESCAPES))
-        or (not text.isascii() and any(map(text.__contains__, _ZERO_WIDTH)))
-    ):
+    if occurrences.keys().isdisjoint(INVISIBLE_LITERALS):
         return None
     origins, pieces = [0], []
     for invisible in _INVISIBLE.finditer(text):

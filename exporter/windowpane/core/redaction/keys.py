@@ -10,6 +10,8 @@ from windowpane.core.redaction.shape import Span
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from windowpane.core.redaction.literals import Occurrences
+
 
 class _Format(NamedTuple):
     literal: str
@@ -40,18 +42,19 @@ _BODY = re.compile(rf"(?=(?:{_TEXT}|-(?!----)){{20}}){_TEXT}*+(?:-(?!----){_TEXT
 _MAX_KEY_CHARACTERS: Final = 16_384
 
 
-def key_spans(text: str) -> Iterator[Span]:
-    """Yield the private keys in *text*."""
+LITERALS: Final = tuple(form.literal.lower() for form in _FORMATS)
+
+
+def key_spans(text: str, occurrences: Occurrences) -> Iterator[Span]:
+    """Yield the private keys in *text* by the *occurrences* of literals in it."""
     for form in _FORMATS:
-        position = text.find(form.literal)
-        while position >= 0:
-            after = position + 1
-            head = form.head.match(text, position)
+        after = 0
+        for position in occurrences.get(form.literal.lower(), ()):
+            head = form.head.match(text, position) if position >= after else None
             body = _BODY.match(text, head.end()) if head else None
             if head and body:
                 after = _end(form, text, head.end(), body.end())
                 yield Span(position, 0, after, "private_key")
-            position = text.find(form.literal, after)
 
 
 def _end(form: _Format, text: str, start: int, body_end: int) -> int:

@@ -9,33 +9,34 @@ import base64
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from windowpane.core.redaction.literals import positions_of
 from windowpane.core.redaction.shape import Span
 from windowpane.core.redaction.values import is_explicit, is_password, is_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
+    from collections.abc import Callable, Iterator, Sequence
+
+    from windowpane.core.redaction.literals import Occurrences
 
 
 class _Location(NamedTuple):
     kind: str
-    guard: str
-    """In lower case, and part of every literal: a text without it is not searched for them."""
     literals: tuple[str, ...]
     """In lower case; the pattern is tried at each."""
     pattern: re.Pattern[str]
     """Its group `secret` is judged and replaced."""
     is_secret: Callable[[str], bool]
+    elsewhere: str = ""
+    """A literal that the text contains, too."""
 
-    def spans(self, text: str, folded: str) -> Iterator[Span]:
-        """Yield the secrets in *text* at this location."""
-        for literal in self.literals:
-            position = folded.find(literal)
-            while position >= 0:
-                match, after = self.pattern.match(text, position), position + len(literal)
-                if match is not None and self.is_secret(match["secret"]):
-                    yield Span(match.start("secret"), 2, match.end("secret"), self.kind)
-                    after = max(after, match.end("secret"))
-                position = folded.find(literal, after)
+    def spans(self, positions: Sequence[int], text: str) -> Iterator[Span]:
+        """Yield the secrets in *text* at this location, one of whose literals is at *positions*."""
+        after = 0
+        for position in positions:
+            match = self.pattern.match(text, position) if position >= after else None
+            if match is not None and self.is_secret(match["secret"]):
+                yield Span(match.start("secret"), 2, match.end("secret"), self.kind)
+                after = match.end("secret")
 
 
 def _has_digit(value: str) -> bool:
@@ -67,22 +68,19 @@ _FLAG_VALUE: Final = rf"[ =]?{_QUOTE}(?P<secret>(?![$<{{(-])[^\s\"'`<>\\,;|]{{5,
 _LOCATIONS: Final = (
     _Location(
         "url_password",
-        "://",
         ("://",),
         re.compile(r"://[^\s/?#@:'\"`<>\[\]\\]{0,128}+:(?P<secret>(?![$%{<*])[^\s/@'\"`<>\[\]\\]{1,256}+)@"),
         lambda _: True,
     ),
-    _Location("url_token", "://", ("://",), re.compile(r"://(?P<secret>[A-Za-z0-9_.~-]{20,256}+)@"), is_token),
+    _Location("url_token", ("://",), re.compile(r"://(?P<secret>[A-Za-z0-9_.~-]{20,256}+)@"), is_token),
     _Location(
         "url_password",
-        "jdbc",
         ("jdbc:oracle",),
         re.compile(r"(?i:jdbc:oracle):\w{1,10}:[^\s/@\"']{1,64}+/(?P<secret>[^\s@\"'<>]{3,128}+)@"),
         is_explicit,
     ),
     _Location(
         "url_password",
-        "pass",
         (
             "?password=",
             "&password=",
@@ -99,14 +97,12 @@ _LOCATIONS: Final = (
     ),
     _Location(
         "url_password",
-        "pwd=",
         (";pwd=", "?pwd=", "&pwd=", "; pwd="),
         re.compile(r". ?(?i:pwd)=\{?(?P<secret>(?![$%<])[^\s&;\"'`<>#\\{}]{3,256}+)"),
         is_explicit,
     ),
     _Location(
         "authorization",
-        "auth",
         ("authorization",),
         re.compile(
             rf"(?i:authorization){_QUOTE}\s{{0,4}}[:=,]\s{{0,4}}{_QUOTE}(?:[A-Za-z][A-Za-z-]{{2,24}}\s{{1,4}})?"
@@ -116,34 +112,30 @@ _LOCATIONS: Final = (
     ),
     _Location(
         "authorization",
-        "bearer ",
         ("bearer ",),
         re.compile(rf"(?i:bearer)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
         _is_credential,
     ),
     _Location(
         "authorization",
-        "basic ",
         ("basic ",),
         re.compile(rf"(?i:basic)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
         _is_credential,
     ),
     _Location(
         "signature",
-        "sig",
         ("signature=", "&sig=", "?sig=", "&sign=", ";sig="),
         re.compile(r".{0,2}?(?i:signature|sign|sig)=\\{0,3}\"?(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
         _is_random,
     ),
     _Location(
         "signature",
-        "digest",
         ("response=",),
         re.compile(r"(?i:response)=\\{0,3}\"(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
         _is_random,
+        elsewhere="digest",
     ),
     _Location(
-        "login",
         "login",
         ("login ", "login\n", "login\t"),
         re.compile(
@@ -153,7 +145,6 @@ _LOCATIONS: Final = (
     ),
     _Location(
         "login",
-        "@option",
         (" -u", " --user", " --proxy-user", " -a ", " --auth", " --cred"),
         re.compile(
             rf" (?:-[uUa]|--(?:proxy-)?user|--auth|--creds?)(?:=|\s{{1,3}}|(?=[\"'])|(?=\w)){_QUOTE}"
@@ -163,7 +154,6 @@ _LOCATIONS: Final = (
     ),
     _Location(
         "password",
-        "@option",
         (
             "sshpass",
             "mysql",
@@ -187,29 +177,22 @@ _LOCATIONS: Final = (
         re.compile(rf"\w{{1,18}}+{_LOGIN}-[pP]{_FLAG_VALUE}"),
         is_password,
     ),
-    _Location(
-        "password", "@option", ("ldap",), re.compile(rf"(?i:ldap)\w{{0,8}}+{_LOGIN}-w{_FLAG_VALUE}"), is_password
-    ),
-    _Location(
-        "password", "@option", ("redis-cli",), re.compile(rf"(?i:redis-cli){_LOGIN}-a{_FLAG_VALUE}"), is_password
-    ),
+    _Location("password", ("ldap",), re.compile(rf"(?i:ldap)\w{{0,8}}+{_LOGIN}-w{_FLAG_VALUE}"), is_password),
+    _Location("password", ("redis-cli",), re.compile(rf"(?i:redis-cli){_LOGIN}-a{_FLAG_VALUE}"), is_password),
     _Location(
         "password",
-        "/p:",
         ("xfreerdp", "rdesktop", "mstsc"),
         re.compile(rf"\w{{5,12}}+{_LOGIN}/p:{_FLAG_VALUE}"),
         is_password,
     ),
     _Location(
         "password",
-        "pass",
         (" pass:",),
         re.compile(r"(?<=pass|ssin|sout|word) pass:(?P<secret>[^\s\"'`]{3,128}+)"),
         is_explicit,
     ),
     _Location(
         "password",
-        "auth",
         ("auth=(", "auth = (", "basicauth(", "basic_auth(", "authenticate("),
         re.compile(
             r"(?i:[a-z_]{4,12})(?: ?= ?)?\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}"
@@ -219,28 +202,24 @@ _LOCATIONS: Final = (
     ),
     _Location(
         "password",
-        "login",
         ("login(",),
         re.compile(r"(?i:login)\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}[\"'](?P<secret>[^\"'\n]{3,128}+)"),
         is_password,
     ),
     _Location(
         "login",
-        "auth",
         ('auth"', "auth'", 'auth\\"', "auth=", "auth:", "auth ="),
         re.compile(rf"(?i:auth){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}(?P<secret>[A-Za-z0-9+/=_-]{{8,4000}}+)"),
         is_login,
     ),
     _Location(
         "one_time_password",
-        "otpauth",
         ("otpauth://",),
         re.compile(r"(?i:otpauth)://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7]{8,128}+)"),
         lambda _: True,
     ),
     _Location(
         "recovery_phrase",
-        "mnemonic",
         ("mnemonic",),
         re.compile(
             rf"(?i:mnemonic){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}"
@@ -250,7 +229,6 @@ _LOCATIONS: Final = (
     ),
     _Location(
         "recovery_phrase",
-        "phrase",
         ("seed phrase", "recovery phrase", "seed_phrase", "seedphrase", "secret phrase"),
         re.compile(
             rf"(?i:(?:seed|recovery|secret)[ _]?phrase){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}"
@@ -263,7 +241,7 @@ _LOCATIONS: Final = (
 _PGPASS: Final = re.compile(
     r"(?P<line>[\w.*-]{1,128}+):(?:\d{4,5}|\*):[\w*-]{1,64}+:[\w.*@-]{1,64}+:(?P<secret>[^\s:\\]{3,128}+)"
 )
-_PGPASS_PORT: Final = re.compile(r":(?:543[239]|6432|6543|26257|\*)(?=:)")
+_PGPASS_PORTS: Final = (":5432:", ":5433:", ":5439:", ":6432:", ":6543:", ":26257:", ":*:")
 _COOKIES: Final = re.compile(
     r"(?:(?i:cookies?)[\"'\\]{0,4}\s{0,4}[:=, ]|curl [^\n|;]{0,160}?-b)\s{0,4}[\"'\\{]{0,5}"
     r"(?P<pairs>[^\n\"'\\]{8,8192}+)"
@@ -280,73 +258,83 @@ _MANIFEST_END: Final = re.compile(r"\n(?:---|[a-zA-Z])|\}|\\n(?:---|[a-zA-Z])")
 _MANIFEST_CHARACTERS: Final = 20_000
 
 
-def _by_guard() -> tuple[tuple[str, tuple[_Location, ...]], ...]:
-    """Return the locations by their guard, so that each guard is searched once."""
-    groups: dict[str, list[_Location]] = {}
+_COOKIE_FILE_FLAGS: Final = ("\ttrue\t", "\tfalse\t")
+
+
+def _by_literal() -> dict[str, tuple[_Location, ...]]:
+    """Return the locations by each of their literals."""
+    groups: dict[str, tuple[_Location, ...]] = {}
     for location in _LOCATIONS:
-        groups.setdefault(location.guard, []).append(location)
-    return tuple((guard, tuple(locations)) for guard, locations in groups.items())
+        for literal in location.literals:
+            groups[literal] = (*groups.get(literal, ()), location)
+    return groups
 
 
-_BY_GUARD: Final = _by_guard()
-_PORT: Final = "@port"
-CLUE_PATTERNS: Final = {
-    "@option": re.compile(r" -(?:[uapw]|-(?:user|proxy-user|auth|cred))"),
-    _PORT: _PGPASS_PORT,
-}
-CLUES: Final = (
-    *(guard for guard, _ in _BY_GUARD if guard not in CLUE_PATTERNS), "cookie", "curl ", "secret", "kind"
-)  # fmt: skip
+_BY_LITERAL: Final = _by_literal()
+LITERALS: Final = (
+    *_BY_LITERAL,
+    "digest",
+    *_PGPASS_PORTS,
+    *_COOKIE_FILE_FLAGS,
+    "cookie",
+    "curl ",
+    "secret",
+    "kind",
+)
 
 
-def located_spans(text: str, folded: str, clues: Set[str]) -> Iterator[Span]:
-    """Yield the secrets that their location gives away.
-
-    *folded* is the text in lower case, *clues* are those of its parts.
-    """
-    for guard, locations in _BY_GUARD:
-        if guard in clues:
-            for location in locations:
-                yield from location.spans(text, folded)
-    if _PORT in clues:
-        yield from _password_files(text)
-    if "cookie" in clues or "curl " in clues:
-        yield from _cookies(text)
-    if "secret" in clues and "kind" in clues:
-        yield from _manifests(text)
+def located_spans(text: str, occurrences: Occurrences) -> Iterator[Span]:
+    """Yield the secrets that their location gives away in *text* by the *occurrences* of literals in it."""
+    for literal, positions in occurrences.items():
+        for location in _BY_LITERAL.get(literal, ()):
+            if not location.elsewhere or location.elsewhere in occurrences:
+                yield from location.spans(positions, text)
+    yield from _password_files(text, occurrences)
+    yield from _cookies(text, occurrences)
+    yield from _cookie_files(text, occurrences)
+    if "secret" in occurrences and "kind" in occurrences:
+        yield from _manifests(text, occurrences)
 
 
-def cookie_file_spans(text: str) -> Iterator[Span]:
-    """Yield the random values of a file of cookies, as curl writes it."""
-    if "\t" in text and ("\tTRUE\t" in text or "\tFALSE\t" in text):
-        for match in _COOKIE_FILE.finditer(text):
-            if _is_random(match["secret"]):
-                yield Span(match.start("secret"), 2, match.end("secret"), "cookie")
-
-
-def _password_files(text: str) -> Iterator[Span]:
+def _password_files(text: str, occurrences: Occurrences) -> Iterator[Span]:
     """Yield the last fields of lines in the form of `.pgpass`: `host:port:database:user:password`."""
-    for port in _PGPASS_PORT.finditer(text):
-        start = max(text.rfind("\n", max(0, port.start() - 130), port.start()) + 1, port.start() - 128)
+    for port in positions_of(_PGPASS_PORTS, occurrences):
+        start = max(text.rfind("\n", max(0, port - 130), port) + 1, port - 128)
         line = _PGPASS.match(text, start)
         if line is not None and is_explicit(line["secret"]) and not line["secret"].isdigit():
             yield Span(line.start("secret"), 2, line.end("secret"), "password")
 
 
-def _cookies(text: str) -> Iterator[Span]:
+def _cookie_files(text: str, occurrences: Occurrences) -> Iterator[Span]:
+    """Yield the random values of a file of cookies, as curl writes it."""
+    for position in positions_of(_COOKIE_FILE_FLAGS, occurrences):
+        match = _COOKIE_FILE.match(text, position)
+        if match is not None and _is_random(match["secret"]):
+            yield Span(match.start("secret"), 2, match.end("secret"), "cookie")
+
+
+def _cookies(text: str, occurrences: Occurrences) -> Iterator[Span]:
     """Yield the random values of `Cookie` and `Set-Cookie` headers."""
-    for header in _COOKIES.finditer(text):
+    after = 0
+    for position in positions_of(("cookie", "curl "), occurrences):
+        header = _COOKIES.match(text, position) if position >= after else None
+        if header is None:
+            continue
+        after = header.end()
         for pair in _COOKIE_PAIR.finditer(text, *header.span("pairs")):
             value = pair["value"]
             if pair["name"].lower() not in _COOKIE_ATTRIBUTES and len(value) >= 12 and is_password(value):
                 yield Span(pair.start("value"), 2, pair.end("value"), "cookie")
 
 
-def _manifests(text: str) -> Iterator[Span]:
+def _manifests(text: str, occurrences: Occurrences) -> Iterator[Span]:
     """Yield the data of Kubernetes secrets, in YAML and JSON."""
     position = 0
-    for manifest in _MANIFEST.finditer(text):
-        start = max(position, manifest.start() - 2_000)
+    for kind in occurrences["kind"]:
+        manifest = _MANIFEST.match(text, kind)
+        if manifest is None:
+            continue
+        start = max(position, kind - 2_000)
         for data in _MANIFEST_DATA.finditer(text, start, manifest.end() + 2_000):
             limit = min(len(text), data.end() + _MANIFEST_CHARACTERS)
             end = _MANIFEST_END.search(text, data.end(), limit)

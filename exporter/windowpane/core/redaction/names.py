@@ -13,7 +13,9 @@ from windowpane.core.redaction.shape import Span
 from windowpane.core.redaction.values import is_password, is_strong_token, is_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
+    from collections.abc import Callable, Iterator, Sequence
+
+    from windowpane.core.redaction.literals import Occurrences
 
 
 class _Name(NamedTuple):
@@ -31,6 +33,7 @@ _NAMES: Final = {
     **dict.fromkeys(("pass", "cred", "auth", "key", "dsn", "jwt", "hmac"), _WEAK),
 }
 """Stem of a name in lower case to what its values are; a longer name overrides its beginning."""
+LITERALS: Final = tuple(_NAMES)
 _WHOLE_STEMS: Final = frozenset(
     ("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac", "psk", "pwd")
 )
@@ -117,38 +120,25 @@ _LOOKBACK: Final = 24
 _FLAG: Final = re.compile(r"(?:^|[\s\"'`\[(,])--?(?:[a-z0-9]+[-_.]){0,4}\Z", re.IGNORECASE)
 
 
-def _by_guard() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Stems by the shortest stem they contain, so that one search can rule out many."""
-    groups: dict[str, list[str]] = {}
-    for stem in _NAMES:
-        groups.setdefault(min((other for other in _NAMES if other in stem), key=len), []).append(stem)
-    return tuple((guard, tuple(stems)) for guard, stems in groups.items())
-
-
-_BY_GUARD: Final = _by_guard()
-CLUES: Final = tuple(guard for guard, _ in _BY_GUARD)
-
-
-def named_spans(text: str, folded: str, clues: Set[str]) -> Iterator[Span]:
+def named_spans(text: str, folded: str, occurrences: Occurrences) -> Iterator[Span]:
     """Yield the values in *text* whose names denote a secret.
 
-    *folded* is the text in lower case, *clues* are those of its parts.
+    *folded* is the text in lower case, *occurrences* are the literals in it.
     """
-    for guard, stems in _BY_GUARD:
-        if guard in clues:
-            for stem in stems:
-                yield from _values(stem, text, folded)
+    for stem, positions in occurrences.items():
+        name = _NAMES.get(stem)
+        if name is not None:
+            yield from _values(stem, name, positions, text, folded)
 
 
-def _values(stem: str, text: str, folded: str) -> Iterator[Span]:
-    position = folded.find(stem)
-    while position >= 0:
-        end = position + len(stem)
-        span = _value_of(stem, _NAMES[stem], text, folded, start=position, end=end)
-        if span is not None:
-            yield span
-            end = max(end, span.end)
-        position = folded.find(stem, end)
+def _values(stem: str, name: _Name, positions: Sequence[int], text: str, folded: str) -> Iterator[Span]:
+    after = 0
+    for position in positions:
+        if position >= after:
+            span = _value_of(stem, name, text, folded, start=position, end=position + len(stem))
+            if span is not None:
+                yield span
+                after = span.end
 
 
 def _is_whole(stem: str, text: str, start: int) -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane.core.redaction.cards import card_spans
-from windowpane.core.redaction.clues import ClueMemory
-from windowpane.core.redaction.encodings import ENCODED, encoded_spans, visible_text
+from windowpane.core.redaction import cards, keys, locations, names, shapes
+from windowpane.core.redaction.cards import card_code_spans, number_spans
+from windowpane.core.redaction.character_classes import long_runs
+from windowpane.core.redaction.encodings import INVISIBLE_LITERALS, encoded_spans, visible_text
 from windowpane.core.redaction.folded import fold
 from windowpane.core.redaction.keys import key_spans
-from windowpane.core.redaction.locations import cookie_file_spans, located_spans
+from windowpane.core.redaction.literals import LiteralSearch
+from windowpane.core.redaction.locations import located_spans
 from windowpane.core.redaction.names import named_spans
 from windowpane.core.redaction.shape import Span
-from windowpane.core.redaction.shapes import shaped_spans
+from windowpane.core.redaction.shapes import discord_spans, shaped_spans
 from windowpane.core.redaction.values import is_plain_text
 
 if TYPE_CHECKING:
@@ -36,15 +38,16 @@ _ID: Final = re.compile(
 """A UUID, a time or the id of a message or a call: the most frequent texts, and never a secret."""
 
 
-_CLUES: Final = ClueMemory()
+_LITERALS: Final = LiteralSearch(
+    {*keys.LITERALS, *shapes.LITERALS, *locations.LITERALS, *names.LITERALS, *cards.LITERALS, *INVISIBLE_LITERALS}
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
+class Redaction(NamedTuple):
     """A text without its secrets."""
 
     text: str
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = MappingProxyType({})
     """Number of replaced secrets by kind; empty for a clean text."""
 
 
@@ -105,20 +108,22 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
     """Return the secrets in *text*, sorted and apart from each other."""
     if len(text) < _MINIMUM_CHARACTERS or (len(text) <= _MAXIMUM_ID_CHARACTERS and _ID.fullmatch(text)):
         return []
-    visible = visible_text(text)
-    if visible is not None:
-        return _merged([visible.original(span) for span in _spans(visible.text, depth)])
-    spans = [*key_spans(text), *cookie_file_spans(text)]
-    clues = _CLUES.clues(text)
-    if clues:
-        folded = fold(text)
-        spans += located_spans(text, folded, clues)
-        spans += named_spans(text, folded, clues)
-        spans += card_spans(text, clues)
-        spans += shaped_spans(text, clues)
-    if ENCODED in clues and depth < _MAXIMUM_DEPTH:
-        spans += encoded_spans(text, lambda decoded: bool(_spans(decoded, depth + 1)))
-    return _merged(sorted(spans))
+    folded = fold(text)
+    occurrences = _LITERALS.occurrences(folded)
+    spans = list(number_spans(text))
+    if occurrences:
+        visible = visible_text(text, occurrences)
+        if visible is not None:
+            return _merged([visible.original(span) for span in _spans(visible.text, depth)])
+        for recognized in (key_spans, card_code_spans, located_spans, shaped_spans):
+            spans += recognized(text, occurrences)
+        spans += named_spans(text, folded, occurrences)
+    runs = long_runs(text)
+    if runs:
+        spans += discord_spans(text, runs)
+        if depth < _MAXIMUM_DEPTH:
+            spans += encoded_spans(text, runs, lambda decoded: bool(_spans(decoded, depth + 1)))
+    return _merged(sorted(spans)) if spans else []
 
 
 def _merged(spans: list[Span]) -> list[Span]:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _DIGIT = re.compile(r"[0-9]")
 
@@ -40,19 +40,19 @@ class Shape(NamedTuple):
     needs_digit: bool = False
     """True if a match without any digit is a word (`sk-spinner-double-bounce`), not a secret."""
 
-    def spans(self, literal: str, text: str) -> Iterator[Span]:
-        """Yield the tokens of this shape in *text* that contain *literal*."""
-        match_at = compiled(self.pattern).match
-        position = text.find(literal)
-        while position >= 0:
-            after, first = position + 1, position - self.offset
-            if first >= 0 and (not self.at_edge or at_edge(text, first)):
-                match = match_at(text, first)
-                if match is not None and self._is_token(match):
-                    start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
-                    yield Span(start, 0, end, self.kind)
-                    after = max(after, end)
-            position = text.find(literal, after)
+    def spans(self, literal: str, positions: Sequence[int], text: str) -> Iterator[Span]:
+        """Yield the tokens that contain *literal*, which is at *positions* of *text* in any case."""
+        after = 0
+        for position in positions:
+            first = position - self.offset
+            if position < after or first < 0 or not text.startswith(literal, position):
+                continue
+            if self.at_edge and not at_edge(text, first):
+                continue
+            match = compiled(self.pattern).match(text, first)
+            if match is not None and self._is_token(match):
+                start, after = match.span("secret" if "secret" in match.re.groupindex else 0)
+                yield Span(start, 0, after, self.kind)
 
     def _is_token(self, match: re.Match[str]) -> bool:
         if self.needs_digit and not _DIGIT.search(match[0]):

@@ -7,13 +7,17 @@ number of times.
 from __future__ import annotations
 
 import re
+import string
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.redaction.published_shapes import PUBLISHED_SHAPES
 from windowpane.core.redaction.shape import Shape, Span, at_edge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Set
+    from collections.abc import Iterable, Iterator
+
+    from windowpane.core.redaction.character_classes import Run
+    from windowpane.core.redaction.literals import Occurrences
 
 _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _REST = r"[A-Za-z0-9_-]*+"
@@ -191,18 +195,15 @@ OWN_SHAPES: Final = (
 
 SHAPES: Final = (*OWN_SHAPES, *PUBLISHED_SHAPES)
 
-_RUN: Final = re.compile(r"[A-Za-z0-9_.~+$=:!%-]{15}")
-_LETTERS: Final = re.compile(r"[A-Z]{16}|[A-Za-z0-9_-]{30}")
-"""A run without a digit is a token only from this length."""
 _DIGIT: Final = re.compile(r"[0-9]")
-_IDENTIFIER: Final = re.compile(
-    r"\A(?=[0-9-]*[a-fA-FTZ:.+])[0-9a-fA-FTZ:.+-]*\Z|\A(?:toolu|call|msg|req|resp|chatcmpl)[_-][A-Za-z0-9-]*\Z"
-)
-"""A date, a digest, a UUID or an id of a provider: the most frequent long parts of texts, and not tokens."""
-_MIN_WORD_CHARACTERS: Final = 15
-_MIN_DATA_CHARACTERS: Final = 256
-_DATA: Final = re.compile(r"([A-Za-z0-9+/]{100})[A-Za-z0-9+/]{156,}+")
-"""Data in Base64: literals inside it are there by chance, so only its beginning is a candidate."""
+_LETTERS: Final = re.compile(r"[A-Z]{16}|[A-Za-z0-9_-]{30}")
+"""A run in a word without a digit is a token only from this length."""
+_WORD_CHARACTERS: Final = 64
+"""Of a word, so many characters on each side of a token are read."""
+_BLANK: Final = re.compile(r"\s")
+_DATA_CHARACTERS: Final = 256
+_DATA_START_CHARACTERS: Final = 100
+_BASE64: Final = f"{string.ascii_letters}{string.digits}+/"
 _DISCORD_TAIL = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+")
 _DISCORD_HEAD = re.compile(r"(?:[MNO][DTjz][AEIMQUYcgk][wxyz0-5]){5,6}(?:[MNO][A-Za-z0-9]{1,2})?")
 """A user's number of 17 to 19 digits in Base64; it has no fixed start, so the tail of a token is found first."""
@@ -210,81 +211,54 @@ _DISCORD_HEAD_CHARACTERS = (26, 24, 23)
 """Lengths of 19, 18 and 17 digits in Base64."""
 
 
-def _by_beginning() -> dict[str, tuple[tuple[str, Shape], ...]]:
-    """Return each literal and its shape by the shortest literal it starts with."""
-    pairs = [(literal, shape) for shape in SHAPES for literal in shape.literals]
+def _by_literal() -> dict[str, tuple[tuple[str, Shape], ...]]:
+    """Return each literal and its shape by the literal in lower case."""
     groups: dict[str, tuple[tuple[str, Shape], ...]] = {}
-    for literal, shape in pairs:
-        beginning = min((other for other, _ in pairs if literal.startswith(other)), key=len)
-        groups[beginning] = (*groups.get(beginning, ()), (literal, shape))
+    for shape in SHAPES:
+        for literal in shape.literals:
+            groups[literal.lower()] = (*groups.get(literal.lower(), ()), (literal, shape))
     return groups
 
 
-def _any_of(literals: Iterable[str]) -> str:
-    """Return a pattern of *literals* that reads each character of a text once, however many they are."""
-    following: dict[str, list[str]] = {}
-    for literal in literals:
-        if not literal:
-            return ""
-        following.setdefault(literal[0], []).append(literal[1:])
-    branches = [re.escape(first) + _any_of(rest) for first, rest in following.items()]
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+_BY_LITERAL: Final = _by_literal()
+LITERALS: Final = tuple(_BY_LITERAL)
 
 
-_BY_BEGINNING: Final = _by_beginning()
-_ANY_LITERAL: Final = re.compile(_any_of(_BY_BEGINNING))
+def shaped_spans(text: str, occurrences: Occurrences) -> Iterator[Span]:
+    """Yield the secrets that their shape gives away in *text* by the *occurrences* of literals in it."""
+    for folded, positions in occurrences.items():
+        for literal, shape in _BY_LITERAL.get(folded, ()):
+            for span in shape.spans(literal, positions, text):
+                if _is_in_token(text, span) and not _is_in_data(text, span):
+                    yield span
 
 
-_CLUES: Final = {beginning: f"token:{beginning}" for beginning in _BY_BEGINNING}
-_SHAPES_BY_CLUE: Final = {_CLUES[beginning]: shapes for beginning, shapes in _BY_BEGINNING.items()}
-_DISCORD: Final = "@discord"
-
-
-def token_candidates(parts: Iterable[str]) -> list[str]:
-    """Return those of *parts* that are long enough for a token, have a digit or many letters, and are not ids."""
-    long = [word for word in parts if len(word) >= _MIN_WORD_CHARACTERS]
-    return [
-        word
-        for word in filter(_RUN.search, long)
-        if (_DIGIT.search(word) or _LETTERS.search(word)) and not _IDENTIFIER.match(word)
-    ]
-
-
-def searched_part(candidate: str) -> str:
-    """Return a candidate without the inside of data in Base64."""
-    return candidate if len(candidate) < _MIN_DATA_CHARACTERS else _DATA.sub(r"\1", candidate)
-
-
-def token_clues(candidate: str) -> Iterator[str]:
-    """Yield the clues that literals of tokens in a candidate are."""
-    yield from (_CLUES[literal] for literal in _literals_in(candidate))
-    if _DISCORD_TAIL.search(candidate):
-        yield _DISCORD
-
-
-def shaped_spans(text: str, clues: Set[str]) -> Iterator[Span]:
-    """Yield the secrets in *text*, whose parts have *clues*, that their shape gives away."""
-    for clue in clues:
-        for literal, shape in _SHAPES_BY_CLUE.get(clue, ()):
-            yield from shape.spans(literal, text)
-    if _DISCORD in clues:
-        yield from _discord_tokens(text)
-
-
-def _literals_in(candidates: str) -> set[str]:
-    """Return the literals in *candidates*, also overlapping; of those with the same beginning the shortest."""
-    literals = set()
-    match = _ANY_LITERAL.search(candidates)
-    while match is not None:
-        literals.add(match[0])
-        match = _ANY_LITERAL.search(candidates, match.start() + 1)
-    return literals
-
-
-def _discord_tokens(text: str) -> Iterator[Span]:
-    for tail in _DISCORD_TAIL.finditer(text):
+def discord_spans(text: str, runs: Iterable[Run]) -> Iterator[Span]:
+    """Yield the tokens of Discord, whose first parts are among *runs*."""
+    for _, end in runs:
+        tail = _DISCORD_TAIL.match(text, end)
+        if tail is None:
+            continue
         for characters in _DISCORD_HEAD_CHARACTERS:
-            start = tail.start() - characters
-            if start >= 0 and at_edge(text, start) and _DISCORD_HEAD.fullmatch(text, start, tail.start()):
+            start = end - characters
+            if start >= 0 and at_edge(text, start) and _DISCORD_HEAD.fullmatch(text, start, end):
                 yield Span(start, 0, tail.end(), "discord_token")
                 break
+
+
+def _is_in_token(text: str, span: Span) -> bool:
+    """Return True if the word around *span* has a digit, or more letters than a word of a language."""
+    before = _BLANK.split(text[max(0, span.start - _WORD_CHARACTERS) : span.start])[-1]
+    after = _BLANK.split(text[span.end : span.end + _WORD_CHARACTERS], maxsplit=1)[0]
+    word = f"{before}{text[span.start : span.end]}{after}"
+    return _DIGIT.search(word) is not None or _LETTERS.search(word) is not None
+
+
+def _is_in_data(text: str, span: Span) -> bool:
+    """Return True for what is inside of data in Base64, where literals are by chance."""
+    before = text[max(0, span.start - _DATA_CHARACTERS) : span.start]
+    start = len(before) - len(before.rstrip(_BASE64))
+    if start < _DATA_START_CHARACTERS:
+        return False
+    after = text[span.start : span.start + _DATA_CHARACTERS]
+    return start + len(after) - len(after.lstrip(_BASE64)) >= _DATA_CHARACTERS
