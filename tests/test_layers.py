@@ -31,7 +31,7 @@ LAYERS = {
     "sources": {"core", "models", "observer", "telemetry"},
     "fidelity": {"core", "effects"},
     "alerts": {"core", "effects", "text", "metrics"},
-    "report": {"core", "text", "store"},
+    "report": {"core", "text", "store", "alerts"},
     "manager": {"core", "effects", "models", "fidelity"},
     "contrib": {"core", "effects", "manager"},
     "config": {"core", "alerts", "fidelity", "manager", "contrib"},

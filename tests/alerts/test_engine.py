@@ -207,21 +207,34 @@ def test_only_the_final_pressure_counts_turns() -> None:
 
 @pytest.mark.parametrize(("rate", "fires"), [(5.2, True), (5.0, False)])
 def test_eviction_rate(rate: float, fires: bool) -> None:
-    """More than 5 blocks per turn for 3 turns alerts; exactly 5 does not."""
+    """More than 5 blocks per turn for 3 turns after the first removal alerts; exactly 5 does not."""
     session = Session()
 
-    for _ in range(3):
-        session.start_turn()
+    for _ in range(4):
+        session.start_turn(evicted(100))
         session.final(eviction_rate=rate)
 
     assert bool(session.fired(of="eviction_rate")) is fires
 
 
+def test_one_removal_of_many_blocks_is_not_an_eviction_rate() -> None:
+    """An agent clears 42 old tool results at once: its working set is not larger than its window."""
+    session = Session()
+
+    session.start_turn(evicted(21_000))
+    for _ in range(5):
+        session.final(eviction_rate=8.4)
+        session.start_turn()
+    session.final(eviction_rate=0.0)
+
+    assert not session.fired(of="eviction_rate")
+
+
 def test_eviction_rate_resolves_ten_percent_below() -> None:
     """4.6 per turn is within the hysteresis of 5, 4.4 is not."""
     session = Session()
-    for rate in (6, 6, 6, 4.6):
-        session.start_turn()
+    for rate in (6, 6, 6, 6, 4.6):
+        session.start_turn(evicted(100))
         session.final(eviction_rate=rate)
     assert not session.resolved()
 
@@ -266,19 +279,41 @@ def test_a_window_scoped_or_rejected_compression_is_not_judged() -> None:
 def test_burn_rate_spike_fires_once_and_resolves_after_quiet_turns() -> None:
     """A spike fires at once, a second one within the quiet time does not, and it resolves by itself."""
     session = Session()
-    session.start_turn()
-    session.final()
-    session.emit(VelocitySpiked(20_000, 2_000.0))
-    assert [fired.value for fired in session.fired()] == [20_000]
+    session.turns(0.45)
+    session.emit(VelocitySpiked(60_000, 2_000.0))
+    assert [fired.value for fired in session.fired()] == [60_000]
 
-    session.turns(0.1, 0.1)
-    session.emit(VelocitySpiked(20_000, 2_000.0))
-    session.turns(0.1, 0.1, 0.1, 0.1)
+    session.turns(0.45, 0.45)
+    session.emit(VelocitySpiked(60_000, 2_000.0))
+    session.turns(0.45, 0.45, 0.45, 0.45)
     assert not session.resolved()
-    session.turns(0.1)
+    session.turns(0.45)
 
     assert session.names() == ["alert.fired burn_rate_spike", "alert.resolved burn_rate_spike"]
-    assert session.fired()[0].threshold == 6_000
+    assert session.fired()[0].threshold == 57_600
+    assert session.fired()[0].summary == (
+        "One turn added 60k tokens; another like it does not fit into the 58k that remain"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gauges", "fires"),
+    [
+        ({}, True),
+        ({"compaction_tokens": 96_000}, True),
+        ({"compaction_tokens": 120_000}, False),
+        ({"limit_tokens": None, "red_tokens": None}, False),
+    ],
+)
+def test_a_spike_is_an_alert_where_another_would_fill_the_window(gauges: dict[str, Any], fires: bool) -> None:
+    """Up to the level at which the agent compacts, else to red; of a window of unknown size nothing is known."""
+    session = Session()
+    session.start_turn()
+    session.final(utilization=0.5, **gauges)
+
+    session.emit(VelocitySpiked(52_000, 2_000.0))
+
+    assert bool(session.fired(of="burn_rate_spike")) is fires
 
 
 def test_no_spike_no_alert() -> None:
@@ -346,9 +381,93 @@ def test_red_soon_is_silent_where_the_agent_compacts_before() -> None:
     session.final(turns_until_red=1.0, used_tokens=80_000, red_tokens=90_000, compaction_tokens=85_000)
     assert not session.fired(of="red_soon")
     session.start_turn()
-    session.final(turns_until_red=1.0, used_tokens=80_000, red_tokens=90_000, compaction_tokens=95_000)
+    session.final(turns_until_red=1.5, used_tokens=80_000, red_tokens=90_000, compaction_tokens=95_000)
 
     assert session.fired(of="red_soon")
+
+
+# -- several alerts about one cause ----------------------------------------------------------------------------
+
+
+def in_red(session: Session, *turns_until_red: float, **gauges: Any) -> list[str]:
+    """End turns with these forecasts of red; return the alerts that fired."""
+    for turns in turns_until_red:
+        session.start_turn()
+        session.final(**({"utilization": 0.92 if turns == 0 else 0.89} | gauges), turns_until_red=turns)
+    return [one.alert for one in session.fired() if one.severity != "info"]
+
+
+def test_a_window_that_fills_slowly_escalates_once() -> None:
+    """A warning, then a critical alert; that red is there for three turns is what it announced."""
+    session = Session()
+
+    assert in_red(session, 1.8, 0.9, 0, 0, 0, 0) == ["red_soon", "red_imminent"]
+    in_red(session, math.inf, utilization=0.5)
+    assert {one.alert for one in session.resolved()} >= {"red_soon", "red_imminent"}
+
+
+def test_a_jump_into_red_warns_and_is_critical_if_nothing_reduces_the_window() -> None:
+    """Red that has come is not imminent: the warning is for red, the critical alert for three turns of it."""
+    session = Session()
+
+    assert in_red(session, 9, 0, 0, 0, 0) == ["red_soon", "utilization"]
+    assert session.fired(of="red_soon")[0].summary == "Red now (118k of 128k tokens)"
+
+
+def test_the_gravest_of_what_holds_at_once_is_the_one_that_fires() -> None:
+    """Less room than an answer needs, in red, with most of it tool results: one alert."""
+    session = Session()
+
+    assert in_red(session, 0, 0, 0, utilization=0.99, tool_result_ratio=0.8) == ["output_reserve"]
+
+
+def test_an_inhibited_alert_fires_once_the_graver_one_is_over() -> None:
+    """The answer has room again, but the window is still red: that was never announced."""
+    session = Session()
+    in_red(session, 0, 0, 0, utilization=0.99)
+
+    assert in_red(session, 0) == ["output_reserve", "utilization"]
+    assert session.fired(of="utilization")[0].crossing_turn == 1
+
+
+def test_red_before_the_level_of_a_compaction_that_is_near_is_no_alert_of_its_own() -> None:
+    """Codex compacts above red: its own compaction is the exact announcement, until it does not come."""
+    session = Session()
+    near = {"compaction_tokens": 124_000, "compaction_evidence": "documented", "turns_until_compaction": 5.0}
+
+    assert in_red(session, 1.5, 0.9, 0, 0, 0, tool_result_ratio=0.8, **near) == ["compaction_soon"]
+    assert in_red(session, 0, utilization=0.93) == ["compaction_soon", "utilization"]
+
+
+def test_an_assumed_size_that_the_agent_passed_by_its_compaction_level_warns_once() -> None:
+    """It did not compact where it does in a window of 128k: this one is probably larger, and nothing critical."""
+    session = Session()
+    assumed = {"limit_source": "assumed"}
+    in_red(session, 30, utilization=0.8, compaction_tokens=105_000, turns_until_compaction=40.0, **assumed)
+
+    assert in_red(session, 1.0, 0, 0, 0, 0, 0, **assumed) == ["red_soon"]
+    assert in_red(session, 0, 0, utilization=0.99, **assumed) == ["red_soon"]
+    assert session.fired(of="red_soon")[0].summary == "Red in 1 turn (114k of an assumed 128k tokens)"
+
+
+@pytest.mark.parametrize("source", ["provider", "given", "catalogue", "assumed"])
+def test_a_size_without_such_evidence_is_taken_as_it_is(source: str) -> None:
+    """Only an agent that compacts by itself can show that a size is wrong, and only one that is assumed."""
+    session = Session()
+    level = {} if source == "assumed" else {"compaction_tokens": 105_000, "turns_until_compaction": 40.0}
+    in_red(session, 30, utilization=0.8, limit_source=source, **level)
+
+    assert "utilization" in in_red(session, 0, 0, 0, limit_source=source)
+
+
+def test_rules_are_evaluated_after_those_that_inhibit_them() -> None:
+    """Else both would fire in one turn; of two that exclude each other any may be the first."""
+    inhibiting = {rule.name: rule.inhibited_by for rule in RULES}
+
+    for name, graver in inhibiting.items():
+        for other in graver:
+            assert name in inhibiting[other] or len(inhibiting[other]) < len(graver), (name, other)
+            assert set(inhibiting[other]) - {name} <= set(graver), "what inhibits the graver inhibits the lesser"
 
 
 def test_fidelity_does_not_flap_within_a_turn() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.hysteresis import hysteresis
-from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, SPIKE_MULTIPLE, Rule, configured
+from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, Rule, configured
 from windowpane.alerts.summary import firing_summary, value_text
 from windowpane.core.limits import TrackerSettings
 from windowpane.exceptions import ConfigurationError
@@ -24,14 +24,14 @@ TABLE = """
     tool_results        warning  above    0.60   3 0.03
     compaction_soon     warning  at_most  16     1 1.6
     red_soon            warning  at_most  2      1 0.2
-    red_imminent        critical at_most  1      1 0.1
+    red_imminent        critical ahead    1      1 0.1
     overflow            critical occurs   -      1 -
     cannot_compress     critical occurs   -      1 -
     audit_chain_broken  critical occurs   -      1 -
     output_reserve      critical below    4096   1 409.6
     regret              warning  above    0.10   1 0.03
     thrashing           warning  at_least 5      1 0.5
-    cache_breaks        warning  above    0.10   1 0.03
+    cache_breaks        info     above    0.10   1 0.03
     repeated_calls      warning  occurs   -      1 -
     oscillation         info     at_least 4      1 0.4
     estimate_off        info     above    0.10   1 0.03
@@ -137,5 +137,5 @@ def test_a_spike_is_the_tracker_s() -> None:
     """More than 3 times the previous turns, after at least 5 turns, and at least 2,000 tokens."""
     settings = TrackerSettings()
 
-    assert SPIKE_MULTIPLE == settings.spike_multiple == 3.0
-    assert (settings.spike_minimum_turns, settings.spike_minimum_tokens) == (5, 2_000)
+    assert (settings.spike_multiple, settings.spike_minimum_turns) == (3.0, 5)
+    assert settings.spike_minimum_tokens == 2_000

@@ -18,7 +18,8 @@ from lens import boards, variables
 from stack import get, port, process, wait_for
 
 from windowpane.alerts.prometheus import TIMED_RULES
-from windowpane.alerts.rules import RULES
+from windowpane.alerts.rules import RULES, RULES_BY_NAME
+from windowpane.core.vocabulary import SEVERITIES
 
 IMAGE = "windowpane:0.1.0"
 OURS = ("agent", "dashboard")
@@ -210,6 +211,28 @@ def test_inhibitions_name_alerts_that_exist(grafana: Path) -> None:
     for inhibition in yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["inhibit_rules"]:
         for matcher in (*inhibition["source_matchers"], *inhibition["target_matchers"]):
             assert set(re.findall(r"[a-z_]+", matcher.split("=", 1)[1])) <= names, matcher
+
+
+def test_a_warning_never_mutes_a_critical_alert(grafana: Path) -> None:
+    """Alertmanager knows agents and not sessions: a warning about one session may not hide another's alert."""
+    severities = {rule.name: SEVERITIES.index(rule.severity) for rule in (*RULES, *TIMED_RULES)}
+    muted = set()
+    for inhibition in yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["inhibit_rules"]:
+        sources, targets = (
+            re.findall(r"[a-z_]+", inhibition[f"{side}_matchers"][0].split("=", 1)[1])
+            for side in ("source", "target")
+        )
+        muted |= {(source, target) for source in sources for target in targets}
+
+    assert all(severities[source] >= severities[target] for source, target in muted)
+    assert not any((target, source) in muted for source, target in muted), "each would mute the other"
+    expected = {
+        (source, rule.name)
+        for rule in RULES
+        for source in rule.inhibited_by
+        if severities[source] >= severities[rule.name] and rule.name not in RULES_BY_NAME[source].inhibited_by
+    }
+    assert expected <= muted, expected - muted
 
 
 @pytest.mark.server

@@ -19,11 +19,11 @@ from windowpane.alerts.rules import (
     CACHE_BREAK_DOLLARS,
     CHURN_TURNS,
     COMPRESSION_SAMPLES,
+    EVICTING_TURNS,
     LOOP_REPEATS,
     LOOP_TURNS,
     MINIMUM_OUTPUT_RATIO,
     REGRET_TURNS,
-    SPIKE_MULTIPLE,
     Rule,
 )
 from windowpane.core.events import (
@@ -126,8 +126,8 @@ class SignalHistory:
     """The recent events of one session, as far as signals look back."""
 
     __slots__ = (
-        "_cache_break_dollars", "_compressions", "_cost_dollars", "_earlier_fidelity", "_evictions",
-        "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "pressure",
+        "_assumed_level", "_cache_break_dollars", "_compressions", "_cost_dollars", "_earlier_fidelity",
+        "_evictions", "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "pressure",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -135,6 +135,8 @@ class SignalHistory:
         """The latest, of any phase."""
         self.fidelity: float | None = None
         """Score of the last evaluated compression."""
+        self._assumed_level: int | None = None
+        """Level at which the agent compacts in a window of the assumed size; None for a certain size."""
         self._compressions: deque[tuple[int, int]] = deque(maxlen=COMPRESSION_SAMPLES)
         self._evictions: deque[_TurnEvictions] = deque(maxlen=REGRET_TURNS)
         self._reduced_turns: deque[int] = deque(maxlen=CHURN_TURNS)
@@ -148,7 +150,7 @@ class SignalHistory:
         """Record an event of *turn*; return the occurrences that rules may wait for."""
         match data:
             case PressureMeasured():
-                self.pressure = data
+                self._record_pressure(data)
             case BlocksEvicted():
                 self._record_eviction(data, turn)
             case ContentCompressed():
@@ -160,6 +162,8 @@ class SignalHistory:
             case ContentRegretted():
                 if data.cause == "eviction":
                     self._record_regret(data)
+            case VelocitySpiked():
+                return self._spike_of(data)
             case ZoneChanged():
                 self._zone_changes.append(turn)
             case TurnEnded() | CacheBroken():
@@ -167,6 +171,17 @@ class SignalHistory:
             case _:
                 return _occurrences(data)
         return ()
+
+    @property
+    def limit_in_doubt(self) -> bool:
+        """True if the size of the window is assumed, and the agent did not compact where it does in this size.
+
+        The window is then probably larger: of the recorded agents that went on, each had a larger one.
+        """
+        pressure, level = self.pressure, self._assumed_level
+        if pressure is None or level is None or pressure.compaction_tokens is not None:
+            return False
+        return pressure.used_tokens >= level
 
     @property
     def usual_fidelity(self) -> float | None:
@@ -201,6 +216,11 @@ class SignalHistory:
         lost = self._cache_break_dollars
         return lost / self._cost_dollars if lost >= CACHE_BREAK_DOLLARS else 0.0
 
+    def eviction_rate(self, turn: int) -> float:
+        """Return the blocks evicted per turn; 0 after a single removal, however many blocks it removed."""
+        evicting = sum(eviction.turn > turn - REGRET_TURNS for eviction in self._evictions)
+        return self.pressure.eviction_rate if self.pressure and evicting >= EVICTING_TURNS else 0.0
+
     def reductions(self, turn: int) -> int:
         """Return how many of the last 10 turns reduced the window; a cascade within one turn counts once."""
         return sum(reduced > turn - CHURN_TURNS for reduced in self._reduced_turns)
@@ -208,6 +228,22 @@ class SignalHistory:
     def zone_changes(self, turn: int) -> int:
         """Return the number of zone changes in the last 10 turns."""
         return sum(changed > turn - CHURN_TURNS for changed in self._zone_changes)
+
+    def _record_pressure(self, data: PressureMeasured) -> None:
+        self.pressure = data
+        if data.limit_source != "assumed":
+            self._assumed_level = None
+        elif data.compaction_tokens is not None:
+            self._assumed_level = data.compaction_tokens
+
+    def _spike_of(self, data: VelocitySpiked) -> tuple[Occurrence, ...]:
+        """Return the spike if another like it would fill the window."""
+        pressure = self.pressure
+        level = None if pressure is None else pressure.compaction_tokens or pressure.red_tokens
+        if pressure is None or level is None:
+            return ()
+        room = max(0, level - pressure.used_tokens)
+        return (Occurrence("velocity.spiked", data.added_tokens, room),) if data.added_tokens > room else ()
 
     def _record_compression(self, data: ContentCompressed, turn: int) -> tuple[Occurrence, ...]:
         if data.outcome != "accepted":
@@ -253,8 +289,6 @@ class SignalHistory:
 
 def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
     match data:
-        case VelocitySpiked():
-            return (Occurrence("velocity.spiked", data.added_tokens, SPIKE_MULTIPLE * data.baseline_tokens),)
         case OverflowDetected():
             overflow = Occurrence("overflow.detected", data.used_tokens, data.limit_tokens)
             failed = data.outcome == "failed"
@@ -286,7 +320,7 @@ def _room(pressure: PressureMeasured) -> float | None:
 
 _SIGNALS: Final[dict[str, Callable[[PressureMeasured, SignalHistory, int], float | None]]] = {
     "utilization": lambda pressure, _history, _turn: pressure.utilization,
-    "eviction_rate": lambda pressure, _history, _turn: pressure.eviction_rate,
+    "eviction_rate": lambda _pressure, history, turn: history.eviction_rate(turn),
     "tool_result_ratio": lambda pressure, _history, _turn: pressure.tool_result_ratio,
     "turns_until_red": lambda pressure, _history, _turn: _turns_until_red(pressure),
     "turns_until_compaction": lambda pressure, _history, _turn: _turns_until_compaction(pressure),
@@ -330,8 +364,10 @@ def threshold_of(rule: Rule, pressure: PressureMeasured | None, history: SignalH
     return None if pressure.red_tokens is None else pressure.red_tokens / limit
 
 
-def in_scope(rule: Rule, pressure: PressureMeasured) -> bool | None:
-    """Return whether the window is in a zone where *rule* applies; None when the zone is unknown."""
+def in_scope(rule: Rule, pressure: PressureMeasured, history: SignalHistory) -> bool | None:
+    """Return whether *rule* applies to the window's zone and to what is known of its size; None when unknown."""
+    if rule.needs_certain_limit and history.limit_in_doubt:
+        return False
     if rule.from_zone is None:
         return True
     return None if pressure.zone is None else ZONES.index(pressure.zone) >= ZONES.index(rule.from_zone)

@@ -66,15 +66,17 @@ class _Alert:
         value: float | None,
         threshold: float | None,
         pressure: PressureMeasured | None,
+        *,
+        inhibited: bool = False,
     ) -> list[AlertPayload]:
-        """Record that the condition holds in *turn*: stay pending, fire, or continue to fire."""
+        """Record that the condition holds in *turn*: fire, unless it is too early or *inhibited*."""
         self.value, self.threshold = _finite(value), _finite(threshold)
         if self.crossing_turn is None:
             if turn <= self.last_crossing_turn:
                 return []
             self.crossing_turn, self.turns_held = turn, 0
         self.turns_held += 1
-        if self.fired_turn is not None or self.turns_held < rule.sustained_turns:
+        if self.fired_turn is not None or inhibited or self.turns_held < rule.sustained_turns:
             return []
         self.fired_turn, self.last_crossing_turn = turn, self.crossing_turn
         text = firing_summary(rule, self.value, self.threshold, pressure)
@@ -112,6 +114,11 @@ class _Session:
             state = self.alerts[rule.name] = _Alert()
         return state
 
+    def inhibits(self, rule: Rule) -> bool:
+        """Return whether an alert fires that makes one of *rule* superfluous."""
+        firing = (self.alerts.get(name) for name in rule.inhibited_by)
+        return any(alert is not None and alert.fired_turn is not None for alert in firing)
+
     def event(self, data: AlertPayload, context: EventContext, at: float | None) -> Event:
         """Return the next event of the session's alert stream."""
         stream = context.stream_id + ALERT_STREAM
@@ -129,8 +136,9 @@ class AlertEngine:
         self._rules = tuple(rules) if rules is not None else configured()
         self._by_name = {rule.name: rule for rule in self._rules}
         self._samples = tuple(rule for rule in self._rules if rule.kind == "sample")
-        self._counted = (*(rule for rule in self._rules if rule.kind == "level"), *self._samples)
-        """The rules that count turns."""
+        by_gravity = sorted(self._rules, key=lambda rule: len(rule.inhibited_by))
+        self._counted = (*(rule for rule in by_gravity if rule.kind == "level"), *self._samples)
+        """The rules that count turns, each after those that may inhibit it."""
         self._occurrences = tuple(rule for rule in self._rules if rule.kind == "occurrence")
         self._capacity = sessions
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
@@ -239,7 +247,7 @@ class AlertEngine:
             value = value_of(rule, pressure, session.history, turn)
             if value is None:
                 continue
-            scope = in_scope(rule, pressure)
+            scope = in_scope(rule, pressure, session.history)
             threshold = threshold_of(rule, pressure, session.history)
             if scope is None or threshold is None:
                 continue
@@ -247,7 +255,8 @@ class AlertEngine:
             if scope and breaches(rule, value, threshold):
                 if state.is_due_again(rule, turn):
                     alerts += state.resolve(rule, value)
-                alerts += state.hold(rule, turn, value, threshold, session.history.pressure)
+                inhibited = session.inhibits(rule)
+                alerts += state.hold(rule, turn, value, threshold, session.history.pressure, inhibited=inhibited)
             elif not scope or state.fired_turn is None or has_cleared(rule, value, threshold):
                 alerts += state.resolve(rule, value)
         for rule in self._occurrences:

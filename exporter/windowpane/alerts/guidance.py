@@ -36,7 +36,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "eviction_rate": Guidance(
-        "More than a handful of blocks were evicted every turn, for several turns.",
+        "More than a handful of blocks were evicted per turn, for several turns and not all at once.",
         "The working set is larger than the window. What is evicted now is likely to be fetched again, which "
         "costs a call, its tokens and the prompt cache.",
         "'Evicted blocks' by policy and content type, with the regrets beside them.",
@@ -58,7 +58,8 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "burn_rate_spike": Guidance(
-        "One turn added several times as many tokens as the turns before it.",
+        "One turn added several times as many tokens as the turns before it, and more than remain now: another "
+        "like it reaches the level at which the agent compacts, or red.",
         "A single unbounded tool result is the commonest way to lose a window. The forecast of turns until red "
         "is worth less for some turns after it.",
         "The session page marks the turn; select it to see which block came in.",
@@ -103,10 +104,13 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "red_soon": Guidance(
         "At the present pace the window enters red within two turns, by the median of the forecast.",
-        "There is still time to choose when to compact. Later a compaction is forced, wherever the agent is.",
+        "There is still time to choose when to compact. Later a compaction is forced, wherever the agent is. "
+        "Where the message calls the size assumed, the agent may also have a larger window: one that did not "
+        "compact where it does in a window of the assumed size probably has, and then nothing graver fires.",
         "'Turns until red' with its 10 to 90 band: a narrow band is a steady pace, a wide one an uneven one.",
         (
             "Plan a compaction at the next exchange boundary.",
+            "If the size is assumed, state it: `--limit`, or the settings of the agent.",
             "If one turn made the pace, see `burn_rate_spike` first.",
         ),
     ),

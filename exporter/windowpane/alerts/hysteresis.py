@@ -32,6 +32,8 @@ def breaches(rule: Rule, value: float, threshold: float) -> bool:
             return value > threshold
         case "at_most":
             return value <= threshold
+        case "ahead":
+            return 0 < value <= threshold
         case "below":
             return value < threshold
         case "occurs":
@@ -41,5 +43,7 @@ def breaches(rule: Rule, value: float, threshold: float) -> bool:
 def has_cleared(rule: Rule, value: float, threshold: float) -> bool:
     """Return whether *value* has come back past *threshold* by the hysteresis."""
     margin = hysteresis(rule, threshold)
+    if rule.comparison == "ahead":
+        return value > threshold + margin  # what has come did not go away
     resolving = threshold - margin if rule.comparison in ("at_least", "above") else threshold + margin
     return not breaches(rule, value, resolving)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from windowpane.core.limits import TrackerSettings
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 from windowpane.exceptions import ConfigurationError
@@ -22,7 +21,8 @@ Kind = Literal["level", "sample", "occurrence", "outside"]
 """The time of evaluation: `level` on the final pressure of each turn; `sample` whenever a new value arrives;
 `occurrence` on an event, firing until it has not happened for some turns; `outside` by `AlertEngine.report`."""
 
-Comparison = Literal["at_least", "above", "at_most", "below", "occurs"]
+Comparison = Literal["at_least", "above", "at_most", "below", "ahead", "occurs"]
+"""`ahead`: above 0 and at most the threshold, for a forecast of what has not come yet."""
 
 Nature = Literal["degradation", "anomaly"]
 """`degradation`: the window is short of room, or its content suffers; `anomaly`: the agent, or what observes it,
@@ -34,12 +34,18 @@ ThresholdSource = Literal["red", "output_reserve", "usual_fidelity"]
 """A threshold that depends on the window, the red threshold or the minimum room for an answer; or on the agent:
 half of the median fidelity of its earlier compressions."""
 
+NO_ROOM: Final = ("output_reserve", "overflow", "cannot_compress")
+"""Alerts that are graver than red: the next call or its answer does not fit."""
 COMPRESSION_SAMPLES: Final = 3
 """Number of compressions whose tokens are pooled into the compression ratio."""
+COMPACTION_TURNS: Final = 16
+"""Turns before the agent's own compaction from which on it is announced."""
 REGRET_TURNS: Final = 20
 CHURN_TURNS: Final = 10
 """Turns that thrashing and oscillation look back."""
-SPIKE_MULTIPLE: Final = TrackerSettings().spike_multiple
+EVICTING_TURNS: Final = 2
+"""Turns with evictions, of the last 20, from which on evictions have a rate: an agent that clears its old tool
+results at once does so in one."""
 MINIMUM_OUTPUT_RATIO: Final = 0.25
 FIDELITY_FLOOR: Final = 0.10
 """Threshold of fidelity until an agent has a baseline; recorded summaries of coding agents score above it."""
@@ -82,6 +88,11 @@ class Rule:
     """Turns without the event after which an occurrence resolves."""
     from_zone: Zone | None = None
     """Evaluated only while the window is in this zone or a worse one."""
+    inhibited_by: tuple[str, ...] = ()
+    """Alerts about the same cause that are graver or more exact: while one of them fires, this one does not start
+    to fire."""
+    needs_certain_limit: bool = False
+    """Not evaluated while the size of the window is in doubt (`SignalHistory.limit_in_doubt`)."""
     metric: str | None = None
     """Name of the metric that shows the signal."""
     enabled: bool = True
@@ -98,6 +109,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "utilization {value} ({used} of {limit} tokens), at or above {threshold} for {turns} turns",
         "Compact or roll the window now, or give the agent a larger one.",
         threshold=0.90, threshold_from="red", sustained_turns=3,
+        inhibited_by=("compaction_soon", "red_imminent", *NO_ROOM), needs_certain_limit=True,
         metric="context_window_utilization_ratio",
     ),
     Rule(
@@ -115,7 +127,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "burn_rate_spike", "Burn rate spike", "warning", "occurrence", "velocity.spiked", "occurs", "tokens",
-        "one turn added {value} tokens, more than {threshold}",
+        "one turn added {value} tokens; another like it does not fit into the {threshold} that remain",
         "Find the block that was added; cap that tool's output at ingest.",
         nature="anomaly", metric="context_window_velocity_spikes_total",
     ),
@@ -131,24 +143,27 @@ RULES: Final[tuple[Rule, ...]] = (
         "tool results are {value} of the used tokens, above {threshold} for {turns} turns",
         "Cap or summarize tool results; evict those that were never referenced.",
         threshold=0.60, sustained_turns=3, from_zone="orange", metric="context_window_tool_result_ratio",
+        inhibited_by=("compaction_soon", "red_soon", "red_imminent", "utilization", *NO_ROOM),
     ),
     Rule(
         "compaction_soon", "Compaction soon", "warning", "level", "turns_until_compaction", "at_most", "turns",
         "the agent compacts {value}, at {level} tokens ({evidence}; {used} used)",
         "Have the agent note what must survive, or compact now with instructions.",
-        threshold=16.0, repeat_turns=14, metric="context_window_turns_until_compaction",
+        threshold=float(COMPACTION_TURNS), repeat_turns=14, metric="context_window_turns_until_compaction",
     ),
     Rule(
         "red_soon", "Red soon", "warning", "level", "turns_until_red", "at_most", "turns",
         "red {value} ({used} of {limit} tokens)",
         "Plan a compaction within the next turns.",
         threshold=2.0, metric="context_window_turns_until_red",
+        inhibited_by=("compaction_soon", "red_imminent", "utilization", *NO_ROOM),
     ),
     Rule(
-        "red_imminent", "Red within one turn", "critical", "level", "turns_until_red", "at_most", "turns",
+        "red_imminent", "Red within one turn", "critical", "level", "turns_until_red", "ahead", "turns",
         "red {value} ({used} of {limit} tokens)",
         "Compact before the next call.",
         threshold=1.0, metric="context_window_turns_until_red",
+        inhibited_by=("compaction_soon", "utilization", *NO_ROOM), needs_certain_limit=True,
     ),
     Rule(
         "overflow", "Window overflowed", "critical", "occurrence", "overflow.detected", "occurs", "tokens",
@@ -175,6 +190,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Reduce the window before the next call, or its answer is cut off.",
         threshold=float(MINIMUM_OUTPUT_TOKENS), threshold_from="output_reserve",
         metric="context_window_used_tokens",
+        inhibited_by=("overflow", "cannot_compress"), needs_certain_limit=True,
     ),
     Rule(
         "regret", "Evicted content is needed again", "warning", "level", "regret_ratio", "above", "ratio",
@@ -189,7 +205,7 @@ RULES: Final[tuple[Rule, ...]] = (
         threshold=5.0, metric="context_window_compressions_total",
     ),
     Rule(
-        "cache_breaks", "Cache breaks cost money", "warning", "level", "cache_break_ratio", "above", "ratio",
+        "cache_breaks", "Cache breaks cost money", "info", "level", "cache_break_ratio", "above", "ratio",
         "{value} of the session's dollars were spent on sending cached content again, above {threshold}",
         "Open the cache breaks: keep what was sent unchanged and in order, or use the one-hour cache.",
         threshold=0.10, nature="anomaly", metric="context_window_cache_break_dollars_total",

@@ -33,6 +33,8 @@ class Section:
     condition: str
     first: str
     """First step, as in the message."""
+    inhibited_by: tuple[str, ...]
+    """Alerts while which it does not start to fire."""
     guidance: Guidance
 
 
@@ -47,6 +49,7 @@ def sections() -> Iterator[Section]:
             rule.severity,
             _condition(rule),
             rule.todo,
+            rule.inhibited_by if isinstance(rule, Rule) else (),
             GUIDANCE[rule.name],
         )
 
@@ -61,8 +64,8 @@ def _condition(rule: Rule | TimedRule) -> str:
 def alert_table() -> str:
     """Return all alerts on sessions as a Markdown table, one row each."""
     rows = [
-        "| alert | severity | means | fires when | for | first thing to do |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| alert | severity | means | fires when | for | not while | first thing to do |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     return "\n".join([*rows, *map(_row, RULES)]) + "\n"
 
@@ -74,7 +77,8 @@ def _row(rule: Rule) -> str:
     if rule.threshold is not None and rule.comparison != "occurs":
         level = f": {COMPARISONS[rule.comparison]} {rule.threshold:g}"
     fires = f"{rule.title.lower()}{level}{off}"
-    return f"| `{rule.name}` | {rule.severity} | {rule.nature} | {fires} | {turns} | {rule.todo} |"
+    graver = ", ".join(f"`{name}`" for name in rule.inhibited_by)
+    return f"| `{rule.name}` | {rule.severity} | {rule.nature} | {fires} | {turns} | {graver} | {rule.todo} |"
 
 
 def runbook_markdown() -> str:
@@ -92,12 +96,17 @@ def _markdown_section(section: Section) -> str:
         f'<a id="{section.anchor}"></a>\n\n'
         f"## {section.title}\n\n"
         f"`{section.alert}`, {section.severity}: `{section.condition}`\n\n"
-        f"**In short.** {section.first}\n\n"
+        f"**In short.** {section.first}{_inhibitors(section)}\n\n"
         f"**What it means.** {guidance.means}\n\n"
         f"**Why it matters.** {guidance.matters}\n\n"
         f"**How to see it.** {guidance.see}\n\n"
         f"**What to do.**\n\n{steps}\n"
     )
+
+
+def _inhibitors(section: Section) -> str:
+    names = ", ".join(f"`{name}`" for name in section.inhibited_by)
+    return f" It does not start to fire while one of these does: {names}." if names else ""
 
 
 def runbook_html() -> str:
@@ -117,7 +126,7 @@ def _html_section(section: Section) -> str:
     return (
         f'<section id="{section.anchor}">\n<h2>{escape(section.title)}</h2>\n'
         f"<p><code>{section.alert}</code>, {section.severity}: <code>{escape(section.condition)}</code></p>\n"
-        f"<p><b>In short.</b> {_inline(section.first)}</p>\n"
+        f"<p><b>In short.</b> {_inline(section.first + _inhibitors(section))}</p>\n"
         f"<p><b>What it means.</b> {_inline(guidance.means)}</p>\n"
         f"<p><b>Why it matters.</b> {_inline(guidance.matters)}</p>\n"
         f"<p><b>How to see it.</b> {_inline(guidance.see)}</p>\n"

@@ -16,6 +16,7 @@ COMPARISONS: Final[dict[Comparison, str]] = {
     "above": "above",
     "at_most": "at or below",
     "below": "below",
+    "ahead": "ahead and at or below",
 }
 
 
@@ -33,11 +34,18 @@ def firing_summary(
         threshold=value_text(threshold, rule.unit),
         turns=rule.sustained_turns,
         used=tokens_rounded(None if pressure is None else pressure.used_tokens),
-        limit=tokens_rounded(None if pressure is None else pressure.limit_tokens),
+        limit=_limit(pressure),
         level=tokens_rounded(None if pressure is None else pressure.compaction_tokens),
         evidence=EVIDENCE_LABELS.get(pressure.compaction_evidence or "", UNKNOWN) if pressure else UNKNOWN,
     )
     return text[:1].upper() + text[1:]
+
+
+def _limit(pressure: PressureMeasured | None) -> str:
+    if pressure is None:
+        return UNKNOWN
+    assumed = "an assumed " if pressure.limit_source == "assumed" else ""
+    return assumed + tokens_rounded(pressure.limit_tokens)
 
 
 def condition_text(rule: Rule) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
+from windowpane.alerts.rules import COMPACTION_TURNS
 from windowpane.core.events import CacheBroken, ContentRegretted
 from windowpane.core.liveness import is_live
 from windowpane.store.interface import EventFilter, EventReader
@@ -29,7 +30,6 @@ UNUSED_SHARE: Final = 0.02
 """Shares of all tokens sent from which on the content is worth a finding."""
 CACHE_BREAK_DOLLARS: Final = 0.05
 LOST_TOKENS: Final = 1_000
-COMPACTION_TURNS: Final = 16
 BLIND_POLICY: Final = "type_based"
 """A policy that can be replayed where content was not captured."""
 EVIDENCE: Final = 3
