@@ -112,7 +112,7 @@ PURPOSES: Final[dict[str, str]] = {
     "utilization": "nothing reduces the window: act now",
     "eviction_rate": "a manager's working set is larger than its window",
     "compression_ratio": "a manager pays for compressions that free little",
-    "burn_rate_spike": "one addition took more room than remains: cap that tool",
+    "burn_rate_spike": "one addition takes a tenth of the window",
     "fidelity": "a compression that is unusually bad for this session",
     "tool_results": "most of a filling window is tool output",
     "compaction_soon": "the agent is about to compact: note what must survive",

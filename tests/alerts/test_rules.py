@@ -8,7 +8,7 @@ import pytest
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.hysteresis import hysteresis
-from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, Rule, configured
+from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, SPIKE_MULTIPLE, Rule, configured
 from windowpane.alerts.summary import firing_summary, value_text
 from windowpane.core.limits import TrackerSettings
 from windowpane.exceptions import ConfigurationError
@@ -19,7 +19,7 @@ TABLE = """
     utilization         critical at_least 0.90   3 0.03
     eviction_rate       warning  above    5      3 0.5
     compression_ratio   warning  below    2      1 0.2
-    burn_rate_spike     warning  occurs   -      1 -
+    burn_rate_spike     info     occurs   -      1 -
     fidelity            warning  below    0.10   1 0.03
     tool_results        warning  above    0.60   3 0.03
     compaction_soon     warning  at_most  16     1 1.6
@@ -137,5 +137,5 @@ def test_a_spike_is_the_tracker_s() -> None:
     """More than 3 times the previous turns, after at least 5 turns, and at least 2,000 tokens."""
     settings = TrackerSettings()
 
-    assert (settings.spike_multiple, settings.spike_minimum_turns) == (3.0, 5)
-    assert settings.spike_minimum_tokens == 2_000
+    assert SPIKE_MULTIPLE == settings.spike_multiple == 3.0
+    assert (settings.spike_minimum_turns, settings.spike_minimum_tokens) == (5, 2_000)

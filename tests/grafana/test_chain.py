@@ -78,7 +78,7 @@ def labels_of(line: str) -> dict[str, str]:
 
 @pytest.mark.server
 def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path, require_server) -> None:
-    """Critical after three turns in red, by the critical route, with links; resolved below red."""
+    """The gravest of what holds, by the critical route, with links, and the lesser muted; resolved below red."""
     agent = Agent()
     agent.tracker.start()
     agent.turn(20_000)
@@ -104,30 +104,30 @@ def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path,
 
         for tokens in (*[9_500] * 8, 500, 500):
             agent.turn(tokens)
-        fired = wait_for(lambda: arrived("ContextWindowUtilization", "firing"), "the critical alert")
+        fired = wait_for(lambda: arrived("ContextWindowOutputReserve", "firing"), "the critical alert")
 
         assert (fired["receiver"], fired["severity"]) == ("critical", "critical")
         assert fired["agent"] == "reviewer"
-        assert "Window in red: agent reviewer" in fired["line"]
+        assert "No room for an answer: agent reviewer" in fired["line"]
         assert "/?agent=reviewer" in fired["line"]
-        runbook = re.search(r"(http://\S+/user/runbook\.html)#utilization", fired["line"])
+        runbook = re.search(r"(http://\S+/user/runbook\.html)#output_reserve", fired["line"])
         assert runbook, fired["line"]
         page = get(f"{server.url}/user/runbook.html")
         assert page is not None
-        assert 'id="utilization"' in page
+        assert 'id="output_reserve"' in page
 
         silenced = json.loads(get(f"http://{alertmanager_address}/api/v2/alerts") or "[]")
         muted = {one["labels"]["alertname"] for one in silenced if one["status"]["inhibitedBy"]}
-        assert "ContextWindowUtilization" not in muted
-        assert muted <= {"ContextWindowRedSoon", "ContextWindowRedImminent", "ContextWindowYellowEntered"}
+        assert "ContextWindowOutputReserve" not in muted
+        assert muted == {"ContextWindowRedSoon", "ContextWindowRedImminent", "ContextWindowYellowEntered"}
 
         agent.evict()
         for _ in range(2):
             agent.turn(100)
-        resolved = wait_for(lambda: arrived("ContextWindowUtilization", "resolved"), "the resolution")
+        resolved = wait_for(lambda: arrived("ContextWindowOutputReserve", "resolved"), "the resolution")
 
         assert resolved["receiver"] == "critical"
-        assert server.query('ALERTS{alertname="ContextWindowUtilization",alertstate="firing"}') == []
+        assert server.query('ALERTS{alertname="ContextWindowOutputReserve",alertstate="firing"}') == []
         received = [labels_of(line) for line in log.read_text().splitlines()]
         assert all(one["receiver"] == one["severity"] for one in received), "routed by severity"
 

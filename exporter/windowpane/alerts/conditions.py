@@ -24,6 +24,7 @@ from windowpane.alerts.rules import (
     LOOP_TURNS,
     MINIMUM_OUTPUT_RATIO,
     REGRET_TURNS,
+    SPIKE_MULTIPLE,
     Rule,
 )
 from windowpane.core.events import (
@@ -162,8 +163,6 @@ class SignalHistory:
             case ContentRegretted():
                 if data.cause == "eviction":
                     self._record_regret(data)
-            case VelocitySpiked():
-                return self._spike_of(data)
             case ZoneChanged():
                 self._zone_changes.append(turn)
             case TurnEnded() | CacheBroken():
@@ -236,15 +235,6 @@ class SignalHistory:
         elif data.compaction_tokens is not None:
             self._assumed_level = data.compaction_tokens
 
-    def _spike_of(self, data: VelocitySpiked) -> tuple[Occurrence, ...]:
-        """Return the spike if another like it would fill the window."""
-        pressure = self.pressure
-        level = None if pressure is None else pressure.compaction_tokens or pressure.red_tokens
-        if pressure is None or level is None:
-            return ()
-        room = max(0, level - pressure.used_tokens)
-        return (Occurrence("velocity.spiked", data.added_tokens, room),) if data.added_tokens > room else ()
-
     def _record_compression(self, data: ContentCompressed, turn: int) -> tuple[Occurrence, ...]:
         if data.outcome != "accepted":
             return ()
@@ -289,6 +279,8 @@ class SignalHistory:
 
 def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
     match data:
+        case VelocitySpiked():
+            return (Occurrence("velocity.spiked", data.added_tokens, SPIKE_MULTIPLE * data.baseline_tokens),)
         case OverflowDetected():
             overflow = Occurrence("overflow.detected", data.used_tokens, data.limit_tokens)
             failed = data.outcome == "failed"

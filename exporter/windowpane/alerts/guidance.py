@@ -58,8 +58,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "burn_rate_spike": Guidance(
-        "One turn added several times as many tokens as the turns before it, and more than remain now: another "
-        "like it reaches the level at which the agent compacts, or red.",
+        "One turn added several times as many tokens as the turns before it.",
         "A single unbounded tool result is the commonest way to lose a window. The forecast of turns until red "
         "is worth less for some turns after it.",
         "The session page marks the turn; select it to see which block came in.",

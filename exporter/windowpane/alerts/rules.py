@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from windowpane.core.limits import TrackerSettings
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 from windowpane.exceptions import ConfigurationError
@@ -43,6 +44,7 @@ COMPACTION_TURNS: Final = 16
 REGRET_TURNS: Final = 20
 CHURN_TURNS: Final = 10
 """Turns that thrashing and oscillation look back."""
+SPIKE_MULTIPLE: Final = TrackerSettings().spike_multiple
 EVICTING_TURNS: Final = 2
 """Turns with evictions, of the last 20, from which on evictions have a rate: an agent that clears its old tool
 results at once does so in one."""
@@ -109,7 +111,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "utilization {value} ({used} of {limit} tokens), at or above {threshold} for {turns} turns",
         "Compact or roll the window now, or give the agent a larger one.",
         threshold=0.90, threshold_from="red", sustained_turns=3,
-        inhibited_by=("compaction_soon", "red_imminent", *NO_ROOM), needs_certain_limit=True,
+        inhibited_by=("compaction_soon", "overflow", "cannot_compress"), needs_certain_limit=True,
         metric="context_window_utilization_ratio",
     ),
     Rule(
@@ -126,8 +128,8 @@ RULES: Final[tuple[Rule, ...]] = (
         threshold=2.0, metric="context_window_compression_ratio",
     ),
     Rule(
-        "burn_rate_spike", "Burn rate spike", "warning", "occurrence", "velocity.spiked", "occurs", "tokens",
-        "one turn added {value} tokens; another like it does not fit into the {threshold} that remain",
+        "burn_rate_spike", "Burn rate spike", "info", "occurrence", "velocity.spiked", "occurs", "tokens",
+        "one turn added {value} tokens, more than {threshold}",
         "Find the block that was added; cap that tool's output at ingest.",
         nature="anomaly", metric="context_window_velocity_spikes_total",
     ),

@@ -99,6 +99,6 @@ def test_serve_delivers_the_alert_of_a_killed_agent(
         intact = store.verify().intact
 
     text = "\n".join(body["message"] for body in accepted)
-    assert text.count("remain for the answer") == 1, "arrived once"
-    assert "output_reserve" in {one.event.data.alert for one in arrived}  # type: ignore[union-attr]
+    assert text.count("for 3 turns") == 1, "arrived once"
+    assert "utilization" in {one.event.data.alert for one in arrived}  # type: ignore[union-attr]
     assert intact
