@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from langchain_aws import ChatBedrockConverse
@@ -34,7 +35,9 @@ def llama_index(provider: LoopbackProvider) -> None:
 def smolagents(provider: LoopbackProvider) -> None:
     model = AmazonBedrockModel(MODEL, client=bedrock_client(provider))
     question = [{"type": "text", "text": QUESTION}]
-    windowpane.observe(model).generate([AgentMessage(role=MessageRole.USER, content=question)])
+    windowpane.observe(model)
+    with suppress(KeyError):  # it expects a field of the reply that Bedrock does not send
+        model.generate([AgentMessage(role=MessageRole.USER, content=question)])
 
 
 SCENARIOS = {agent.__name__: agent for agent in (langchain, llama_index, smolagents)}
