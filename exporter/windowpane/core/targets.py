@@ -14,6 +14,8 @@ from windowpane.core.redaction import redact
 MAXIMUM_TARGET_CHARACTERS: Final = 120
 READ_CHARACTERS: Final = 4_096
 """Start of the arguments in which a target is looked for."""
+MAXIMUM_REMEMBERED: Final = 4_096
+"""Targets of which is remembered that they hold no secret: an agent works on the same files for hours."""
 
 _STRING: Final = r'\s{0,4}:\s{0,4}\[?\s{0,4}"((?:[^"\\]|\\.){1,400})"'
 _FILE: Final = re.compile(
@@ -27,6 +29,8 @@ _PREFIX: Final = re.compile(
 )
 _MAXIMUM_PREFIXES: Final = 8
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]{0,39}")
+_PLAIN: Final[set[int]] = set()
+"""The hashes of targets without a secret; a hash, because no other text is remembered either."""
 
 
 def call_target(arguments: str) -> str | None:
@@ -56,6 +60,8 @@ def _program(command: str) -> str:
 
 
 def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
     try:
         return str(json.loads(f'"{text}"', strict=False))
     except ValueError:
@@ -63,5 +69,13 @@ def _unescaped(text: str) -> str:
 
 
 def _redacted(text: str) -> str | None:
-    clean = redact(_CONTROL.sub(" ", text).strip()).text
-    return clean.encode("utf-8", "replace").decode()[:MAXIMUM_TARGET_CHARACTERS] or None
+    plain = _CONTROL.sub(" ", text).strip()
+    number = hash(plain)
+    if not plain or number in _PLAIN:
+        return plain or None
+    target = redact(plain).text.encode("utf-8", "replace").decode()[:MAXIMUM_TARGET_CHARACTERS]
+    if target == plain:
+        if len(_PLAIN) >= MAXIMUM_REMEMBERED:
+            _PLAIN.clear()
+        _PLAIN.add(number)
+    return target or None

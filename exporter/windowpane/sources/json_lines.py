@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -62,7 +63,8 @@ class JsonRow(NamedTuple):
     """The lost line has no end: the file was cut, or is still being written."""
 
 
-def head_rows(head: bytes) -> list[dict[str, Any]]:
+@lru_cache(maxsize=1)  # every reader looks at the same lines
+def head_rows(head: bytes) -> tuple[dict[str, Any], ...]:
     """Return the objects on the first lines of a file, to recognize its format; other lines are skipped."""
     lines = head.removeprefix(_BYTE_ORDER_MARK).split(b"\n")[:HEAD_LINES]
     objects = []
@@ -71,7 +73,7 @@ def head_rows(head: bytes) -> list[dict[str, Any]]:
             value = _decode(line)
             if isinstance(value, dict):
                 objects.append(value)
-    return objects
+    return tuple(objects)
 
 
 def is_lines(path: Path) -> bool:

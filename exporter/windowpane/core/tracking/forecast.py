@@ -69,7 +69,10 @@ class GrowthPace:
         """Counted turns."""
         self.ready = documented_growth is not None
         """True if there is enough evidence for a forecast."""
-        self._typical = documented_growth or 0.0
+        self.typical = documented_growth or 0.0
+        """Typical tokens per turn of the session."""
+        self.unevenness = 1.0
+        """1 for growth as uneven as that of coding agents, towards 0 for steady growth."""
         self._weight = DOCUMENTED_TURNS if self.ready else 0
         self._recent = 0.0
         self._recent_weight = 0.0
@@ -78,22 +81,12 @@ class GrowthPace:
         self.tokens_per_turn = self._drawn_pace()
         """The pace in tokens per turn; 0 without growth."""
 
-    @property
-    def typical(self) -> float:
-        """Typical tokens per turn of the session."""
-        return self._typical
-
     def _drawn_pace(self) -> float:
-        typical = self._typical
+        typical = self.typical
         if typical <= 0:
             return 0.0
         recent = (RECENT_PRIOR_TURNS * typical + self._recent) / (RECENT_PRIOR_TURNS + self._recent_weight)
         return typical * float((recent / typical) ** RECENT_EXPONENT)
-
-    @property
-    def unevenness(self) -> float:
-        """1 for growth as uneven as that of coding agents, towards 0 for steady growth."""
-        return min(1.0, self._deviations / (UNEVEN_PRIOR_TURNS + self.turns) / UNEVEN_VARIANCE)
 
     def add(self, tokens: int) -> None:
         """Count the growth of a turn."""
@@ -104,19 +97,21 @@ class GrowthPace:
         self._first.append(tokens)
         if len(self._first) == MINIMUM_FORECAST_TURNS:
             self.ready = True
-            self._typical = float(median(self._first))
+            self.typical = float(median(self._first))
             for first in self._first:
                 self._count(first)
             self._first.clear()
 
     def _count(self, tokens: int) -> None:
-        counted = min(tokens, BURST_MULTIPLE * self._typical) if self._typical > 0 else tokens
+        counted, typical = float(tokens), self.typical
+        if typical > 0:
+            counted = min(counted, BURST_MULTIPLE * typical)
+            self._deviations += (counted / typical - 1) ** 2
         self._recent = RECENT_DECAY * self._recent + counted
         self._recent_weight = RECENT_DECAY * self._recent_weight + 1
-        if self._typical > 0:
-            self._deviations += (counted / self._typical - 1) ** 2
         self._weight += 1
-        self._typical += (counted - self._typical) / self._weight
+        self.typical += (counted - typical) / self._weight
+        self.unevenness = min(1.0, self._deviations / (UNEVEN_PRIOR_TURNS + self.turns) / UNEVEN_VARIANCE)
         self.tokens_per_turn = self._drawn_pace()
 
 
@@ -155,34 +150,27 @@ def forecast(
     median = scale * (remaining_tokens / tokens_per_turn) ** exponent
     held = max(used_tokens / pace.typical, MINIMUM_HELD_TURNS)
     squared = (median + SHAPE_TURNS) / SHAPE_DIVISOR * math.sqrt(held / TYPICAL_HELD_TURNS)
-    waiting = _Waiting(median, min(MAXIMUM_SHAPE, math.sqrt(squared / uneven)))
-    before = math.floor(waiting.quantile((1 - BAND) / 2))
-    late = max(before + 1, waiting.nearest(waiting.share(before) + BAND))
-    return Forecast(max(median, before + 1.0), before + 1.0, float(late))
+    shape = min(MAXIMUM_SHAPE, math.sqrt(squared / uneven))
+    before = math.floor(_turns_of_share((1 - BAND) / 2, median, shape))
+    share = _share_of_turns(before, median, shape) + BAND
+    last = math.floor(_turns_of_share(share, median, shape))
+    if share - _share_of_turns(last, median, shape) > _share_of_turns(last + 1, median, shape) - share:
+        last += 1
+    return Forecast(max(median, before + 1.0), before + 1.0, float(max(before + 1, last)))
 
 
 _NOW: Final = Forecast(0.0, 0.0, 0.0)
 _NEVER: Final = Forecast(math.inf, math.inf, math.inf)
 
 
-class _Waiting(NamedTuple):
-    """A Weibull distribution of the turns until an event, by its median and shape."""
+def _share_of_turns(turns: int, median: float, shape: float) -> float:
+    """Return the probability of at most *turns* in a Weibull distribution of this median."""
+    return 1 - float(2.0 ** -((turns / median) ** shape))
 
-    median: float
-    shape: float
 
-    def share(self, turns: int) -> float:
-        """Return the probability of at most *turns*."""
-        return 1 - float(2 ** -((turns / self.median) ** self.shape))
-
-    def quantile(self, share: float) -> float:
-        """Return the turns that are enough with this probability."""
-        return self.median * float((-math.log2(1 - share)) ** (1 / self.shape))
-
-    def nearest(self, share: float) -> int:
-        """Return the whole turns whose probability is the nearest to *share*."""
-        below = math.floor(self.quantile(share))
-        return below if share - self.share(below) <= self.share(below + 1) - share else below + 1
+def _turns_of_share(share: float, median: float, shape: float) -> float:
+    """Return the turns that are enough with this probability in a Weibull distribution of this median."""
+    return median * float((-math.log2(1 - share)) ** (1 / shape))
 
 
 class GrowthHistory:
