@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
+
 from windowpane.core.events import PressureMeasured
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import Component, CountSource, Zone
 from windowpane.manager.levels import Levels
 
@@ -45,8 +47,7 @@ class ComponentStatus:
         return urgency_of(self.turns_until_exhausted)
 
 
-@fast_dataclass
-class Status:
+class Status(FastDataclass, frozen=True):
     """The window at the last measurement; None means unknown."""
 
     used_tokens: int
@@ -56,7 +57,7 @@ class Status:
     turn: int
     window_id: int
     turns_until_red: float | None = None
-    used_by_component: dict[Component, int] = field(default_factory=dict)
+    used_by_component: dict[Component, int] = msgspec.field(default_factory=dict)
     usable_tokens: int | None = None
     velocity: float | None = None
     """Tokens per turn, mean of the last 5."""
@@ -65,7 +66,7 @@ class Status:
     turns_until_exhausted: float | None = None
     """Turns until only the output reserve remains."""
     count_source: CountSource = "estimate"
-    components: dict[Component, ComponentStatus] = field(default_factory=dict)
+    components: dict[Component, ComponentStatus] = msgspec.field(default_factory=dict)
     """Each component against its budget; only in `status()`, not in decisions."""
     output_tokens: int | None = None
     """Tokens reserved for output."""
@@ -75,7 +76,7 @@ class Status:
     """Number of decisions in the audit trail."""
     listener_failures: int = 0
     """Calls of the user's listeners and callbacks that raised an exception."""
-    subtasks: dict[str, str] = field(default_factory=dict)
+    subtasks: dict[str, str] = msgspec.field(default_factory=dict)
     """Subtasks of the task with their status."""
 
     @property
@@ -103,8 +104,7 @@ class Status:
         )
 
 
-@fast_dataclass
-class Decision:
+class Decision(FastDataclass, frozen=True):
     """The decision of a hook."""
 
     action: Action

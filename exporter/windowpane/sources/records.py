@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from windowpane.core.events import Usage
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.replies import Reply
 from windowpane.observer.messages import ApiCall
@@ -33,8 +33,7 @@ class SessionOpened:
     """Release of the agent's program."""
 
 
-@fast_dataclass
-class ContentAdded:
+class ContentAdded(FastDataclass, frozen=True):
     """One piece of content that entered the window."""
 
     content_type: ContentType
@@ -53,8 +52,7 @@ class ContentAdded:
     """The session this result was delegated to, if any."""
 
 
-@fast_dataclass
-class ModelCalled:
+class ModelCalled(FastDataclass, frozen=True):
     """A model call that came back; the content of its reply precedes this record."""
 
     usage: Usage | None

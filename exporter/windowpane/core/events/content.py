@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 
 
-@fast_dataclass
-class BlockAdded:
+class BlockAdded(FastDataclass, frozen=True):
     """A block was added to the window. The event is stored without its text, which content capture stores."""
 
     type: ClassVar[str] = "block.added"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from windowpane.core.fast_dataclass import fast_dataclass
+import msgspec
+
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import (
     CacheBreakCause,
     CompactionEvidence,
@@ -18,8 +20,7 @@ from windowpane.core.vocabulary import (
 )
 
 
-@fast_dataclass
-class Pressure:
+class Pressure(FastDataclass, frozen=True):
     """Fill, composition, growth and forecast of a context window at one moment.
 
     The one declaration of these values: the event `PressureMeasured` is a `Pressure` with a phase; statuses and
@@ -44,7 +45,7 @@ class Pressure:
     """Used tokens from which on the window is in zone red."""
     added_tokens: int = 0
     """Tokens added in this turn so far, before any reduction."""
-    added_by_component: dict[Component, int] = field(default_factory=dict)
+    added_by_component: dict[Component, int] = msgspec.field(default_factory=dict)
     velocity: float | None = None
     """Tokens per turn, mean of the last 5 turns; None before the second turn."""
     turns_until_red: float | None = None
@@ -57,7 +58,7 @@ class Pressure:
     """Tokens per turn, mean of the last 20 turns."""
     turns_until_exhausted: float | None = None
     """Turns until used reaches limit minus output reserve at the burn rate."""
-    budget_utilization: dict[Component, float] = field(default_factory=dict)
+    budget_utilization: dict[Component, float] = msgspec.field(default_factory=dict)
     tool_result_ratio: float | None = None
     """Tool results / used."""
     duplicate_ratio: float | None = None
@@ -90,13 +91,12 @@ class Pressure:
         return self.count_source == "estimate"
 
 
-@fast_dataclass
-class PressureMeasured(Pressure):
+class PressureMeasured(Pressure, frozen=True, kw_only=True):
     """The window was measured: before a call, after a reduction, with the provider's count (`final`), or with the
     reply, as the next call would send it (`next`)."""
 
     type: ClassVar[str] = "pressure.measured"
-    phase: Phase = field(kw_only=True)
+    phase: Phase
 
 
 @dataclass(frozen=True, slots=True)

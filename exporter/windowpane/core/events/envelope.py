@@ -51,7 +51,7 @@ from windowpane.core.events.facts import (
     UsageRejected,
     WindowRolled,
 )
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 
 SCHEMA: Final = 1
 """Version of the event schema written by this release."""
@@ -116,8 +116,7 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
 """Payload classes by event name."""
 
 
-@fast_dataclass
-class EventContext:
+class EventContext(FastDataclass, frozen=True):
     """The fields that all events of one turn share; the writer flattens them into each event."""
 
     session_id: str

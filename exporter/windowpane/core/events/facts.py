@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import CountSource, LimitSource, TitleSource, Zone
 
 REPORT_RANGE: Final = (0.5, 2.0)
@@ -133,8 +133,7 @@ class TurnStarted:
     type: ClassVar[str] = "turn.started"
 
 
-@fast_dataclass
-class TurnEnded:
+class TurnEnded(FastDataclass, frozen=True):
     """A model call returned and the turn ended."""
 
     type: ClassVar[str] = "turn.ended"

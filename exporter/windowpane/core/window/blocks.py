@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType, CountSource
 
 
-@fast_dataclass
-class Block:
+class Block(FastDataclass, frozen=True):
     """One piece of content in the window, with its text or only its digest."""
 
     id: str
