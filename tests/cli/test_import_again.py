@@ -20,6 +20,17 @@ Run = Callable[..., Result]
 HEADER = '{"type": "session", "id": "%s", "cwd": "/", "timestamp": "2026-01-01T00:00:00Z"}\n'
 ENTRY = '{"type": "message", "id": "e%d", "message": {"role": "user", "content": "request %d"}}\n'
 LONG_AGO = 1_000_000_000
+TASK = Path(".cline/data/tasks/1700000000000")
+GOOSE = Path(".local/share/goose/sessions/sessions.db")
+GOOSE_TABLES = """
+CREATE TABLE schema_version (version INTEGER PRIMARY KEY);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT, working_dir TEXT, session_type TEXT, created_at TIMESTAMP,
+                       updated_at TIMESTAMP, model_config_json TEXT, parent_session_id TEXT);
+CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT,
+                       created_timestamp INTEGER, metadata_json TEXT);
+INSERT INTO sessions (id, name, working_dir) VALUES ('g1', 'Fix it', '/work');
+INSERT INTO messages VALUES (1, 'g1', 'user', '[{"type": "text", "text": "go"}]', 1770000000000, '{}');
+"""
 UNUSED = ("windowpane.sources.discovery", "windowpane.store.store", "windowpane.config.schema", "pydantic")
 
 
@@ -46,10 +57,27 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def is_read_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
-    """Import the folder; the fixture's value does so again, and returns whether the files were looked at."""
-    run("import", folder)
-    run("import", folder)  # the reports of files that are not in the store are those of unchanged ones
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home folder in which three agents keep a file, a folder and a database of recordings."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLINE_DIR", "GOOSE_PATH_ROOT"):
+        monkeypatch.delenv(variable, raising=False)
+    write(home / ".pi" / "agent" / "sessions" / "s9.jsonl", session(9))
+    write(home / TASK / "ui_messages.json", "[]")
+    write(home / TASK / "api_conversation_history.json", '[{"role": "user", "content": "go"}]')
+    database = write(home / GOOSE, "")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(GOOSE_TABLES)
+        connection.execute("PRAGMA journal_mode=wal")
+    for path in (database, *database.parents[: len(GOOSE.parts)], *(home / TASK).parents[: len(TASK.parts)]):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    return home
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return the imports that looked at the files."""
     original, calls = import_._import, []
 
     def counted(*arguments: object, **options: object) -> object:
@@ -57,6 +85,14 @@ def is_read_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
         return original(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(import_, "_import", counted)
+    return calls
+
+
+@pytest.fixture
+def is_read_again(run: Run, folder: Path, calls: list[object]) -> Callable[..., bool]:
+    """Import the folder; the fixture's value does so again, and returns whether the files were looked at."""
+    run("import", folder)
+    run("import", folder)  # the reports of files that are not in the store are those of unchanged ones
 
     def again(*options: str) -> bool:
         calls.clear()
@@ -80,14 +116,19 @@ def test_an_import_without_a_change_reports_the_same(
     assert documents[0] == documents[1]
 
 
-def test_neither_readers_nor_settings_are_loaded_for_it(run: Run, folder: Path, store: Path) -> None:
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("is_given", [True, False], ids=["folder", "default folders"])
+def test_neither_readers_nor_settings_are_loaded_for_it(
+    run: Run, folder: Path, store: Path, *, is_given: bool
+) -> None:
     """The second import is done by metadata and a few rows of the store."""
-    run("import", folder)
+    paths = [str(folder)] if is_given else []
+    run("import", *paths)
     code = f"""
 import sys
 from windowpane.cli import main
 try:
-    main(["import", {str(folder)!r}])
+    main(["import", *{paths!r}])
 except SystemExit as end:
     assert end.code == 0, end.code
 print([name for name in {UNUSED!r} if name in sys.modules])
@@ -158,15 +199,30 @@ def test_what_metadata_does_not_show_is_always_looked_at(
     assert is_read_again()
 
 
-def test_the_default_folders_are_looked_at_each_time(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without paths the folder of a tool that was not there before is found."""
-    home = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(home))
-    write(home / ".pi" / "agent" / "sessions" / "s9.jsonl", session(9))
+def test_the_folder_of_another_tool_is_found(run: Run, home: Path, calls: list[object]) -> None:
+    """Without paths nothing is read again, until there is a folder of a tool that was not there before."""
     for _ in range(2):
-        assert "1 session," in run("import").output
+        assert "3 sessions," in run("import").output
+    assert len(calls) == 1
     write(home / ".openclaw" / "agents" / "main" / "sessions" / "s8.jsonl", session(8))
 
-    assert "2 sessions, " in run("import").output
+    assert "4 sessions, " in run("import").output
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [TASK / "ui_messages.json", TASK / "new.json", GOOSE, GOOSE.with_name(f"{GOOSE.name}-wal")],
+    ids=str,
+)
+def test_a_recording_of_several_files_is_read_again(
+    run: Run, home: Path, calls: list[object], changed: Path
+) -> None:
+    """Any file of a folder that is a recording, and the log of a database, show the change."""
+    run("import")
+    run("import")
+    assert len(calls) == 1
+    with (home / changed).open("ab") as file:
+        file.write(b" ")
+    run("import")
+
+    assert len(calls) == 2

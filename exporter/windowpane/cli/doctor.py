@@ -34,7 +34,7 @@ from windowpane.remote.sink import waiting_base
 from windowpane.serve.authentication import require_protection
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.service_discovery import http_status, reported_health
-from windowpane.sources.discovery import all_readers, default_folders
+from windowpane.sources.locations import default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
 from windowpane.store.spool import waiting_files
 from windowpane.text import formats
@@ -250,8 +250,7 @@ def _audit_key(config: Config) -> Finding:
 
 
 def _recordings() -> Finding:
-    readers = all_readers()
-    folders = default_folders(readers)
+    folders = default_folders()
     if not folders:
         return Finding(
             "note", "recordings", "none in the default folders; `windowpane import PATH` reads any folder"

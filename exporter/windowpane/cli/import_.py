@@ -82,12 +82,13 @@ def command(
         "limit_tokens": limit_tokens, "agent": agent, "model": model, "project": project, "capture": capture,
         "live": live,
     }  # fmt: skip
-    key = import_key(paths, options)
+    chosen = paths or recording_folders()
+    key = import_key(chosen, options)
     store_file = configured_store(None if store_path is None else str(store_path))
-    reports = unchanged_reports(store_file, key) if paths else None
+    reports = unchanged_reports(store_file, key)
     if reports is None:
         reports = _import(
-            paths, key, store_path, limit_tokens=limit_tokens, agent=agent, model=model, project=project,
+            chosen, key, store_path, limit_tokens=limit_tokens, agent=agent, model=model, project=project,
             capture=capture, live=live, quiet=as_json,
         )  # fmt: skip
     if as_json:
@@ -122,8 +123,6 @@ def _import(
     from windowpane.sources.discovery import SUFFIXES, all_readers
 
     config = project_config(project)
-    readers = all_readers()
-    chosen = paths or recording_folders(readers)
     last_import = LastImport(key, paths)
     with (
         rare_collection(),
@@ -147,10 +146,10 @@ def _import(
 
         rules = config.alert_rules()
         reports = import_paths(
-            chosen,
+            paths,
             AlertingStore(store, rules=rules),
             playback=playback,
-            readers=readers,
+            readers=all_readers(),
             progress=show,
             memory=RememberedFiles(store, playback, rules=rules),
         )
@@ -158,14 +157,13 @@ def _import(
         progress.update(task, description="indexing for search")
         while store.index_text():
             progress.refresh()
-        if paths:
-            last_import.remember(store, reports)
+        last_import.remember(store, reports)
         store.flush()
         unidentified = _unidentified(store, reports)
     if unidentified:
         click.echo(unidentified, err=True)
     if not reports:
-        searched = ", ".join(map(str, chosen))
+        searched = ", ".join(map(str, paths))
         raise click.ClickException(
             f"no recording in {searched}; expected files that end in {', '.join(sorted(SUFFIXES))}"
         )

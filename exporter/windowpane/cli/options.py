@@ -14,11 +14,11 @@ import click
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName, StoreUrl, parse_store_name
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
+from windowpane.sources.locations import default_folders, locations
 
 if TYPE_CHECKING:  # the store is loaded by the commands that open it, not by their options
     from windowpane.config.outputs import StoreConfig
     from windowpane.config.schema import Config
-    from windowpane.sources.reader import Reader
     from windowpane.store.interface import EventReader
     from windowpane.store.project_reader import ProjectReader
     from windowpane.store.reads import Reader as StoreReader
@@ -141,13 +141,11 @@ def report_errors(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def recording_folders(readers: Sequence[Reader]) -> Sequence[Path]:
-    """Return the default folders of *readers* that exist. Raises `click.ClickException` if none does."""
-    from windowpane.sources.discovery import default_folders
-
-    folders = default_folders(readers)
+def recording_folders() -> Sequence[Path]:
+    """Return the folders where agents keep recordings. Raises `click.ClickException` if there is none."""
+    folders = default_folders()
     if not folders:
-        searched = "\n".join(f"  {path}" for reader in readers for path in reader.default_paths())
+        searched = "\n".join(f"  {path}" for path in locations())
         raise click.ClickException(
             f"no recordings in the default folders; name a file or folder. Searched:\n{searched}"
         )

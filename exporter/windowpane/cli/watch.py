@@ -85,7 +85,7 @@ def command(
       windowpane watch ~/.claude/projects --port 9464
     """
     config = project_config(project)
-    chosen = paths or recording_folders(all_readers())
+    chosen = paths or recording_folders()
     with open_to_write(store_path, capture=capture) as store:
         watcher = Watcher(
             chosen,

@@ -2,8 +2,7 @@
 
 An import of the same paths with the same settings, for which every file and folder is in the state in which the
 last one read it, has the reports of that one: from the metadata of the files and a few rows of the store, before
-readers, settings and tracker are loaded. An import of the default folders is not remembered: only the readers
-know these.
+readers, settings and tracker are loaded.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from windowpane.core.version import package_version
 from windowpane.exceptions import StoreError
 from windowpane.ingest.remembered_files import FileMemory, remembered_report
+from windowpane.sources.folders import stamp_of
 from windowpane.store.read_files import FileState, ReadFile
 
 if TYPE_CHECKING:
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-MAXIMUM_FILES: Final = 1_000
+MAXIMUM_FILES: Final = 10_000
 """Of an import of more files each is looked at again; that costs less than remembering all of them."""
 MAXIMUM_DEPTH: Final = 32
 SETTLED_SECONDS: Final = 2.0
 """A folder that changed so shortly before may change again without another time of change."""
 LOCKED_SECONDS: Final = 0.5
-_SEVERAL_FILES: Final = frozenset({".db"})
-"""Suffixes of recordings whose state is that of several files."""
 _SETTINGS: Final = "WINDOWPANE_"
 """Start of the environment variables that are settings."""
 _SESSION: Final = "SELECT revision, events FROM sessions WHERE session_id = ? AND +current = 1"
@@ -96,7 +94,7 @@ def unchanged_reports(store_file: str, key: str) -> list[FileReport] | None:
             results = _Results(connection)
             remembered = results.read_file(key)
             return None if remembered is None else _reports(json.loads(remembered.report), results)
-    except (sqlite3.Error, ValueError, KeyError, TypeError):
+    except (OSError, sqlite3.Error, ValueError, KeyError, TypeError):
         return None
 
 
@@ -104,15 +102,14 @@ def _reports(last: dict[str, Any], results: _Results) -> list[FileReport] | None
     if any(state_of(path) != (state and tuple(state)) for path, state in last["looked_at"].items()):
         return None
     reports = []
-    for path in last["files"]:
-        state = state_of(path)
-        if state is None:
-            return None
-        inode, size, mtime_ns = state
-        report = remembered_report(results, Path(path), FileState(inode, size, mtime_ns, last["reading"]))
+    for name, parts in last["recordings"].items():
+        path = Path(name)
+        stamp = stamp_of(path, parts)
+        state = FileState(path.stat().st_ino, stamp.size, stamp.mtime_ns, last["reading"])
+        report = remembered_report(results, path, state)
         if report is None:
             return None
-        if path not in last["given"]:
+        if name not in last["given"]:
             report.skip_unknown()
         reports.append(report)
     return reports
@@ -162,17 +159,18 @@ class LastImport:
 
     def remember(self, store: FileMemory, reports: Sequence[FileReport]) -> None:
         """Remember the import by the files that it read, as *store* remembers each of them."""
-        paths = [str(report.path) for report in reports]
-        if not self._recognizable or not 0 < len(paths) <= MAXIMUM_FILES:
+        from windowpane.sources.discovery import parts_of  # loads all readers
+
+        paths = [report.path for report in reports]
+        if not self._recognizable or not 0 < len(paths) <= MAXIMUM_FILES or any(map(Path.is_symlink, paths)):
             return
-        if any(Path(path).suffix in _SEVERAL_FILES or not _is_regular(path) for path in paths):
-            return
-        files = [store.read_file(path) for path in paths]
+        files = [store.read_file(str(path)) for path in paths]
         readings = {None if file is None else file.state.reading for file in files}
         if len(readings) != 1 or None in readings:
             return
         last = {
-            "looked_at": self._looked_at, "files": paths, "given": self._given, "reading": readings.pop()
+            "looked_at": self._looked_at, "recordings": {str(path): parts_of(path) for path in paths},
+            "given": self._given, "reading": readings.pop(),
         }  # fmt: skip
         if any(state_of(path) != state for path, state in self._looked_at.items()):
             return
@@ -180,7 +178,3 @@ class LastImport:
             store.remember_file(self._key, ReadFile(FileState(0, 0, 0, ""), json.dumps(last).encode()))
         except StoreError as error:
             _log.warning("the next import will look at every file again: %s", error)
-
-
-def _is_regular(path: str) -> bool:
-    return os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114

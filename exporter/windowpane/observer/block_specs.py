@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 
 _RESULT_MEDIA: Final = frozenset({"image", "document", "input_image", "image_url", "input_file"})
@@ -23,8 +23,7 @@ class Key(NamedTuple):
     name: str
 
 
-@fast_dataclass
-class BlockSpec:
+class BlockSpec(FastDataclass, frozen=True):
     """One piece of content as it was sent."""
 
     content_type: ContentType

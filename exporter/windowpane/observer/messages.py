@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.replies import Reply
 from windowpane.observer.block_specs import (
@@ -48,8 +48,7 @@ _MESSAGES_FIELD: Final[dict[Shape, str]] = {
 }
 
 
-@fast_dataclass
-class ApiCall:
+class ApiCall(FastDataclass, frozen=True):
     """One model call as it is about to be sent."""
 
     shape: Shape

@@ -10,11 +10,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import Record
+
+if TYPE_CHECKING:
+    from windowpane.sources.reader import FileStats, Problem
+    from windowpane.sources.records import Record
 
 MAGIC: Final = b"SQLite format 3\0"
 SUFFIX: Final = ".db"

@@ -110,11 +110,6 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
                 yield file
 
 
-def default_folders(readers: Sequence[Reader]) -> tuple[Path, ...]:
-    """Return the folders and databases where the tools keep their recordings, as far as they exist."""
-    return tuple(folder for reader in readers for folder in reader.default_paths() if folder.exists())
-
-
 def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
     """Return the reader that recognizes the file.
 
@@ -141,7 +136,12 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
 
 def stamp(path: Path, *, now: float | None = None) -> Stamp:
     """Return what changes whenever the recording at *path* does; see `stamp_of`."""
-    return stamp_of(path, _parts(path, names_in(path)) if path.is_dir() else (), now=now)
+    return stamp_of(path, parts_of(path), now=now)
+
+
+def parts_of(path: Path) -> list[str]:
+    """Return the names of the files that make up the recording at *path*, if that is a folder; else none."""
+    return _parts(path, names_in(path)) if path.is_dir() else []
 
 
 def _parts(folder: Path, names: Sequence[str]) -> list[str]:

@@ -57,15 +57,6 @@ class DocumentLog(ProblemLog):
         raise SourceError(self.file if line is None else f"{self.file}:{line}", problem)
 
 
-class DocumentReader:
-    """A reader whose tool keeps its recordings in no particular folder."""
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return no folder."""
-        return ()
-
-
 @dataclass(frozen=True, slots=True)
 class JsonObject:
     """One JSON object and its path in the document, such as `simulations[2].messages[0]`."""

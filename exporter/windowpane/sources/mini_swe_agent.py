@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
-import platformdirs
-
 from windowpane.sources.json_document import (
     DocumentLog,
     JsonObject,
@@ -54,11 +52,6 @@ class MiniSweAgentReader:
         if paths & _OWN_PATHS:
             return True
         return path.name.endswith(_SUFFIX) and bool(paths & {"[].role", "info"})
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder where `mini` keeps the trajectory of its last run."""
-        return (platformdirs.user_config_path("mini-swe-agent"),)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the run. Raises `SourceError` when the file holds no list of messages."""

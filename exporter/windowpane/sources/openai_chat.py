@@ -14,7 +14,6 @@ from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.json_document import (
     DocumentLog,
-    DocumentReader,
     JsonObject,
     compact,
     load_list,
@@ -232,7 +231,7 @@ def conversation(messages: Iterator[JsonObject], chat: Chat, stats: FileStats) -
             yield ModelCalled(usage, at=at)
 
 
-class OpenAIChatReader(DocumentReader):
+class OpenAIChatReader:
     """One conversation: a list of messages, or an object with `messages` and perhaps `model` and `tools`."""
 
     format: ClassVar[str] = "openai_chat"

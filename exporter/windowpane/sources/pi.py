@@ -80,13 +80,6 @@ class PiReader(TranscriptReader):
             for row in head_rows(head)
         )
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder of pi's sessions, and those of each agent of OpenClaw."""
-        home = Path.home()
-        openclaw = sorted((home / ".openclaw" / "agents").glob("*/sessions"))
-        return (home / ".pi" / "agent" / "sessions", *openclaw)
-
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _PiSession(path, log, complete=complete)
 

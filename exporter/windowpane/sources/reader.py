@@ -75,11 +75,6 @@ class Reader(Protocol):
         """Return whether a file that starts with *head* (at most 64 kB) is of this format."""
         ...
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folders where the tool keeps its recordings on this machine; they may not exist."""
-        ...
-
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the file's records in order. Raises `SourceError` only when nothing of it can be read."""
         ...

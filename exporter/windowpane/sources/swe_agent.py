@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Final
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
-    DocumentReader,
     JsonObject,
     document_key,
     kind_of,
@@ -49,7 +48,7 @@ _COSTS: Final = ("instance_cost", "total_cost")
 _TOKENS: Final = ("tokens_sent", "tokens_received")
 
 
-class SweAgentReader(DocumentReader):
+class SweAgentReader:
     """One run of one problem; with several attempts, a session for each."""
 
     format: ClassVar[str] = "swe_agent"

@@ -22,7 +22,6 @@ from windowpane.core.events import Usage
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
-    DocumentReader,
     JsonObject,
     compact,
     document_key,
@@ -47,7 +46,7 @@ from windowpane.sources.records import (
 )
 
 
-class TauBenchReader(DocumentReader):
+class TauBenchReader:
     """Reads tau-bench: a list of results, each with the trajectory of one trial of one task."""
 
     format: ClassVar[str] = "tau_bench"
@@ -104,7 +103,7 @@ _RUN_PATHS: Final = frozenset({"simulations", "info.user_info", "info.agent_info
 _SIMULATION_PATHS: Final = frozenset({"[].termination_reason", "[].agent_cost", "[].user_cost"})
 
 
-class Tau2Reader(DocumentReader):
+class Tau2Reader:
     """Reads tau2-bench: an object with `info` and `simulations`, or a bare list of simulations (submissions)."""
 
     format: ClassVar[str] = "tau2_bench"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from windowpane.core.fast_dataclass import fast_dataclass
+from windowpane.core.fast_dataclass import FastDataclass
 
 Attributes = Mapping[str, Any]
 """Attributes by name: texts, numbers, booleans, lists and dictionaries."""
@@ -19,8 +19,7 @@ class SpanEvent(NamedTuple):
     attributes: Attributes
 
 
-@fast_dataclass
-class Span:
+class Span(FastDataclass, frozen=True):
     """One ended span. Ids are hexadecimal; times are seconds since 1970."""
 
     trace_id: str
@@ -40,8 +39,7 @@ class Span:
     """The message of a failed span, or `error`; empty for one that did not fail."""
 
 
-@fast_dataclass
-class LogRecord:
+class LogRecord(FastDataclass, frozen=True):
     """One log record, with the span it belongs to, if any."""
 
     name: str

@@ -27,11 +27,6 @@ class AiderAnalyticsReader(TranscriptReader):
         del path
         return any(row.keys() >= _ROW for row in head_rows(head)[:5])
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return no folder: users choose where it is written."""
-        return ()
-
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _Analytics(path, log, complete=complete)
 

@@ -64,11 +64,6 @@ class AiderHistoryReader:
         """Return whether the file is a history of chats."""
         return path.name == FILE_NAME or (path.suffix == ".md" and any(mark in head for mark in _MARKS))
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return no folder: every project has its own file."""
-        return ()
-
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all chats. Raises `SourceError` when the file cannot be opened."""
         log = DocumentLog(path, stats, problems)

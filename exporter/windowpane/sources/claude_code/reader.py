@@ -63,11 +63,6 @@ class ClaudeCodeReader(TranscriptReader):
             for row in rows
         ) or any(row.get("type") == "file-history-snapshot" for row in rows)
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder of the projects' transcripts."""
-        return (Path.home() / ".claude" / "projects",)
-
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _ClaudeTranscript(path, log, complete=complete)
 

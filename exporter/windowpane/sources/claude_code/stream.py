@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.json_document import (
     DocumentLog,
-    DocumentReader,
     compact,
     kind_of,
     load_document,
@@ -30,7 +29,7 @@ _MARKS: Final = (b'"session_id"', b'"subtype"', b'"parent_tool_use_id"')
 _MICRO: Final = 1_000_000
 
 
-class ClaudeStreamReader(DocumentReader):
+class ClaudeStreamReader:
     """Reads printed messages: JSON Lines, a list, or an object that holds them as `messages`."""
 
     format: ClassVar[str] = "claude_stream"

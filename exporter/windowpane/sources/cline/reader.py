@@ -5,8 +5,6 @@ Built from the source of both; no recording was at hand.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -15,6 +13,7 @@ from windowpane.exceptions import SourceError
 from windowpane.sources.cline.task import Task
 from windowpane.sources.json_document import DocumentLog, JsonObject, load_document, load_list, shape_of
 from windowpane.sources.json_lines import mapping, milliseconds, sequence, text
+from windowpane.sources.locations import CLINE_EXTENSIONS
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record, SessionDescribed, SessionOpened
 
@@ -27,9 +26,7 @@ FILES: Final = (HISTORY, SHOWN, METADATA, ITEM, "context_history.json", "setting
 """Files of a task; the last two hold nothing of the window."""
 CLINE: Final = "cline"
 ROO: Final = "roo-code"
-EXTENSIONS: Final = {"saoudrizwan.claude-dev": CLINE, "rooveterinaryinc.roo-cline": ROO}
-EDITORS: Final = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-SERVERS: Final = (".vscode-server", ".cursor-server", ".windsurf-server")
+EXTENSIONS: Final = dict(zip(CLINE_EXTENSIONS, (CLINE, ROO), strict=True))
 
 
 class ClineReader:
@@ -48,13 +45,6 @@ class ClineReader:
         """Return the files of a task, if its messages are among *files*."""
         del folder
         return [name for name in FILES if name in files] if HISTORY in files else []
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folders of the tasks in the editors' storage, and of Cline's own program."""
-        folders = [storage / extension / "tasks" for storage in _editor_storages() for extension in EXTENSIONS]
-        own = os.environ.get("CLINE_DIR")
-        return (*folders, (Path(own) if own else Path.home() / ".cline") / "data" / "tasks")
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the task. Raises `SourceError` when its messages cannot be read."""
@@ -117,17 +107,3 @@ def _models(metadata: dict[str, Any]) -> Iterator[tuple[float, str]]:
 def _version(metadata: dict[str, Any]) -> str:
     versions = [text(mapping(use).get("cline_version")) for use in sequence(metadata.get("environment_history"))]
     return next((version[:64] for version in versions if version), "")
-
-
-def _editor_storages() -> Iterator[Path]:
-    """Yield the folders in which editors keep the data of extensions."""
-    home = Path.home()
-    if sys.platform == "darwin":
-        roots = [home / "Library" / "Application Support" / editor for editor in EDITORS]
-    elif sys.platform == "win32":
-        roots = [Path(os.environ.get("APPDATA") or home) / editor for editor in EDITORS]
-    else:
-        config = os.environ.get("XDG_CONFIG_HOME")
-        roots = [(Path(config) if config else home / ".config") / editor for editor in EDITORS]
-    for root in (*roots, *(home / server / "data" for server in SERVERS)):
-        yield root / "User" / "globalStorage"

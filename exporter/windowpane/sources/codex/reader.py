@@ -70,11 +70,6 @@ class CodexReader(TranscriptReader):
             return b'"session_meta"' in head[:200] and b'"payload"' in head[:400]
         return any(text(row.get("type")) in _ROW_TYPES and "payload" in row for row in rows)
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder of the rollouts."""
-        return (Path.home() / ".codex" / "sessions",)
-
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _Rollout(path, log, complete=complete)
 

@@ -7,7 +7,6 @@ does not write to its file; sums over the session are in `session.shutdown`. Eve
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -55,12 +54,6 @@ class CopilotReader(TranscriptReader):
             and text(row.get("type")).startswith(("session.", "assistant.", "user.message", "system.message"))
             for row in head_rows(head)
         )
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder of the sessions; `COPILOT_HOME` replaces `~/.copilot`."""
-        home = os.environ.get("COPILOT_HOME")
-        return ((Path(home) if home else Path.home() / ".copilot") / "session-state",)
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _CopilotTranscript(path, log, complete=complete)

@@ -23,7 +23,6 @@ from windowpane.sources.folders import in_number_order
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
-    DocumentReader,
     JsonObject,
     document_key,
     load_document,
@@ -55,7 +54,7 @@ _USAGE_NAMES: Final = (
 )
 
 
-class InspectReader(DocumentReader):
+class InspectReader:
     """Reads the samples of an evaluation."""
 
     format: ClassVar[str] = "inspect_ai"

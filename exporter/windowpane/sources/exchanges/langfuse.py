@@ -21,7 +21,6 @@ from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter, is_n
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
-    DocumentReader,
     JsonObject,
     parse_embedded,
     record_digest,
@@ -42,7 +41,7 @@ MAXIMUM_LEVELS: Final = 1_000
 """Observations within observations."""
 
 
-class LangfuseReader(DocumentReader):
+class LangfuseReader:
     """Reads traces and observations."""
 
     format: ClassVar[str] = "langfuse"

@@ -20,7 +20,6 @@ from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter, is_n
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
-    DocumentReader,
     load_document,
     record_digest,
     shape_of,
@@ -44,7 +43,7 @@ _THREAD: Final = ("thread_id", "session_id", "conversation_id")
 MAXIMUM_RUNS: Final = 200_000
 
 
-class LangSmithReader(DocumentReader):
+class LangSmithReader:
     """Reads runs."""
 
     format: ClassVar[str] = "langsmith"

@@ -24,7 +24,6 @@ from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter
 from windowpane.sources.folders import in_number_order, names_in
 from windowpane.sources.json_document import (
     DocumentLog,
-    DocumentReader,
     JsonObject,
     items_of,
     kind_of,
@@ -46,7 +45,7 @@ _CALL_MARKS: Final = frozenset({"cost", "latency_sec", "kwargs", "context_window
 _PAYLOAD: Final = frozenset({"startTime", "endTime", "prompt_tokens", "completion_tokens", "call_type"})
 
 
-class LiteLLMReader(DocumentReader):
+class LiteLLMReader:
     """Reads logs of model calls, one call per file or many."""
 
     format: ClassVar[str] = "litellm_logs"

@@ -16,7 +16,7 @@ from windowpane.observer.messages import ApiCall
 from windowpane.sources.exchanges.bodies import cleaned
 from windowpane.sources.exchanges.entries import entries_of
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter
-from windowpane.sources.json_document import DocumentLog, DocumentReader, shape_of
+from windowpane.sources.json_document import DocumentLog, shape_of
 from windowpane.sources.json_lines import head_rows
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Compacted, Record
@@ -31,7 +31,7 @@ REQUESTS: Final = frozenset({"resourceSpans", "resourceLogs", "resourceMetrics"}
 _SDK_SPAN: Final = frozenset({"spanContext", "attributes", "startTime"})
 
 
-class OtlpReader(DocumentReader):
+class OtlpReader:
     """Reads dumps of traces and logs."""
 
     format: ClassVar[str] = "otlp"

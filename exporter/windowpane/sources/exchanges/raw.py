@@ -24,7 +24,6 @@ from windowpane.sources.exchanges.entries import line_objects
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter
 from windowpane.sources.json_document import (
     DocumentLog,
-    DocumentReader,
     JsonObject,
     items_of,
     load_document,
@@ -43,7 +42,7 @@ GEMINI_PATH: Final = "generatecontent"
 OK_STATUS: Final = range(200, 300)
 
 
-class ApiExchangesReader(DocumentReader):
+class ApiExchangesReader:
     """Reads pairs of requests and responses."""
 
     format: ClassVar[str] = "api_exchanges"

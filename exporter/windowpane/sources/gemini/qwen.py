@@ -5,7 +5,6 @@ Built from Qwen Code's source; no recording was at hand.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -55,12 +54,6 @@ class QwenReader(TranscriptReader):
             and ("parts" in mapping(row.get("message")) or "systemPayload" in row)
             for row in head_rows(head)
         )
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder with the sessions of all projects, which two environment variables move."""
-        moved = os.environ.get("QWEN_RUNTIME_DIR") or os.environ.get("QWEN_HOME")
-        return ((Path(moved) if moved else Path.home() / ".qwen") / "projects",)
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _QwenTranscript(path, log, complete=complete)

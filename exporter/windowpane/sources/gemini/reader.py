@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -13,12 +12,6 @@ from windowpane.sources.json_lines import head_rows, instant
 from windowpane.sources.reader import FileStats, Problem, ProblemLog
 from windowpane.sources.records import Record
 from windowpane.sources.transcript import Transcript, TranscriptReader, is_idle
-
-
-def chat_folders() -> tuple[Path, ...]:
-    """Return the folder with the chats of all projects; `GEMINI_CLI_HOME` replaces the home folder."""
-    home = os.environ.get("GEMINI_CLI_HOME")
-    return ((Path(home) if home else Path.home()) / ".gemini" / "tmp",)
 
 
 class GeminiDocumentReader:
@@ -36,11 +29,6 @@ class GeminiDocumentReader:
         del path
         paths = shape_of(head)
         return {"sessionId", "projectHash"} <= paths and bool(paths & {"messages", "startTime", "lastUpdated"})
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return no folder: the other reader names it."""
-        return ()
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the session. Raises `SourceError` when the file holds no messages."""
@@ -77,11 +65,6 @@ class GeminiLinesReader(TranscriptReader):
         return any(
             "sessionId" in row and "projectHash" in row and "messages" not in row for row in head_rows(head)
         )
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder with the chats of all projects."""
-        return chat_folders()
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return GeminiSession(path, log, complete=complete)

@@ -5,9 +5,7 @@ Built from Goose's source; no recording was at hand.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -39,17 +37,6 @@ UNSTATED: Final = "the usage of single calls, only sums of the session"
 TOTALS: Final = ("accumulated_input_tokens", "accumulated_output_tokens", "accumulated_total_tokens")
 
 
-def data_folder() -> Path:
-    """Return the folder of Goose's sessions; `GOOSE_PATH_ROOT` and `XDG_DATA_HOME` move it."""
-    root = os.environ.get("GOOSE_PATH_ROOT")
-    if root:
-        return Path(root) / "data" / "sessions"
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or Path.home()) / "Block" / "goose" / "data" / "sessions"
-    home = os.environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "share") / "goose" / "sessions"
-
-
 class GooseDatabaseReader:
     """Reads all sessions of a database."""
 
@@ -66,11 +53,6 @@ class GooseDatabaseReader:
                 return columns_of(connection, "messages") >= _MESSAGE_COLUMNS
         except SourceError:
             return False
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the database."""
-        return (data_folder() / "sessions.db",)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all sessions, one after the other."""
@@ -124,11 +106,6 @@ class GooseLinesReader:
             row.get("role") in ("user", "assistant") and "created" in row and isinstance(row.get("content"), list)
             for row in rows
         )
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder of the sessions."""
-        return (data_folder(),)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the session, which is named by its file."""

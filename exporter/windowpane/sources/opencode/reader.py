@@ -6,7 +6,6 @@ source; no recorded ones were at hand. Messages and parts are the exported ones 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,6 @@ from windowpane.sources.databases import MAGIC, SessionState, columns_of, opened
 from windowpane.sources.folders import names_in
 from windowpane.sources.json_document import (
     DocumentLog,
-    DocumentReader,
     JsonObject,
     load_document,
     load_list,
@@ -50,12 +48,6 @@ _NEW_MESSAGES: Final = "SELECT id, type, data FROM session_message WHERE session
 _PARTS: Final = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
 
 
-def data_folder() -> Path:
-    """Return the folder of opencode's data; `XDG_DATA_HOME` moves it."""
-    home = os.environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "share") / "opencode"
-
-
 def _records(
     session: OpencodeSession, info: JsonObject, messages: Iterator[Message], log: DocumentLog, field: str
 ) -> Iterator[Record]:
@@ -82,13 +74,6 @@ class OpencodeDatabaseReader:
             return False
         tables = tables_of(path)
         return tables >= _TABLES or (tables >= {"session", _NEW_TABLE} and "part" not in tables)
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the databases of all release channels."""
-        folder = data_folder()
-        others = sorted(folder.glob("opencode-*.db"))
-        return (folder / "opencode.db", *others)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all sessions, one after the other."""
@@ -203,11 +188,6 @@ class OpencodeStorageReader:
             return []
         return sorted(name for name in files if name.startswith("msg_") and name.endswith(".json"))
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folder with the messages of all sessions."""
-        return (data_folder() / "storage" / "message",)
-
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the session. Raises `SourceError` when the folder cannot be read."""
         log = DocumentLog(path, stats, problems)
@@ -264,7 +244,7 @@ def _object(file: Path, log: DocumentLog) -> dict[str, object]:
 _SESSION_PATHS: Final = ({"info.id"}, {"info.slug"}, {"info.projectID"}, {"info.directory", "info.time"})
 
 
-class OpencodeExportReader(DocumentReader):
+class OpencodeExportReader:
     """Reads exported sessions, which may still be in progress."""
 
     format: ClassVar[str] = "opencode"

@@ -81,12 +81,6 @@ class OpenHandsReader:
         )
 
     @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Return the folders of the conversations of the command line and of the local server."""
-        home = Path.home() / ".openhands"
-        return (home / "conversations", home / "sessions")
-
-    @staticmethod
     def parts(folder: Path, files: Sequence[str]) -> list[str]:
         """Return the files of a conversation's events."""
         if folder.name != "events":

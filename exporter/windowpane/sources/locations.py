@@ -1,0 +1,79 @@
+"""Where the agents' programs keep their recordings on this machine; known without loading a reader."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+CLINE_EXTENSIONS: Final = ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline")
+"""Cline and Roo, as editors name them."""
+EDITORS: Final = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+SERVERS: Final = (".vscode-server", ".cursor-server", ".windsurf-server")
+
+
+def default_folders() -> tuple[Path, ...]:
+    """Return the folders and databases where the programs keep their recordings, as far as they exist."""
+    return tuple(path for path in locations() if path.exists())
+
+
+def locations() -> Iterator[Path]:
+    """Yield every folder and database that the programs use by default; variables of theirs move some of them."""
+    home = Path.home()
+    openclaw = sorted((home / ".openclaw" / "agents").glob("*/sessions"))
+    yield from (home / ".pi" / "agent" / "sessions", *openclaw)
+    yield home / ".codex" / "sessions"
+    yield _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=home / ".qwen") / "projects"
+    yield home / ".claude" / "projects"
+    yield _moved("COPILOT_HOME", otherwise=home / ".copilot") / "session-state"
+    yield _moved("GEMINI_CLI_HOME", otherwise=home) / ".gemini" / "tmp"
+    yield from (storage / name / "tasks" for storage in _editor_storages(home) for name in CLINE_EXTENSIONS)
+    yield _moved("CLINE_DIR", otherwise=home / ".cline") / "data" / "tasks"
+    goose = _goose_folder(home)
+    yield from (goose, goose / "sessions.db")
+    opencode = _data_folder(home) / "opencode"
+    yield from (opencode / "storage" / "message", opencode / "opencode.db")
+    yield from sorted(opencode.glob("opencode-*.db"))
+    yield _mini_swe_agent_folder(home)
+    yield from (home / ".openhands" / "conversations", home / ".openhands" / "sessions")
+
+
+def _moved(*variables: str, otherwise: Path) -> Path:
+    """Return the folder that the first of *variables* names, else the other one."""
+    given = next((value for variable in variables if (value := os.environ.get(variable))), None)
+    return otherwise if given is None else Path(given)
+
+
+def _data_folder(home: Path) -> Path:
+    return _moved("XDG_DATA_HOME", otherwise=home / ".local" / "share")
+
+
+def _goose_folder(home: Path) -> Path:
+    root = os.environ.get("GOOSE_PATH_ROOT")
+    if root:
+        return Path(root) / "data" / "sessions"
+    if sys.platform == "win32":
+        return _moved("APPDATA", otherwise=home) / "Block" / "goose" / "data" / "sessions"
+    return _data_folder(home) / "goose" / "sessions"
+
+
+def _editor_storages(home: Path) -> Iterator[Path]:
+    """Yield the folders in which editors keep the data of extensions."""
+    if sys.platform == "darwin":
+        roots = [home / "Library" / "Application Support" / editor for editor in EDITORS]
+    elif sys.platform == "win32":
+        roots = [_moved("APPDATA", otherwise=home) / editor for editor in EDITORS]
+    else:
+        roots = [_moved("XDG_CONFIG_HOME", otherwise=home / ".config") / editor for editor in EDITORS]
+    for root in (*roots, *(home / server / "data" for server in SERVERS)):
+        yield root / "User" / "globalStorage"
+
+
+def _mini_swe_agent_folder(home: Path) -> Path:
+    if sys.platform != "linux":
+        import platformdirs  # takes long to load, and returns the folder below on Linux
+
+        return platformdirs.user_config_path("mini-swe-agent")
+    return _moved("XDG_CONFIG_HOME", otherwise=home / ".config") / "mini-swe-agent"
