@@ -30,7 +30,7 @@ _PREFIX: Final = re.compile(
 _MAXIMUM_PREFIXES: Final = 8
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]{0,39}")
 _PLAIN: Final[set[int]] = set()
-"""The hashes of targets without a secret; a hash, because no other text is remembered either."""
+"""The hashes of targets without a secret; not the targets, which are content of a session."""
 
 
 def call_target(arguments: str) -> str | None:

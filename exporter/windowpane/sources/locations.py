@@ -1,4 +1,4 @@
-"""Where the agents' programs keep their recordings on this machine; known without loading a reader."""
+"""The folders where agents' programs keep their recordings on this machine, without loading a reader."""
 
 from __future__ import annotations
 
