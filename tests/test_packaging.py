@@ -231,7 +231,7 @@ def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: P
     assert run("python", "-c", check) == "[]\n"
     run("windowpane", "import", "conversation.json")
     (session,) = json.loads(run("windowpane", "sessions", "--json"))
-    assert "1 turns" in run("windowpane", "report", session["session_id"])
+    assert "1 turn, " in run("windowpane", "report", session["session_id"])
     assert len(run("windowpane", "grafana", "export", "monitoring").splitlines()) == len(
         [name for name in wheel.namelist() if name.startswith("windowpane/shipped/grafana/")]
     )

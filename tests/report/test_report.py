@@ -243,3 +243,29 @@ def test_the_report_names_the_calls_that_its_cost_does_not_contain(report: Sessi
 
     assert to_json(partial)["missing_costs"] == sentences
     assert all(sentence in to_text(partial) and sentence in to_html(partial) for sentence in sentences)
+
+
+def test_the_head_of_a_report_reads_as_a_sentence(report: SessionReport) -> None:
+    """One turn is not "1 turns", missing times are not dashes, and the source of the limit is in words."""
+    row = replace(
+        report.session,
+        turns=1,
+        exchanges=1,
+        windows=2,
+        started_at=None,
+        last_at=None,
+        limit_source="observed_floor",
+    )
+    text = to_text(replace(report, session=row))
+
+    assert "\n1 turn, 1 exchange, 2 windows   no times recorded\n" in text
+    assert "tokens (at least, as observed)" in text
+    assert "in 1 exchange<" in to_html(replace(report, session=row))
+
+
+def test_a_zone_of_a_compaction_before_the_first_recorded_call_is_beside_the_turns(report: SessionReport) -> None:
+    """The headline states the overflow; no recorded turn was in it."""
+    row = replace(report.session, worst_zone="overflow")
+    text = to_text(replace(report, session=row, zone_turns={"green": 8}, worst_turn=None))
+
+    assert re.search(r"Turns by zone .*green 8.*overflow before the first recorded call", text)

@@ -151,6 +151,7 @@ def test_blocks_are_counted_by_type() -> None:
         (percent(1.2), "120%"),
         (dollars(0.42), "$0.42"),
         (dollars(0.0012), "$0.0012"),
+        (dollars(0.00002), "<$0.0001"),
         (dollars(1_204.4), "$1,204"),
         (seconds(0.004), "4 ms"),
         (seconds(0.0002), "<1 ms"),

@@ -223,8 +223,8 @@ def _unused_tools(data: SessionEvidence) -> Iterator[Finding]:
     largest = sorted(unused, key=lambda block: -block.tokens)[:EVIDENCE]
     yield Finding(
         "unused_tools",
-        f"{count(len(unused), 'tool definition')} with {tokens(size)} tokens were sent with every call, and the "
-        "tools were never called",
+        f"Every call sent the {tokens(size)} tokens of {count(len(unused), 'tool definition')}, and no call used "
+        f"{'the tool' if len(unused) == 1 else 'these tools'}",
         "Offer only the tools that the task needs, from the start.",
         _share_of_cost(data.turns, lambda _turn: size),
         tuple(

@@ -9,6 +9,7 @@ from windowpane.report.html_page import escape, html_page, identity, legend, tab
 from windowpane.report.svg import window_svg
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
+from windowpane.text.labels import LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
@@ -36,13 +37,13 @@ def _identity(report: SessionReport) -> str:
     session = report.session
     record = report.forecast_record.text
     limit = f"{formats.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
-    origin = f" ({session.limit_source})" if session.limit_source else ""
+    origin = f" ({LIMIT_SOURCE_LABELS[session.limit_source]})" if session.limit_source else ""
     facts = [
         ("session", session.session_id),
         ("agent", session.agent),
         ("model", session.model or formats.UNKNOWN),
         ("source", session.source),
-        ("turns", f"{session.turns:,} in {session.exchanges:,} exchanges"),
+        ("turns", f"{session.turns:,} in {formats.count(session.exchanges, 'exchange')}"),
         ("limit", limit + origin),
         ("from", f"{formats.utc(session.started_at)} to {formats.utc(session.last_at)}"),
     ]

@@ -10,6 +10,7 @@ from windowpane.core.characters import plain
 from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
+from windowpane.text.labels import LIMIT_SOURCE_LABELS
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
@@ -65,8 +66,14 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
     used = formats.tokens_short(session.used_tokens, estimated=session.is_estimated)
     limit = formats.tokens_short(session.limit_tokens)
     identity = f"agent {session.agent}   model {session.model or formats.UNKNOWN}   source {session.source}"
-    windows = f"{session.windows} window{'s' if session.windows != 1 else ''}"
-    size = f"{session.turns} turns, {session.exchanges} exchanges, {windows}"
+    size = ", ".join(
+        formats.count(number, noun)
+        for number, noun in (
+            (session.turns, "turn"),
+            (session.exchanges, "exchange"),
+            (session.windows, "window"),
+        )
+    )
     share = formats.percent(session.utilization, estimated=session.is_estimated)
     level = f"{gauge(session.utilization)} {share}"
     zone = zone_mark(session.zone, unicode=unicode)
@@ -76,14 +83,16 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
         *_location(session),
         *_records(report),
         identity + ("   incomplete" if session.incomplete else ""),
-        f"{size}   {formats.local(session.started_at)} to {formats.local(session.last_at)}",
+        f"{size}   {_times(session)}",
         "",
         report.headline,
         "",
         f"{level} {zone}  {used}/{limit}{_ahead(session)}",
     ]
     if session.limit_source is not None:
-        lines.append(f"limit {formats.tokens(session.limit_tokens)} tokens ({session.limit_source})")
+        lines.append(
+            f"limit {formats.tokens(session.limit_tokens)} tokens ({LIMIT_SOURCE_LABELS[session.limit_source]})"
+        )
     level = compaction_level_text(session.compaction_tokens, session.compaction_evidence)
     lines += [text for text in (level, report.forecast_record.text) if text]
     return lines
@@ -158,11 +167,20 @@ def _cache_breaks(report: SessionReport) -> list[str]:
     return [title, *_bounded(rows)]
 
 
+def _times(session: SessionRow) -> str:
+    if session.started_at is None and session.last_at is None:
+        return "no times recorded"
+    return f"{formats.local(session.started_at)} to {formats.local(session.last_at)}"
+
+
 def _zones(report: SessionReport, *, unicode: bool) -> list[str]:
     turns = report.zone_turns
     if not turns:
         return []
     counts = [f"{zone_mark(zone, unicode=unicode)} {turns[zone]}" for zone in ZONES if zone in turns]
+    worst = report.session.worst_zone
+    if worst is not None and worst not in turns:
+        counts.append(f"{zone_mark(worst, unicode=unicode)} before the first recorded call")
     return ["Turns by zone   " + "   ".join(counts)]
 
 

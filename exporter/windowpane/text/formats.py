@@ -109,11 +109,13 @@ def reduction(value: float | None) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """Return US dollars: `$0.42`, `$0.0012`, `$1,204`."""
+    """Return US dollars: `$0.42`, `$0.0012`, `$1,204`, `<$0.0001`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if value == 0 or 0.01 <= abs(value) < 1_000:
         return f"${value:,.2f}"
+    if 0 < value < 0.00005:
+        return "<$0.0001"
     return f"${value:,.0f}" if abs(value) >= 1_000 else f"${value:.4f}"
 
 
