@@ -127,6 +127,16 @@ broken_stream.turns = 1  # type: ignore[attr-defined]
 broken_stream.replies = lambda: [Reply(), Reply()]  # type: ignore[attr-defined]
 
 
+def reply_taken_apart(provider: LoopbackProvider) -> None:
+    """A caller that takes the parts out of a reply, as LangChain does, changes nothing of what is recorded."""
+    reply = windowpane.observe(bedrock_client(provider)).converse(**body([question(QUESTION)]))
+    reply.pop("output")["message"]["content"].clear()
+    reply.pop("usage").clear()
+
+
+reply_taken_apart.replies = lambda: [Reply()]  # type: ignore[attr-defined]
+
+
 def anthropic_body(messages: list[Any]) -> dict[str, Any]:
     tool = {"name": "weather", "description": "Return the weather.", "input_schema": SCHEMA}
     sent = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 100, "messages": messages, "system": SYSTEM,
@@ -165,6 +175,7 @@ def invoke_model_with_stream(provider: LoopbackProvider) -> None:
 SCENARIOS = {
     agent.__name__: agent
     for agent in (
-        converse, converse_stream, refused, closed_stream, broken_stream, invoke_model, invoke_model_with_stream
+        converse, converse_stream, refused, reply_taken_apart, closed_stream, broken_stream, invoke_model,
+        invoke_model_with_stream,
     )
 }  # fmt: skip

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from windowpane.models.replies import Reply
+from windowpane.observer.block_specs import copy_structure
 from windowpane.observer.clients.bodies import read_body
 from windowpane.observer.clients.calls import WatchedCall, WatchedClient
 from windowpane.observer.clients.methods import Restore, watch_class, watch_object
@@ -72,7 +73,7 @@ def _start(watched: WatchedClient, args: tuple[Any, ...], _kwargs: Mapping[str, 
 def _end(call: WatchedCall, result: Any) -> Any:
     stream = result.get("stream") or result.get("body")
     if stream is None:
-        call.record_reply(result)
+        call.record_reply(copy_structure(result))  # callers take its fields out, as LangChain does
     elif hasattr(stream, "_event_generator"):
         _watch_events(stream, StreamedReply(call, _read_events if "stream" in result else _read_chunks))
     elif hasattr(stream, "_raw_stream"):
