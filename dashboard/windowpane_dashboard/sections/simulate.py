@@ -11,10 +11,10 @@ from windowpane.core.store_names import full_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.replay import combine_setups
 from windowpane.replay.setups import preset_names
-from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
 from windowpane_dashboard.page import store_access, widgets
+from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress
 from windowpane_dashboard.queries.titles import picker_label
@@ -24,7 +24,6 @@ from windowpane_dashboard.style.sanitize import escape_markdown
 
 JOB: Final = "replay_job"
 FILLED: Final = "replay_filled"
-OFFERED: Final = 200
 WINDOWS: Final = ("8k", "16k", "32k", "64k", "128k", "200k", "400k", "1m")
 POLL_SECONDS: Final = 0.5
 
@@ -65,12 +64,7 @@ def _fill_in(position: ReplayAddress) -> None:
 
 
 def _form(snapshot: StoreSnapshot) -> SimulationRequest:
-    recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
-    rows = {row.session_id: row for row in recent}
-    for name in st.session_state.get("replay_sessions", ()):
-        older = None if name in rows else snapshot.store.session(name)
-        if older is not None:
-            rows[name] = older
+    rows = offered_sessions(snapshot, *st.session_state.get("replay_sessions", ()))
     sessions = st.multiselect(
         "Recorded sessions",
         list(rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
 
@@ -20,6 +20,7 @@ from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
+from windowpane_dashboard.page.session_picker import session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
@@ -34,12 +35,11 @@ from windowpane_dashboard.queries.alerts import (
     selected_firing,
 )
 from windowpane_dashboard.queries.filters import AlertFilters, AlertState, Along, DeliveryState
-from windowpane_dashboard.queries.titles import TITLE_OF_LINK, picker_label
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
 PAGE, TABLE, CHART = "alerts", "alert_table", "alert_chart"
-OFFERED = 200
 AXES: dict[Along, str] = {"time": "along time", "turn": "along turns"}
 
 
@@ -87,15 +87,9 @@ def _no_match(filters: AlertFilters) -> str:
 
 def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
     """Draw the filters with the values of the address; a choice changes the address and clears the selection."""
-    recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
-    titles = {row.session_id: picker_label(row) for row in recent}
-    labels: dict[str, Callable[[str], str]] = {
-        "alert": alert_title,
-        "session": lambda session_id: titles.get(session_id, session_id),
-    }
     bar = widgets.control_bar()
+    session_filter(bar, snapshot, PAGE, filters.session, clears=("pick",))
     offered: dict[str, Sequence[str]] = {
-        "session": [row.session_id for row in recent],
         "alert": tuple(RULES_BY_NAME),
         "severity": tuple(reversed(SEVERITIES)),
         "state": get_args(AlertState),
@@ -104,7 +98,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
     for name, options in offered.items():
         value = getattr(filters, name)
         bound = address.bound_widget(PAGE, name, value, clears=("pick",))
-        format_func = labels.get(name, str)
+        format_func = alert_title if name == "alert" else str
         widgets.filter_select(bar, name.capitalize(), options, value, bound=bound, format_func=format_func)
     date_range(bar, PAGE, filters.dates, clears=("pick",))
     address.write(PAGE, filters.to_query())

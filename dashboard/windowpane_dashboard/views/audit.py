@@ -29,16 +29,16 @@ from windowpane_dashboard.page import (
 )
 from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS
+from windowpane_dashboard.page.session_picker import OFFERED, session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.events import event_line, events_frame
 from windowpane_dashboard.queries.filters import AuditFilters
-from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, picker_label, sessions_by_id
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, sessions_by_id
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 PAGE_ROWS = 100
 TURN_PIXELS = 116
-OFFERED = 200
 LISTED_DAMAGED = 20
 LISTED_BROKEN = 20
 VERIFIED, CERTIFICATE = "audit_verified", "audit_certificate"
@@ -160,16 +160,8 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     def bind(name: str, value: object) -> dict[str, Any]:
         return address.bound_widget(PAGE, name, value, clears=("after",))
 
-    labels = {row.session_id: picker_label(row) for row in store_access.recent_sessions(snapshot, OFFERED)}
     bar = widgets.control_bar()
-    widgets.filter_select(
-        bar,
-        "Session",
-        list(labels),
-        filters.session,
-        bound=bind("session", filters.session),
-        format_func=lambda session_id: labels.get(session_id, session_id),
-    )
+    session_filter(bar, snapshot, PAGE, filters.session, clears=("after",))
     bar.container().multiselect(
         "Events",
         list(PAYLOADS),

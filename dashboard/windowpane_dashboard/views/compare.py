@@ -16,6 +16,7 @@ from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.charts.zone_bands import forecast_turns
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
+from windowpane_dashboard.page.session_picker import OFFERED
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, zone_reason
 from windowpane_dashboard.queries.filters import CompareAddress, SessionAddress
@@ -24,7 +25,6 @@ from windowpane_dashboard.sections.timeline import chart_description, chart_tabl
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 PAGE = "compare"
-OFFERED = 200
 ALERTS = 1_000
 
 

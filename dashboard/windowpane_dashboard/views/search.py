@@ -8,21 +8,19 @@ from typing import Final
 import streamlit as st
 
 from windowpane.store.content_search import ContentFilter, ContentHits
-from windowpane.store.interface import SessionFilter
 from windowpane.store.notes import Note
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
+from windowpane_dashboard.page.session_picker import session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.block_text import HitRow
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
-from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
 from windowpane_dashboard.sections.notes import found_notes
 from windowpane_dashboard.sections.reading import hits_table
 
 PAGE, TABLE = "search", "search_hits"
 HITS: Final = 50
-OFFERED: Final = 200
 
 
 def main() -> None:
@@ -51,10 +49,6 @@ def main() -> None:
 
 def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     """Draw the query and the session with the values of the address."""
-    labels = {
-        row.session_id: picker_label(row)
-        for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
-    }
     left, right = st.columns([3, 2])
     left.text_input(
         "Search in texts",
@@ -62,14 +56,7 @@ def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or "", clears=("pick",)),
     )
-    widgets.filter_select(
-        right,
-        "Session",
-        list(labels),
-        position.session,
-        bound=address.bound_widget(PAGE, "session", position.session, clears=("pick",)),
-        format_func=lambda session_id: labels.get(session_id, session_id),
-    )
+    session_filter(right, snapshot, PAGE, position.session, clears=("pick",))
     address.write(PAGE, position.to_query())
 
 

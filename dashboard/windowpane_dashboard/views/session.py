@@ -15,6 +15,7 @@ from windowpane.store.records import SessionRow
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.own_links import follow_own_links
+from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import Events, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
@@ -54,7 +55,6 @@ from windowpane_dashboard.sections.window import blocks_section, turn_heading, w
 CHOICE, DRAWN = "session_choice", "drawn_session"
 BELOW, PIXELS = "below", 800
 PAINTED = f".st-key-{CHART} .main-svg"
-OFFERED = 200  # sessions in the selection, most recent first; any other opens by its address
 
 
 def main() -> None:
@@ -193,20 +193,16 @@ TABS: Final = (
 
 def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> SessionRow:
     """Return the session of the address, else the most recent; draw the selection."""
-    recent = store_access.recent_sessions(snapshot, OFFERED)
-    if not recent:
+    rows = offered_sessions(snapshot, position.session)
+    if not rows:
         messages.show_empty("The store is there, but it holds no sessions yet.")
-    rows = {row.session_id: row for row in recent}
-    requested = position.session or recent[0].session_id
+    requested = position.session or next(iter(rows))
     if requested not in rows:
-        row = snapshot.store.session(requested)
-        if row is None:
-            st.warning("This session is not in the store.", icon=":material/search_off:")
-            widgets.show_text(requested)
-            st.text("It may have been pruned, or the address is incomplete.")
-            st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
-            st.stop()
-        rows[requested] = row
+        st.warning("This session is not in the store.", icon=":material/search_off:")
+        widgets.show_text(requested)
+        st.text("It may have been pruned, or the address is incomplete.")
+        st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
+        st.stop()
     key = widget_state.fresh_key(CHOICE, requested)
     st.selectbox(
         "Session",

@@ -1,0 +1,41 @@
+"""Sessions to choose from: the recent ones and those of the address, by their titles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from streamlit.delta_generator import DeltaGenerator
+
+from windowpane.store.records import SessionRow
+from windowpane_dashboard.page import address, store_access, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.titles import picker_label
+
+OFFERED: Final = 200
+"""Sessions in a picker; any other is chosen by its address."""
+
+
+def offered_sessions(snapshot: StoreSnapshot, *requested: str | None) -> dict[str, SessionRow]:
+    """Return the most recent sessions and those of *requested* that are stored, by id."""
+    rows = {row.session_id: row for row in store_access.recent_sessions(snapshot, OFFERED)}
+    for session_id in requested:
+        older = None if session_id is None or session_id in rows else snapshot.store.session(session_id)
+        if older is not None:
+            rows[older.session_id] = older
+    return rows
+
+
+def session_filter(
+    bar: DeltaGenerator, snapshot: StoreSnapshot, page: str, selected: str | None, *, clears: Sequence[str]
+) -> None:
+    """Draw the filter by session in *bar*; a choice changes the address of *page*, and *clears* others of it."""
+    rows = offered_sessions(snapshot, selected)
+    widgets.filter_select(
+        bar,
+        "Session",
+        list(rows),
+        selected,
+        bound=address.bound_widget(page, "session", selected, clears=tuple(clears)),
+        format_func=lambda session_id: picker_label(rows[session_id]) if session_id in rows else session_id,
+    )
