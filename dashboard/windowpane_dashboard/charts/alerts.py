@@ -73,7 +73,10 @@ def alert_chart(
     apply_layout(
         figure, palette, height=ROW_PIXELS * rows + 78, showlegend=True, hovermode="closest",
         margin={"l": 230, "r": 16, "t": 30, "b": 40}, clickmode="event+select",
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11}},
+        legend={
+            "orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11},
+            "itemsizing": "constant",
+        },
     )  # fmt: skip
     title = "turn of the session" if along == "turn" else f"time ({reader_zone_label})"
     figure.update_layout(

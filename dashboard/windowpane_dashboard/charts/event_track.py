@@ -98,6 +98,7 @@ def _add_row(
         yaxis="y2",
         name=mark.label,
         showlegend=False,
+        cliponaxis=False,
         mode="markers+text" if lettered else "markers",
         marker={
             "size": size if lettered else 8,

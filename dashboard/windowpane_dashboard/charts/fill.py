@@ -11,11 +11,13 @@ from windowpane.core.vocabulary import COMPONENTS
 from windowpane.text.formats import percent, tokens
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.charts.layout import apply_layout, escape_label
-from windowpane_dashboard.style.theme import Palette
+from windowpane_dashboard.style.theme import Palette, text_on
 
 MAXIMUM_TARGETS: Final = 40
 """Files and commands with an area; those of a tool beyond share one."""
 LABEL_CHARACTERS: Final = 36
+SMALLEST_TEXT: Final = 10
+"""Pixels; smaller areas have their text in the tooltip alone."""
 
 
 def fill_treemap(fill: pd.DataFrame, palette: Palette) -> go.Figure:
@@ -49,9 +51,11 @@ def fill_treemap(fill: pd.DataFrame, palette: Palette) -> go.Figure:
             ids=ids, labels=labels, parents=parents, values=values, branchvalues="total", hovertext=texts,
             hovertemplate="%{hovertext}<extra></extra>", texttemplate="%{label}<br>%{value:,}", sort=True,
             marker={"colors": colors, "line": {"color": palette.background, "width": 1}},
-            textfont={"color": palette.background, "size": 12}, pathbar={"visible": False}, tiling={"pad": 2},
+            textfont={"color": [text_on(color) for color in colors], "size": 12}, pathbar={"visible": False},
+            tiling={"pad": 2},
         )
     )  # fmt: skip
+    figure.update_layout(uniformtext={"minsize": SMALLEST_TEXT, "mode": "hide"})
     return apply_layout(figure, palette, height=360, margin={"l": 0, "r": 0, "t": 0, "b": 0})
 
 

@@ -33,10 +33,15 @@ def _around(periods: pd.Series) -> tuple[datetime, datetime]:
     return first - margin, last + margin
 
 
+def line_colors(palette: Palette) -> list[str]:
+    """Return the colors of lines; that of unattributed content has too little contrast for one."""
+    components = [color for name, color in palette.components.items() if name != "unattributed"]
+    return [palette.accent, *(color for color in components if color != palette.accent), palette.text]
+
+
 def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.Figure | None:
     """Draw one measure; None where no period has a value."""
-    colors = [*palette.components.values()]
-    colors = [palette.accent, *(color for color in colors if color != palette.accent)]
+    colors = line_colors(palette)
     figure = go.Figure()
     for number, (line, frame) in enumerate(ranged.frame.groupby("line", sort=False)):
         values = values_of(frame, measure.name)
@@ -51,7 +56,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
             x=frame["period"], y=values, name=escape_label(str(line)), mode="lines+markers", hovertext=texts,
             hovertemplate="%{hovertext}<extra></extra>", connectgaps=False,
             line={"color": color, "width": 2, "dash": DASHES[number % len(DASHES)]},
-            marker={"size": 6, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+            marker={"size": 6, "symbol": SYMBOLS[number % len(SYMBOLS)]}, cliponaxis=False,
         )  # fmt: skip
     if not figure.data:
         return None

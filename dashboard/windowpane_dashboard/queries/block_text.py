@@ -9,13 +9,15 @@ from typing import Final
 import pandas as pd
 
 from windowpane.core.characters import plain
-from windowpane.store.content_search import ContentHits, Occurrence, snippet_of, terms_of
+from windowpane.store.content_search import ContentHits, Occurrence, Snippet, snippet_of, terms_of
 from windowpane.text.labels import CONTENT_LABELS
 from windowpane_dashboard.queries.events import moments
 
 EXCERPT: Final = 3_000
 """Characters of a text that are shown before all of it is requested."""
-BEFORE_MATCH: Final = 600
+BEFORE_MATCH: Final = 300
+LED_BY: Final = 16
+"""Characters before the match in a row of hits."""
 PART: Final = 100_000
 """Characters of a long text that are shown at once."""
 
@@ -68,7 +70,13 @@ class HitRow:
 
 def hit_rows(result: ContentHits) -> list[HitRow]:
     """Return one row per block that held a matching text, the latest text first."""
-    return [HitRow(one, hit.snippet.line) for hit in result.hits for one in hit.occurrences]
+    return [HitRow(one, _line(hit.snippet)) for hit in result.hits for one in hit.occurrences]
+
+
+def _line(snippet: Snippet) -> str:
+    """Return the snippet with its match near the start, so that a narrow column shows it."""
+    before = snippet.before if len(snippet.before) <= LED_BY else f"…{snippet.before[-LED_BY:]}"
+    return snippet._replace(before=before).line
 
 
 def hits_frame(rows: Sequence[HitRow], titles: dict[str, str]) -> pd.DataFrame:

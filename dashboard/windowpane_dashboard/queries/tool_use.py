@@ -7,7 +7,6 @@ from typing import Final
 
 import pandas as pd
 
-from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.store.records import BlockRow, ToolUse
 from windowpane.text.labels import COMPONENT_LABELS, CONTENT_LABELS
 
@@ -17,20 +16,20 @@ TARGET_CHARACTERS: Final = 58
 """Characters that fit into the columns of the page."""
 
 
-def fill_frame(blocks: Sequence[BlockRow]) -> pd.DataFrame:
+def fill_frame(window: pd.DataFrame, blocks: Sequence[BlockRow]) -> pd.DataFrame:
     """Return the tokens of a window by component, tool or type of content, and file or command, most first.
 
-    `block` is the largest block of each row.
+    The tokens are those of *window*, a `window_frame` at the scale of the chart; *blocks* name tools and files.
+    `block` is the largest block of each row, empty where no block was recorded.
     """
-    rows = [
-        (
-            COMPONENT_OF[block.content_type], block.tool_name or CONTENT_LABELS[block.content_type],
-            block.target or "", block.tokens, block.block_id,
-        )
-        for block in sorted(blocks, key=lambda block: -block.tokens)
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["component", "tool", "target", "tokens", "block"])
-    summed = frame.groupby(["component", "tool", "target"], as_index=False).agg(
+    tools = {block.block_id: block.tool_name or CONTENT_LABELS[block.content_type] for block in blocks}
+    targets = {block.block_id: block.target for block in blocks}
+    frame = window[["component", "tokens", "block"]].assign(
+        tool=[tools.get(block, what) for block, what in zip(window["block"], window["what"], strict=True)],
+        target=[targets.get(block) or "" for block in window["block"]],
+    )
+    largest_first = frame.sort_values("tokens", ascending=False, kind="stable")
+    summed = largest_first.groupby(["component", "tool", "target"], as_index=False).agg(
         tokens=("tokens", "sum"), blocks=("tokens", "size"), block=("block", "first")
     )
     return summed.sort_values(["tokens", "tool", "target"], ascending=[False, True, True], ignore_index=True)

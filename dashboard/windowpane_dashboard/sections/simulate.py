@@ -24,6 +24,7 @@ from windowpane_dashboard.style.sanitize import escape_markdown
 
 JOB: Final = "replay_job"
 FILLED: Final = "replay_filled"
+DEFAULT_POLICIES: Final = ("hybrid", "fifo")
 WINDOWS: Final = ("8k", "16k", "32k", "64k", "128k", "200k", "400k", "1m")
 POLL_SECONDS: Final = 0.5
 
@@ -57,7 +58,7 @@ def _fill_in(position: ReplayAddress) -> None:
     if position.simulate is None or st.session_state.get(FILLED) == position:
         return
     st.session_state[FILLED] = position
-    chosen = set((position.policies or "").split(","))
+    chosen = set(position.policies.split(",")) if position.policies else DEFAULT_POLICIES
     st.session_state["replay_sessions"] = [position.simulate]
     st.session_state["replay_policies"] = [name for name in policies() if name in chosen]
     st.session_state["replay_windows"] = [position.window or WINDOWS[2]]
@@ -72,7 +73,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         key="replay_sessions",
         help="Policies that read content need sessions whose content was captured.",
     )
-    st.session_state.setdefault("replay_policies", ["hybrid", "fifo"])
+    st.session_state.setdefault("replay_policies", list(DEFAULT_POLICIES))
     st.session_state.setdefault("replay_windows", ["32k"])
     left, middle, right = st.columns(3)
     chosen = left.multiselect("Policies", policies(), key="replay_policies")

@@ -25,7 +25,7 @@ TREEMAP = "fill_treemap"
 def tool_use_section(view: SessionView) -> None:
     """Draw the treemap and the ten largest rows at the turn, and the tools of the whole session."""
     store = view.snapshot.store
-    fill = fill_frame(store.blocks_at(view.row.session_id, view.turn))
+    fill = fill_frame(view.window.blocks, store.blocks_at(view.row.session_id, view.turn))
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
@@ -48,14 +48,14 @@ def tool_use_section(view: SessionView) -> None:
 
 
 def _open_area(blocks: dict[str, str], area: str) -> None:
-    if area in blocks:
+    if blocks.get(area):
         open_block(blocks[area])
 
 
 def _open_largest(fill: pd.DataFrame) -> None:
     rows = st.session_state["fill_top"].selection.rows
     if rows and rows[0] < min(TOP, len(fill)):  # below are the others and their sum
-        open_block(str(fill["block"].iloc[rows[0]]))
+        open_block(str(fill["block"].iloc[rows[0]]) or None)
 
 
 def _top(fill: pd.DataFrame) -> None:

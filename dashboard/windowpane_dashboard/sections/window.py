@@ -63,17 +63,29 @@ def blocks_section(view: SessionView) -> None:
     """Draw the blocks of the window as a table, beside the removed blocks."""
     window = view.window
     is_reading = SessionAddress.from_query(st.query_params.to_dict()).block is not None
-    left, right = (st.container(), st.container()) if is_reading else st.columns([1, 1.15], gap="medium")
+    removed = store_access.cached_for_session(
+        view.snapshot,
+        view.row,
+        f"removed by turn {window.turn}",
+        lambda: removed_blocks(view.snapshot.store, view.row.session_id, window.turn, window.blocks),
+    )
+    is_stacked = is_reading or removed.empty
+    left, right = (st.container(), st.container()) if is_stacked else st.columns([1, 1.15], gap="medium")
     with left:
         _in_window(window.blocks, window.evicted_turn)
     with right:
-        removed = store_access.cached_for_session(
-            view.snapshot,
-            view.row,
-            f"removed by turn {window.turn}",
-            lambda: removed_blocks(view.snapshot.store, view.row.session_id, window.turn, window.blocks),
-        )
-        _removed(removed)
+        st.markdown("**Removed by now, and why**")
+        if removed.empty:
+            st.text(nothing_removed(view.timeline.marks, window.turn))
+        else:
+            _removed(removed)
+
+
+def nothing_removed(marks: pd.DataFrame, turn: int) -> str:
+    """Return why no removed block is listed at *turn*: there is none, or the recording does not hold it."""
+    if (marks["letter"].isin(["E", "C"]) & (marks["turn"] <= turn)).any():
+        return "The blocks removed by now are not in the recording; the events in the chart give their number."
+    return "Nothing had been removed from the window."
 
 
 def heading_text(values: pd.Series, turn: int) -> str:
@@ -134,10 +146,6 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
 
 
 def _removed(removed: pd.DataFrame) -> None:
-    st.markdown("**Removed by now, and why**")
-    if removed.empty:
-        st.text("Nothing had been removed from the window.")
-        return
     empty = [name for name in ("needed again", "preview") if not removed[name].any()]
     if removed["score"].isna().all():
         empty.append("score")

@@ -146,8 +146,8 @@ def leaderboard(reads: ReadsWithFallback, position: TrendAddress, *, days: int) 
     if not uses:
         st.text(f"No tool was called in the {sessions}.")
         return
-    uses_table(uses, key="leaderboard", alt=f"Tools that cost most in the {sessions}", sessions=True)
     st.caption(f"Over the {sessions}; the cost is the share, by tokens, of the calls that carried them.")
+    uses_table(uses, key="leaderboard", alt=f"Tools that cost most in the {sessions}", sessions=True)
 
 
 main()

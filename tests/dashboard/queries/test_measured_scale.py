@@ -11,6 +11,7 @@ import pytest
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline
+from windowpane_dashboard.queries.tool_use import fill_frame
 from windowpane_dashboard.queries.window import at_measured_scale, read_turn_window, window_at
 from windowpane_dashboard.sections.block_strip import window_strip
 from windowpane_dashboard.style.theme import LIGHT
@@ -27,6 +28,8 @@ def test_the_blocks_of_each_turn_sum_to_the_chart(small_store: SqliteStore, sess
         by_component = window.blocks.groupby("component")["tokens"].sum()
         assert by_component.to_dict() == {name: values[name] for name in COMPONENTS if values[name]}
         assert sum(window_strip(window.blocks, LIGHT, limit_tokens=None).sizes) == round(values["used"])
+        fill = fill_frame(window.blocks, small_store.blocks_at(session, window.turn))
+        assert fill["tokens"].sum() == round(values["used"])
 
 
 def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) -> None:
@@ -42,6 +45,9 @@ def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) 
     assert scaled.loc[0, "what"] == "unattributed, not recorded"
     of_results = scaled["component"] == "tool_results"
     assert set(scaled.loc[of_results, "count"]) == {"estimate"}
+    fill = fill_frame(scaled, small_store.blocks_at("refactor-api", 5))
+    assert fill.groupby("component")["tokens"].sum()["tool_results"] == 413
+    assert fill.loc[0, ["tool", "tokens", "block"]].tolist() == ["unattributed, not recorded", 16_008, ""]
     kept = scaled[scaled["component"] == "message_history"]
     assert list(kept["count"]) == list(blocks.loc[blocks["component"] == "message_history", "count"])
 

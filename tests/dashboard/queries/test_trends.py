@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from windowpane.store.records import BlockRow, TrendRow
@@ -13,6 +14,7 @@ from windowpane_dashboard.charts.trends import trend_chart
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
 from windowpane_dashboard.queries.trends import MAXIMUM_LINES, MEASURES, OTHERS, trends
+from windowpane_dashboard.queries.window import window_frame
 from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
@@ -22,8 +24,14 @@ def row(day: int, **values: Any) -> TrendRow:
 
 
 def block(number: int, **values: Any) -> BlockRow:
-    known = {"block_id": f"b{number}", "content_type": "tool_result", "tokens": 100, "tool_name": "read"}
+    known = {"block_id": f"b{number}", "content_type": "tool_result", "tool_name": "read"}
+    known |= {"tokens": 100, "turn_added": 1}
     return BlockRow(**{**dict.fromkeys(field.name for field in fields(BlockRow)), **known, **values})
+
+
+def filled(blocks: list[BlockRow]) -> pd.DataFrame:
+    """The frame of a window that holds these blocks as they were counted."""
+    return fill_frame(window_frame(blocks, turn=1), blocks)
 
 
 def test_a_week_starts_on_monday_and_sums_its_days() -> None:
@@ -47,7 +55,7 @@ def test_one_day_is_drawn_with_days_around_it() -> None:
 
 def test_an_area_of_the_treemap_has_the_largest_block() -> None:
     """Areas that hold others have none: a click there opens them."""
-    fill = fill_frame([block(1, target="a.py"), block(2, target="a.py", tokens=900), block(3, tool_name="bash")])
+    fill = filled([block(1, target="a.py"), block(2, target="a.py", tokens=900), block(3, tool_name="bash")])
 
     assert area_blocks(fill) == {
         "tool_results\nread\na.py": "b2",
@@ -96,7 +104,7 @@ def test_names_in_charts_are_escaped(palette: Any) -> None:
     hostile = "<img src=x onerror=alert(1)>"
     ranged = trends([row(20_000, agent=hostile, cost_dollars=1.0)], TrendAddress())
     figure = trend_chart(ranged, MEASURES[0], palette)
-    treemap = fill_treemap(fill_frame([block(1, tool_name=hostile, target=hostile)]), palette)
+    treemap = fill_treemap(filled([block(1, tool_name=hostile, target=hostile)]), palette)
 
     assert figure is not None
     assert "<img" not in figure.to_json().replace("\\u003c", "<")
@@ -108,7 +116,7 @@ def test_the_parts_of_a_window_sum_to_it() -> None:
     """The ten largest, the others and the sum; every part of the treemap is the sum of those in it."""
     blocks = [block(number, target=f"f{number}.py", tokens=10 + number) for number in range(15)]
     blocks.append(block(99, content_type="user_message", tool_name=None, tokens=500))
-    fill = fill_frame(blocks)
+    fill = filled(blocks)
     top = top_frame(fill)
     total = sum(one.tokens for one in blocks)
 

@@ -17,6 +17,7 @@ from windowpane_dashboard.queries.window import (
 )
 from windowpane_dashboard.sections.block_strip import window_strip
 from windowpane_dashboard.sections.regrets import regrets_summary
+from windowpane_dashboard.sections.window import nothing_removed
 from windowpane_dashboard.style.theme import LIGHT
 
 
@@ -56,6 +57,14 @@ def test_removed_blocks_name_their_replacement(small_store: SqliteStore) -> None
 
     assert set(removed.loc[17, "replaced by"]) == {"placeholder, 20 tokens"}
     assert set(removed.loc[14, "replaced by"]) == {"summary, 640 tokens"}
+
+
+def test_an_empty_list_of_removed_blocks_is_explained(small_store: SqliteStore) -> None:
+    """Blocks that an event removes without that the recording holds them are not called none."""
+    marks = read_timeline(small_store, "refactor-api").marks
+
+    assert nothing_removed(marks, 3) == "Nothing had been removed from the window."
+    assert "not in the recording" in nothing_removed(marks, 18)
 
 
 def test_a_later_use_is_marked_as_later(small_store: SqliteStore) -> None:
