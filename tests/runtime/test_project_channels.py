@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,17 +16,17 @@ from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired, Event, EventContext, SessionDescribed, TurnStarted
 from windowpane.runtime.notifier import configured_notifier
+from windowpane.serve.local_dashboard import announced
 from windowpane.store.sqlite import SqliteStore
 
 
 @contextmanager
-def alertmanager(received: list[dict[str, str]]) -> Iterator[str]:
-    """Accept alerts while the block runs, and collect their labels."""
+def alertmanager(received: list[dict[str, Any]]) -> Iterator[str]:
+    """Accept alerts while the block runs, and collect them."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            received.extend(alert["labels"] for alert in body)
+            received.extend(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.end_headers()
 
@@ -54,7 +55,7 @@ def fire(notifier: Notifier, session: str) -> None:
 @pytest.mark.parametrize("setting", ["", "shop"])
 def test_the_alerts_of_a_project_go_to_its_channels(tmp_path: Path, setting: str) -> None:
     """Also where both have the same address; a project without channels has the common ones."""
-    received: list[dict[str, str]] = []
+    received: list[dict[str, Any]] = []
     store = SqliteStore(tmp_path / "windowpane.db")
     store.append([event("stored", TurnStarted())])
     store.assign_project("stored", "shop")
@@ -75,8 +76,33 @@ def test_the_alerts_of_a_project_go_to_its_channels(tmp_path: Path, setting: str
         notifier.close()
     store.close()
 
-    labels = {one["session"]: one.get("project") for one in received}
+    labels = {one["labels"]["session"]: one["labels"].get("project") for one in received}
     assert labels == {
         "stated": "shop", "stored": "shop", "plain": None, "odd": None, "unknown": setting or None,
     }  # fmt: skip
     assert len(received) == len(labels)
+
+
+@pytest.mark.parametrize("public_url", [None, "https://agents.example/windowpane"])
+def test_an_alert_links_to_the_dashboard(tmp_path: Path, public_url: str | None) -> None:
+    """To the configured address, else to the dashboard that runs beside the store; without either to none."""
+    received: list[dict[str, Any]] = []
+    store, local = tmp_path / "windowpane.db", "http://127.0.0.1:8501"
+    with alertmanager(received) as url:
+        settings = {
+            "store": {"path": str(store)},
+            "notify": {"channels": [{"url": url}]},
+            "public_url": public_url,
+        }
+        config = load_config(environ={}, arguments=settings)
+        for session, running in (("before", None), ("beside", local)):
+            with announced(store, running) if running else nullcontext():
+                notifier = configured_notifier(config, outbox=None, emit=lambda _batch: None)
+                fire(notifier, session)
+                notifier.close()
+
+    links = {one["labels"]["session"]: one.get("generatorURL") for one in received}
+    if public_url is None:
+        assert links == {"before": None, "beside": f"{local}/session?session=beside&turn=3&alert=utilization%3A3"}
+    else:
+        assert all(str(link).startswith(f"{public_url}/session?") for link in links.values())

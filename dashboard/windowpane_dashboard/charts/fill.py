@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 import pandas as pd
@@ -60,8 +61,12 @@ def fill_treemap(fill: pd.DataFrame, palette: Palette) -> go.Figure:
 
 
 def area_id(component: str, tool: str, target: str = "") -> str:
-    """Return the id of an area; without a target, that of the tool."""
-    return "\n".join((component, tool, target) if target else (component, tool))
+    """Return the id of an area; without a target, that of the tool.
+
+    A digest: names that an agent gives have any length and any character.
+    """
+    names = "\n".join((component, tool, target) if target else (component, tool))
+    return blake2b(names.encode(errors="replace"), digest_size=12).hexdigest()
 
 
 def area_blocks(fill: pd.DataFrame) -> dict[str, str]:

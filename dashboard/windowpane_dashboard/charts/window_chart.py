@@ -40,6 +40,8 @@ SMALL_SHARE: Final = 0.25
 MAXIMUM_DROPS: Final = 400
 TOUCH_POINTS: Final = 800
 """Points that can be hovered and clicked: about one per pixel of the chart."""
+MARK_SHARE: Final = 0.01
+"""Half of a mark of the event track, of the width of a chart on a narrow screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,10 @@ def window_chart(
     sampled = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float))]
     last = int(turns["turn"].iloc[-1])
     ahead = forecast_turns(turns) if forecast else 0
-    x_range = (int(turns["turn"].iloc[0]) - 0.5, last + ahead + 0.5)
+    x_range = _x_range(int(turns["turn"].iloc[0]), last + ahead)
     top = _top(turns, scale)
     if axes is not None:
-        x_range, top = (axes.first - 0.5, axes.last + 0.5), axes.top
+        x_range, top = _x_range(axes.first, axes.last), axes.top
     figure = go.Figure()
     add_limits(figure, spans, palette, first=x_range[0], end=x_range[1], top=top)
     _add_components(figure, sampled, palette)
@@ -104,6 +106,12 @@ def window_chart(
     if selected is not None:
         _add_selected(figure, selected, palette, ground=_ground(len(tracks)))
     return _arranged(figure, palette, tracks=len(tracks), x_range=x_range, top=top)
+
+
+def _x_range(first: int, last: int) -> tuple[float, float]:
+    """Return the range of the turns, with room for half a mark on both sides."""
+    margin = max(0.5, MARK_SHARE * (last - first))
+    return first - margin, last + margin
 
 
 def _track_pixels(tracks: int) -> int:

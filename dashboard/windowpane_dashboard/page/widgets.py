@@ -82,6 +82,13 @@ def control_bar(*, alignment: Literal["bottom", "center"] = "bottom") -> st.delt
     return st.container(horizontal=True, vertical_alignment=alignment, gap="small", key="control_bar")
 
 
+def wrapping_columns(
+    spec: Sequence[float], *, narrowest: Literal["table", "text"]
+) -> list[st.delta_generator.DeltaGenerator]:
+    """Return columns that stand one above the other where the narrowest would be too narrow for its content."""
+    return st.container(key=f"wrapping_{narrowest}").columns(spec, gap="medium")
+
+
 def filter_select(
     bar: st.delta_generator.DeltaGenerator,
     label: str,

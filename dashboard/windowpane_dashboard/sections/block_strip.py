@@ -17,12 +17,15 @@ import streamlit as st
 
 from windowpane.core.vocabulary import Component
 from windowpane.text.formats import ratio, tokens, tokens_short
+from windowpane_dashboard.style.sanitize import sanitized
 from windowpane_dashboard.style.theme import FONT, Palette
 
 KEY: Final = "strip"
 PIXELS: Final = 92
 MAXIMUM_BLOCKS: Final = 800
 """Segments drawn; beyond, the smallest neighbors of one component are joined."""
+TEXT_LENGTH: Final = 160
+"""Characters of each line of a tooltip."""
 TICKS: Final = 8
 """Approximate number of ticks."""
 
@@ -79,7 +82,7 @@ class Strip:
     sizes: list[int]
     colors: list[str]
     texts: list[str]
-    """The tooltip of each, in lines; text of an agent, so never markup."""
+    """The tooltip of each, in lines; text of an agent, so sanitized and never markup."""
     end: float
     """The end of the axis."""
     limit_tokens: float | None
@@ -158,4 +161,4 @@ def _text(row: dict[Hashable, Any]) -> str:
         lines.append("pinned: never removed")
     if row["preview"]:
         lines.append(str(row["preview"]))
-    return "\n".join(lines)
+    return "\n".join(sanitized(line, length=TEXT_LENGTH) for line in lines)

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from windowpane.core.characters import plain
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
@@ -82,7 +83,7 @@ def _draw(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale, *
         timeline.turns, timeline.spans, timeline.marks, palette, selected=None, scale=scale,
         regrets=timeline.regrets, forecast=live,
     )  # fmt: skip
-    figure.update_layout(uirevision=row.session_id)  # a zoom survives new turns, not another session
+    figure.update_layout(uirevision=plain(row.session_id))  # a zoom survives new turns, not another session
     return figure
 
 

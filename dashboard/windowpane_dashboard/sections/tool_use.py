@@ -29,7 +29,7 @@ def tool_use_section(view: SessionView) -> None:
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
-        left, right = st.columns([1, 1], gap="medium")
+        left, right = widgets.wrapping_columns([1, 1], narrowest="table")
         with left:
             st.text(f"The window at turn {view.turn}: {tokens(int(fill['tokens'].sum()))} tokens")
             widgets.chart(

@@ -70,7 +70,9 @@ def blocks_section(view: SessionView) -> None:
         lambda: removed_blocks(view.snapshot.store, view.row.session_id, window.turn, window.blocks),
     )
     is_stacked = is_reading or removed.empty
-    left, right = (st.container(), st.container()) if is_stacked else st.columns([1, 1.15], gap="medium")
+    left, right = (
+        (st.container(), st.container()) if is_stacked else widgets.wrapping_columns([1, 1.15], narrowest="table")
+    )
     with left:
         _in_window(window.blocks, window.evicted_turn)
     with right:
@@ -82,7 +84,7 @@ def blocks_section(view: SessionView) -> None:
 
 
 def nothing_removed(marks: pd.DataFrame, turn: int) -> str:
-    """Return why no removed block is listed at *turn*: there is none, or the recording does not hold it."""
+    """Return why no removed block is listed at *turn*: nothing was removed, or the recording does not hold it."""
     if (marks["letter"].isin(["E", "C"]) & (marks["turn"] <= turn)).any():
         return "The blocks removed by now are not in the recording; the events in the chart give their number."
     return "Nothing had been removed from the window."

@@ -109,7 +109,7 @@ def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilt
     chosen = selected_firing(listed.rows, filters.pick)
     assert chosen is not None
     chart_section(listed, listed.rows.index(chosen), filters.along, now)
-    left, right = st.columns([2.1, 1], gap="medium")
+    left, right = widgets.wrapping_columns([2.1, 1], narrowest="text")
     with left:
         table_section(listed, now)
     with right, st.container(border=True):

@@ -22,6 +22,7 @@ from windowpane.core.events import (
     FactOutcome,
     FidelityEvaluated,
     NotificationFailed,
+    SessionDescribed,
 )
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.sqlite import SqliteStore
@@ -36,12 +37,24 @@ MARKUP: Final = (
     " **bold** :fire: [link](http://127.0.0.1:9/x) http://127.0.0.1:9/auto $x^2$ <b>loud</b>"
     " <a href='javascript:document.title=1'>go</a>"
 )
-TURNED: Final = "safe \u202eeslaf\u202c \u2066x\u2069 \x1b[31mred\x1b[0m \x07 العربية"
+TURNED: Final = (
+    "safe \u202eeslaf\u202c \u2066x\u2069 \u200bzero \x1b[31mred\x1b[0m \x07 العربية \U0001f469\u200d\U0001f4bb"
+)
+TURNING: Final = re.compile(
+    b"|".join(
+        re.escape(form)
+        for character in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200b\u200e\u200f"
+        for form in (character.encode(), b"\\u%04x" % ord(character))
+    )
+)
+"""Characters that turn the text around them or are not seen, as they are and as JSON writes them."""
 WORD: Final = "w" * 1_000_000
 LINE: Final = ("ten megabytes on one line " * 400_000)[:10_000_000]
 TEXTS: Final = (MARKUP, TURNED, WORD, LINE)
 NAME: Final = f"{MARKUP[:160]} {TURNED} {'n' * 200}"
 OTHER: Final = f"other {NAME}"
+LONG_NAME: Final = f"{MARKUP} {TURNED} {'long ' * 2_000}"
+"""Over ten thousand characters, for names that are not in the address."""
 
 
 def hostile(event: Event, digest: Callable[[str], str], index: int) -> Event:
@@ -50,11 +63,12 @@ def hostile(event: Event, digest: Callable[[str], str], index: int) -> Event:
     match data:
         case BlockAdded():
             text = TEXTS[index % len(TEXTS)]
-            tool = data.block.tool_name and MARKUP
-            data = replace(data, block=replace(data.block, text=text, digest=digest(text), tool_name=tool))
+            tool = data.block.tool_name and LONG_NAME
+            own = replace(data.block, text=text, digest=digest(text), tool_name=tool, target=tool and LONG_NAME)
+            data = replace(data, block=own)
         case BlocksEvicted():
-            blocks_of = tuple(replace(one, reason=MARKUP + TURNED, tool_name=MARKUP) for one in data.blocks)
-            data = replace(data, policy=MARKUP, blocks=blocks_of)
+            blocks_of = tuple(replace(one, reason=LONG_NAME, tool_name=LONG_NAME) for one in data.blocks)
+            data = replace(data, policy=LONG_NAME, blocks=blocks_of)
         case ContentCompressed():
             data = replace(data, method=MARKUP, reason=TURNED)
         case FidelityEvaluated():
@@ -64,8 +78,8 @@ def hostile(event: Event, digest: Callable[[str], str], index: int) -> Event:
             )
             data = replace(data, facts=facts)
         case AlertFired():
-            data = replace(data, summary=MARKUP + TURNED)
-    return event._replace(data=data, context=replace(event.context, model=MARKUP))
+            data = replace(data, summary=LONG_NAME)
+    return event._replace(data=data, context=replace(event.context, model=LONG_NAME))
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +93,15 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory, builders: Any) -> Pa
     path = tmp_path_factory.mktemp("hostile") / "windowpane.db"
     store = SqliteStore(path, capture=True, redact=lambda text: text)
     for name in (NAME, OTHER):
-        events = builders.rich(start=time.time() - 800, session_id=name, agent=NAME)
+        events = builders.rich(start=time.time() - 800, session_id=name, agent=LONG_NAME)
         failure = NotificationFailed("utilization", 12, MARKUP, "firing", 5, MARKUP + TURNED)
         fired = next(event for event in events if isinstance(event.data, AlertFired))
         events.append(fired._replace(n=events[-1].n + 1, data=failure))
+        described = SessionDescribed(
+            title=LONG_NAME, title_source="agent", folder=LONG_NAME, repository=LONG_NAME, branch=LONG_NAME,
+            agent_version=LONG_NAME, label=LONG_NAME,
+        )  # fmt: skip
+        events.append(fired._replace(n=events[-1].n + 1, data=described))
         if name == OTHER:
             events = [one._replace(context=replace(one.context, parent_session_id=NAME)) for one in events]
         store.append([hostile(event, digest, index) for index, event in enumerate(events)])
@@ -97,14 +116,39 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory, builders: Any) -> Pa
     return path
 
 
+class Messages(list[bytes]):
+    """All messages of the dashboard to a browser: also texts that only a tooltip or an open list shows."""
+
+    def listen(self, site: Any) -> None:
+        """Keep what this page receives from now on."""
+        site.page.on("websocket", lambda socket: socket.on("framereceived", self._keep))
+
+    def _keep(self, frame: bytes | str) -> None:
+        self.append(frame if isinstance(frame, bytes) else frame.encode())
+
+    def turning(self) -> list[bytes]:
+        """Characters that turn text or are not seen, each with the text before it."""
+        return [
+            frame[max(0, found.start() - 80) : found.end()] for frame in self for found in TURNING.finditer(frame)
+        ]
+
+
 @pytest.fixture
 def here(site: Callable[..., Any], hostile_store: Path) -> Any:
-    return site(hostile_store)
+    return watched(site(hostile_store))
+
+
+def watched(opened: Any) -> Any:
+    """The site, with the messages that its page receives."""
+    opened.messages = Messages()
+    opened.messages.listen(opened)
+    return opened
 
 
 def assert_harmless(here: Any, what: str) -> None:
     """Nothing ran, nothing was fetched, nothing became markup, nothing turned around or burst the page."""
     page = here.page
+    assert here.messages.turning()[:3] == [], what
     main = page.locator("[data-testid=stMain]")
     assert page.title() == "Windowpane", what
     for made in ("script", "img[src*='127.0.0.1:9']", "a[href*='127.0.0.1:9']", "a[href^='javascript']", "b"):
@@ -191,7 +235,7 @@ def test_a_hostile_block_is_read_without_effect(
     """Each kind of text, its start and all of it, and the notes that quote it."""
     noted = tmp_path / "noted.db"
     shutil.copy(hostile_store, noted)
-    here = site(noted)
+    here = watched(site(noted))
     store = SqliteStore(noted)
     store.add_note(NAME, 20, f"{MARKUP}\n{TURNED}")
     store.give_title(NAME, f"{MARKUP} {TURNED}")

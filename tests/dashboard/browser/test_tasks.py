@@ -21,6 +21,7 @@ from windowpane.core.events import AlertFired, Event
 from windowpane.ingest.importer import import_paths
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.ingest.watch import Watcher
+from windowpane.serve.local_dashboard import local_dashboard
 from windowpane.sources.discovery import all_readers
 from windowpane.store.sqlite import SqliteStore
 
@@ -350,7 +351,7 @@ class Trouble:
     """A store with a session in trouble now, which was watched while it grew."""
 
     store: Path
-    message: Callable[[str], AlertMessage]
+    message: Callable[[str | None], AlertMessage]
     """The alert about the red window, as it is sent by a machine with this dashboard."""
 
 
@@ -401,7 +402,7 @@ def troubled(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tr
     fired = [event for event in inbox.events if isinstance(event.data, AlertFired)]
     red = next(event for event in fired if event.data.alert == "utilization")
 
-    def message(dashboard: str) -> AlertMessage:
+    def message(dashboard: str | None) -> AlertMessage:
         made = message_of(red, public_url=dashboard)
         assert made is not None
         return made
@@ -451,9 +452,10 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
 
 
 def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person, troubled: Trouble) -> None:
-    """One action: the link of the message that the watched session sent."""
-    message = troubled.message(operator.site.url)
+    """One action: the link of the message that the watched session sent, on the machine of the dashboard."""
+    message = troubled.message(local_dashboard(troubled.store))
     assert message.link is not None
+    assert message.link.startswith(operator.site.url)
     path, _, query = message.link.removeprefix(f"{operator.site.url}/").partition("?")
 
     operator.opens(path, **dict(parse_qsl(query)))

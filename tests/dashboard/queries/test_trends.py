@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from windowpane.store.records import BlockRow, TrendRow
-from windowpane_dashboard.charts.fill import area_blocks, fill_treemap
+from windowpane_dashboard.charts.fill import area_blocks, area_id, fill_treemap
 from windowpane_dashboard.charts.trends import trend_chart
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
@@ -58,8 +58,8 @@ def test_an_area_of_the_treemap_has_the_largest_block() -> None:
     fill = filled([block(1, target="a.py"), block(2, target="a.py", tokens=900), block(3, tool_name="bash")])
 
     assert area_blocks(fill) == {
-        "tool_results\nread\na.py": "b2",
-        "tool_results\nbash": "b3",
+        area_id("tool_results", "read", "a.py"): "b2",
+        area_id("tool_results", "bash"): "b3",
     }
     drawn = fill_treemap(fill, LIGHT).data[0]
     assert set(area_blocks(fill)) == set(drawn.ids) - set(drawn.parents)
