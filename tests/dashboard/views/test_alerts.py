@@ -341,3 +341,17 @@ class TestAlerts:
         assert (resolved.turns, resolved.seconds, resolved.now) == (3, 60.0, False)
         assert (live.turns, live.seconds, live.now) == (30, 400.0, True)
         assert (ended.turns, ended.seconds, ended.now) == (30, 300.0, False)
+
+
+def test_the_link_of_an_alert_opens_that_alert(
+    alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
+) -> None:
+    """In the tab of alerts with its runbook, also where a later one fires."""
+    texts = {
+        alert: page_text(open_page("session", session="refactor-api", turn="14", alert=alert))
+        for alert in ("utilization:12", "red_soon:20")
+    }
+
+    assert "Window in red**" in texts["utilization:12"]
+    assert "Red soon**" in texts["red_soon:20"]
+    assert all("What to do." in text for text in texts.values())
