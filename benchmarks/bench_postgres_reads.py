@@ -1,10 +1,14 @@
 """The reads behind the pages on PostgreSQL, against those of SQLite on the same store in the same run.
 
     python benchmarks/bench_postgres_reads.py [--events 200000] [--sessions 400] [--turns 4000] [--rounds 15]
+        [--captured 400] [--keep FOLDER]
 
 Fills a SQLite store, copies it into a database of a server started from Debian's binaries, and runs each read of
 the fleet and session pages on both in turn. The median of the rounds counts. A page's value is the sum of its
-reads; the reads of the audit page and of search are printed beside them.
+reads; the reads of the audit page and of search are printed beside them. With `--keep` both stores stay in the
+folder, and a further run reads those. Ten million events take an hour to fill and copy:
+
+    python benchmarks/bench_postgres_reads.py --events 10000000 --sessions 20000 --captured 400 --keep FOLDER
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from tests.servers.postgres import PostgresServer, binaries
 
 from windowpane.core.liveness import live_since
 from windowpane.store.content_search import ContentFilter
-from windowpane.store.copying import copy_store
+from windowpane.store.copying import Progress, copy_store
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.reads import Reader
@@ -39,6 +43,8 @@ PAGE_RATIO = 1.5
 PAGES = ("fleet", "session")
 MEMORY = "1GB"
 FLEET_ROWS = 500
+DATABASE = "reads"
+COMPLETE = "copied, compared and analyzed"
 
 Read = Callable[[Reader], object]
 
@@ -104,28 +110,66 @@ def main() -> None:
     options.add_argument("--sessions", type=int, default=400)
     options.add_argument("--turns", type=int, default=4_000, help="turns of the longest session")
     options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--captured", type=int, help="sessions whose texts are captured; all by default")
+    options.add_argument("--keep", type=Path, metavar="FOLDER", help="keep both stores here and read them again")
     given = options.parse_args()
     programs = binaries()
     if programs is None:
         raise SystemExit("PostgreSQL's server is not installed")
-    server = PostgresServer(programs, memory=MEMORY)
-    try:
-        server.start()
-        url = server.create_database()
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "windowpane.db"
-            fill(path, events=given.events, sessions=given.sessions, turns=given.turns)
-            started = time.perf_counter()
-            with closing(open_reader(path)) as source, closing(open_store(url)) as target:
-                outcome = copy_store(source, target)
-                print(f"copied {outcome.events:,} events in {time.perf_counter() - started:,.0f} s")
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute("VACUUM ANALYZE")  # as autovacuum does within minutes
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "windowpane.db"
+        if not path.exists():
+            fill(path, events=given.events, sessions=given.sessions, turns=given.turns, captured=given.captured)
+        server = PostgresServer(programs, memory=MEMORY, folder=folder / "server" if given.keep else None)
+        try:
+            server.start()
+            url = copied(path, server)
             with closing(open_reader(path)) as sqlite, closing(open_reader(url)) as postgres:
                 met = measure(sqlite, postgres, turns=given.turns, rounds=given.rounds)
-    finally:
-        server.delete()
+        finally:
+            if given.keep:
+                server.stop()
+            else:
+                server.delete()
     raise SystemExit(not met)
+
+
+def copied(path: Path, server: PostgresServer) -> str:
+    """Return the address of the copy of a store, which an earlier run has made or started."""
+    url = server.url(DATABASE)
+    if not server.has_database(DATABASE):
+        server.create_database(DATABASE)
+    elif is_complete(url):
+        return url
+    started = time.perf_counter()
+    with closing(open_reader(path)) as source, closing(open_store(url)) as target:
+        outcome = copy_store(source, target, on_progress=show())
+        print(f"copied {outcome.events:,} events in {time.perf_counter() - started:,.0f} s")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")  # as autovacuum does within minutes
+        connection.execute(f"COMMENT ON TABLE copied_from IS '{COMPLETE}'")
+    return url
+
+
+def is_complete(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        found = connection.execute("SELECT obj_description(to_regclass('copied_from'))").fetchone()
+    return found == (COMPLETE,)
+
+
+def show() -> Callable[[Progress], None]:
+    """Return a function that prints each part of a copy with the seconds since its start."""
+    started = time.perf_counter()
+    parts: list[str] = []
+
+    def show_part(progress: Progress) -> None:
+        if progress.part not in parts:
+            parts.append(progress.part)
+            print(f"{time.perf_counter() - started:8,.1f} s: {progress.part}", flush=True)
+
+    return show_part
 
 
 if __name__ == "__main__":

@@ -84,10 +84,10 @@ def work(session: SessionTracker, turn: int, at: float) -> None:
     session.end_turn(usage, cost_dollars=0.0125, latency_seconds=2.5, at=at + 3)
 
 
-def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
+def fill(path: Path, *, events: int, sessions: int, turns: int, captured: int | None = None) -> None:
     """The longest session, then copies of one shorter session until there are enough events.
 
-    All texts are captured; each session has its own tool results.
+    Each session has its own tool results. The texts of all sessions are captured, or of so many.
     """
     store = SqliteStore(path, capture=True, redact=lambda text: text)
     now = time.time()
@@ -99,6 +99,11 @@ def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
     pattern = session_events("pattern", each, now - 90_000.0)[: each + 1]
     batch: list[Event] = []
     for number in range(sessions - 1):
+        if number == captured:
+            store.append(batch)
+            batch = []
+            store.close()
+            store = SqliteStore(path)
         events_of = pattern[: each + (number < over)]
         batch += copied(events_of, f"session-{number:05}", f"agent-{number % 40}", 31.0 * (number % 2_000))
         if len(batch) >= BATCH:

@@ -42,16 +42,27 @@ def binaries() -> Path | None:
 class PostgresServer:
     """One server on a free port of loopback, which can be stopped, killed and started again."""
 
-    def __init__(self, programs: Path, *, memory: str = "64MB", settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        programs: Path,
+        *,
+        memory: str = "64MB",
+        settings: Sequence[str] = (),
+        folder: Path | None = None,
+    ) -> None:
+        """A new server, or the one whose data an earlier process has left in *folder*."""
         self._programs = programs
         self._settings = (*SETTINGS, f"shared_buffers={memory}", *settings)
         self._user = USER if os.geteuid() == 0 else None  # the server refuses to run as root
-        self.folder = Path(tempfile.mkdtemp(prefix="windowpane-postgres-"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="windowpane-postgres-"))
+        self.folder.mkdir(exist_ok=True)
         if self._user is not None:
             shutil.chown(self.folder, self._user)
         self.port = _free_port()
         self._names = (f"test_{number}" for number in count())
         self._process: subprocess.Popen[bytes] | None = None
+        if self._data.exists():
+            return
         command = [programs / "initdb", "-D", self._data, "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(
             [*command, *self._language()], user=self._user, check=True, capture_output=True, cwd="/", timeout=60
@@ -85,14 +96,22 @@ class PostgresServer:
             self._process.wait(timeout=PATIENCE_SECONDS)
             self._process = None
 
-    def create_database(self) -> str:
+    def create_database(self, name: str | None = None) -> str:
         """The address of a new, empty database."""
         import psycopg
 
-        name = next(self._names)
+        name = name or next(self._names)
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}"')
         return self.url(name)
+
+    def has_database(self, name: str) -> bool:
+        """Return whether there is a database of this name."""
+        import psycopg
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            query = "SELECT 1 FROM pg_database WHERE datname = %s"
+            return connection.execute(query, (name,)).fetchone() is not None
 
     def drop_database(self, url: str) -> None:
         """Delete a database and break the connections to it."""
