@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.error
@@ -250,3 +251,43 @@ def test_a_process_that_sends_has_metrics_and_alerts_of_its_own(serve) -> None:
     assert 'context_window_turns_total{agent="reviewer",model="gpt-4o"} 4.0' in text
     with closing(SqliteStore(server.store)) as store:
         assert store.alerts(session_id="s1")
+
+
+FIRST_BATCH = """
+import gc, sys
+from contextlib import closing
+from bench_store import session
+from windowpane.cli.serve import ingesting
+from windowpane.config.schema import Config
+from windowpane.core.digests import keyed_digester
+from windowpane.remote.access import IngestAccess
+from windowpane.serve.store_exporter import StoreExporter
+from windowpane.store.open import open_store
+from windowpane.store.received import ReceivedBatch
+with closing(open_store(sys.argv[1])) as store:
+    serving = StoreExporter(store, config=Config())
+    access = IngestAccess(Config(), bearer_token=None)
+    with ingesting(store, serving, serving.routes(), access):
+        loaded, frozen = set(sys.modules), gc.get_freeze_count()
+        store.receive([ReceivedBatch(session("s1", 100, keyed_digester(b"key")))])
+        assert serving.catch_up() >= 100
+        print(*sorted(one for one in set(sys.modules) - loaded if not one.startswith("windowpane")))
+        assert frozen > 10_000
+    assert gc.get_freeze_count() == 0
+"""
+
+
+def test_the_first_senders_do_not_wait_for_what_a_server_loads_once(tmp_path: Path) -> None:
+    """The prices of models are loaded before, and a full garbage collection passes over all that is loaded."""
+    benchmarks = Path(__file__).parents[2] / "benchmarks"
+    command = [sys.executable, "-c", FIRST_BATCH, tmp_path / "windowpane.db"]
+    loaded = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(benchmarks)},
+    )
+
+    assert (loaded.stdout.strip(), loaded.stderr) == ("", "")

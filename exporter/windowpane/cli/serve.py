@@ -20,6 +20,8 @@ from windowpane.clickhouse.configured import configured_copier
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.core.store_names import StoreName
+from windowpane.effects.garbage_collection import rare_collection
+from windowpane.models.catalog import load_packaged_data
 from windowpane.remote.access import IngestAccess
 from windowpane.remote.endpoint import IngestEndpoint
 from windowpane.remote.group_commit import GroupCommit
@@ -236,13 +238,15 @@ def ingesting(store: Store, serving: StoreExporter, routes: Routes, access: Inge
 
     commits = GroupCommit(store, on_stored=on_stored)
     endpoint = IngestEndpoint(commits, project_of=access.project)
+    load_packaged_data()  # the first senders would wait for it
     commits.start()
     try:
-        yield replace(
-            routes,
-            posts={**routes.posts, **endpoint.posts},
-            authorized=dict.fromkeys(endpoint.posts, access.accepts) if access.needs_token else {},
-            health=health,
-        )
+        with rare_collection():  # a full one stops every thread for 50 ms
+            yield replace(
+                routes,
+                posts={**routes.posts, **endpoint.posts},
+                authorized=dict.fromkeys(endpoint.posts, access.accepts) if access.needs_token else {},
+                health=health,
+            )
     finally:
         commits.close()
