@@ -50,7 +50,7 @@ class PostgresServer:
         settings: Sequence[str] = (),
         folder: Path | None = None,
     ) -> None:
-        """A new server, or the one whose data an earlier process has left in *folder*."""
+        """A new server, or one with the data of an earlier process in *folder*."""
         self._programs = programs
         self._settings = (*SETTINGS, f"shared_buffers={memory}", *settings)
         self._user = USER if os.geteuid() == 0 else None  # the server refuses to run as root

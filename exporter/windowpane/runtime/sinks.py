@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from windowpane.core.events import Event, SessionStarted
+from windowpane.core.events import Event, SessionEnded, SessionStarted
 from windowpane.core.liveness import is_live
 from windowpane.core.protocols import Digester
 from windowpane.core.version import package_version
@@ -103,6 +103,10 @@ class StoreSink:
             with self._boundary.contain("reading whether a session has another owner"):
                 self._warn_of_other_owners(store, batch)
             store.append(batch)
+            with self._boundary.contain("releasing the sessions that have ended"):
+                store.release_sessions(
+                    event.context.session_id for event in batch if isinstance(event.data, SessionEnded)
+                )
         self._internal.record_store_write(time.perf_counter() - started)
 
     def flush(self) -> None:
@@ -145,19 +149,25 @@ class StoreSink:
         return store
 
     def _warn_of_other_owners(self, store: Store, batch: Sequence[Event]) -> None:
-        """Warn where a window starts in a session that is live already: its events join those of the other."""
-        for event in batch:
-            if not isinstance(event.data, SessionStarted) or event.context.source != "live":
-                continue
-            row = store.session(event.context.session_id)
+        """Warn where a window starts in a session of another owner: its events join those of the other."""
+        started = {
+            event.context.session_id: event.context.stream_id
+            for event in batch
+            if isinstance(event.data, SessionStarted) and event.context.source == "live"
+        }
+        shared = set(store.claim_sessions(started))
+        for session_id in started.keys() - shared:
+            row = store.session(session_id)
             if row is not None and is_live(row, time.time()):
-                self._boundary.warn(
-                    f"owner of {row.session_id}",
-                    "session %s is recorded by another process or window, which has not ended it; both are "
-                    "stored, each in its own stream, and their windows are mixed on its page: give each its own "
-                    "session_id",
-                    row.session_id,
-                )
+                shared.add(session_id)
+        for session_id in shared:
+            self._boundary.warn(
+                f"owner of {session_id}",
+                "session %s is recorded by another process or window, which has not ended it; both are "
+                "stored, each in its own stream, and their windows are mixed on its page: give each its own "
+                "session_id",
+                session_id,
+            )
 
     def _opened(self) -> Store:
         store = self._open_store()

@@ -246,6 +246,14 @@ class Engine(Protocol):
         """Return only when everything committed so far survives a power cut."""
         ...
 
+    def claim_session(self, database: Database, session_id: str) -> bool:
+        """Claim a session for this connection; return False where another one has it. Waits for nothing."""
+        ...
+
+    def release_session(self, database: Database, session_id: str) -> None:
+        """Release a session that this connection has claimed."""
+        ...
+
     def make_room(self, database: Database, last_seq: int) -> None:
         """Let events up to this number be stored that were numbered by another store; inside a transaction."""
         ...

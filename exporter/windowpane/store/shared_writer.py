@@ -57,6 +57,12 @@ class SharedWriter:
                 raise
             self._is_dirty = not durable
 
+    @contextmanager
+    def lend_connection(self) -> Iterator[Database]:
+        """Lend the connection outside a transaction, which waits for no other process."""
+        with self._lock, self._engine.reporting():
+            yield self._current().connection
+
     def sync(self) -> None:
         """Return only when everything written so far survives a power cut."""
         with self._lock, self._engine.reporting():

@@ -130,6 +130,13 @@ class SqliteEngine:
         with self.transaction(database, durable=True):
             database.execute("UPDATE store SET flushes = flushes + 1")
 
+    def claim_session(self, database: Database, session_id: str) -> bool:  # noqa: ARG002  # nothing to claim in
+        """Return True: a file does not know its processes."""
+        return True
+
+    def release_session(self, database: Database, session_id: str) -> None:
+        """Do nothing."""
+
     def make_room(self, database: Database, last_seq: int) -> None:
         """Do nothing: the file takes any number."""
 

@@ -6,7 +6,7 @@ Safe to share between threads and, through separate connections, between process
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import groupby
@@ -41,6 +41,7 @@ from windowpane.store.read_files import ReadFile
 from windowpane.store.reads import Reader
 from windowpane.store.received import Receipt, ReceivedBatch
 from windowpane.store.records import ImportOutcome, Verification
+from windowpane.store.session_claims import SessionClaims
 from windowpane.store.shared_writer import SharedWriter
 from windowpane.store.spool import SpooledEvents
 from windowpane.store.writes import Writer
@@ -77,6 +78,7 @@ class Store(Reader):
         self._clock = clock
         self._refuses_events = False
         self._unconfirmed: set[tuple[str, int]] = set()
+        self._claims = SessionClaims(engine)
         self._shared = SharedWriter(engine, self._make_writer, engine.close_readers)
 
     # -- writing ----------------------------------------------------------------------------------------------
@@ -96,6 +98,23 @@ class Store(Reader):
             raise
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
             self.append([decode(encode(event)) for event in batch])
+
+    def claim_sessions(self, streams: Mapping[str, str]) -> list[str]:
+        """Claim sessions that this process records, given with the stream of each; return those of other owners.
+
+        An owner is known while its process lives, however long it is silent. Claims none in a file.
+        """
+        writer = self._shared.writer
+        if not streams and self._claims.are_current(None if writer is None else writer.connection):
+            return []
+        with self._shared.lend_connection() as connection:
+            return self._claims.add(connection, streams)
+
+    def release_sessions(self, session_ids: Iterable[str]) -> None:
+        """Release claimed sessions that have ended."""
+        for session_id in session_ids:
+            with self._shared.lend_connection() as connection:
+                self._claims.release(connection, session_id)
 
     def refuse_events(self, *, refuse: bool = True) -> None:
         """Refuse events from now on, also those of an `append` that waits for a lock; False accepts them again.

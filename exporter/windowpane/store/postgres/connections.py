@@ -48,15 +48,29 @@ def connect(address: StoreUrl, *, busy_seconds: float) -> PostgresDatabase:
     try:
         _check_server(address, connection)
         adapt(connection)
-        connection.prepare_threshold = 1
-        milliseconds = max(1, round(busy_seconds * 1_000))
-        connection.execute(
-            f"SET lock_timeout = {milliseconds}; "
-            f"SET idle_in_transaction_session_timeout = {LOST_SECONDS * 1_000}; SET client_min_messages = warning"
-        )
+        return _prepared(connection, busy_seconds)
     except BaseException:
         connection.close()
         raise
+
+
+def _prepared(connection: psycopg.Connection[Any], busy_seconds: float) -> PostgresDatabase:
+    """Return the connection with its settings.
+
+    A pooler may give each transaction another connection to the server: nothing is prepared and set there for
+    longer. It is recognized by the number that it gives its clients in place of that of the server's process.
+    """
+    settings = (
+        f"lock_timeout = {max(1, round(busy_seconds * 1_000))}",
+        f"idle_in_transaction_session_timeout = {LOST_SECONDS * 1_000}",
+        "client_min_messages = warning",
+    )
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    if row is not None and row[0] != connection.info.backend_pid:
+        connection.prepare_threshold = None
+        return PostgresDatabase(connection, local_settings=[f"SET LOCAL {setting}" for setting in settings])
+    connection.prepare_threshold = 1
+    connection.execute("; ".join(f"SET {setting}" for setting in settings).encode())
     return PostgresDatabase(connection)
 
 

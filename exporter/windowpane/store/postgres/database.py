@@ -22,8 +22,11 @@ class PostgresDatabase:
 
     dialect: ClassVar[Dialect] = POSTGRES
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], *, local_settings: Sequence[str] = ()) -> None:
+        """*local_settings* are set in each transaction, behind a pooler that may change connections after it."""
         self.connection = connection
+        self.is_pooled = bool(local_settings)
+        self._local_settings = local_settings
         self._types: dict[ManyRows, list[int]] = {}
         self._waiting: list[tuple[bytes, Sequence[Any]]] = []
 
@@ -67,6 +70,10 @@ class PostgresDatabase:
         if self._waiting:
             with self.connection.pipeline():
                 self._send_waiting()
+
+    def start_transaction(self, *statements: str) -> None:
+        """Start a transaction with statements without values."""
+        self.connection.execute("; ".join(("START TRANSACTION", *self._local_settings, *statements)).encode())
 
     def roll_back(self) -> None:
         """Undo the transaction."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, cast
+from zlib import crc32
 
 import psycopg
 
@@ -33,17 +34,19 @@ SIZE_SECONDS: Final = 60.0
 """The time for which a measured size per event is used."""
 LOCK: Final = 8_747_014_117_163_520_353
 """The advisory lock of writers, in each database."""
+CLAIMS: Final = 874_701_411
+"""The first number of the advisory locks of sessions; the second one is a checksum of the session's id."""
 RECLAIM_MILLISECONDS: Final = 2_000
 
-_START: Final = (
-    "START TRANSACTION; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; "
-    f"SELECT pg_advisory_xact_lock({LOCK})"
-)
+_PLANS: Final = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
 """Writers look rows up by keys: a plan prepared while a table was small must not read all of a large one."""
-_START_DURABLE: Final = (
-    f"{_START}; SELECT set_config('synchronous_commit', 'on', TRUE) "
+_WAIT: Final = f"SELECT pg_advisory_xact_lock({LOCK})"
+_DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', 'on', TRUE) "
     "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
 )
+_CLAIM: Final = "SELECT pg_try_advisory_lock(CAST(? AS integer), CAST(? AS integer))"
+_RELEASE: Final = "SELECT pg_advisory_unlock(CAST(? AS integer), CAST(? AS integer))"
 _TABLES: Final = "SELECT name FROM migrations"
 _EXISTS: Final = "SELECT to_regclass('migrations') IS NOT NULL AND to_regclass('events') IS NOT NULL"
 _SIZE: Final = """
@@ -167,7 +170,7 @@ class PostgresEngine:
     def transaction(self, database: Database, *, durable: bool = False) -> Iterator[Database]:
         """Run all of the block's statements or none, excluding every other writer from the start."""
         try:
-            _own(database).connection.execute(_START_DURABLE if durable else _START)
+            _own(database).start_transaction(_PLANS, _WAIT, *([_DURABLE] if durable else []))
             self._keep_month(database)
             yield database
             _own(database).finish()
@@ -182,6 +185,17 @@ class PostgresEngine:
         """Commit once synchronously, after which all earlier commits are on the disk too."""
         with self.transaction(database, durable=True):
             database.execute("UPDATE store SET flushes = flushes + 1")
+
+    def claim_session(self, database: Database, session_id: str) -> bool:
+        """Take the advisory lock of a session; behind a pooler, which shares connections, there is none."""
+        if _own(database).is_pooled:
+            return True
+        return bool(database.execute(_CLAIM, (CLAIMS, crc32(session_id.encode()) - 2**31)).fetchone()[0])
+
+    def release_session(self, database: Database, session_id: str) -> None:
+        """Release the advisory lock of a session."""
+        if not _own(database).is_pooled:
+            database.execute(_RELEASE, (CLAIMS, crc32(session_id.encode()) - 2**31))
 
     def make_room(self, database: Database, last_seq: int) -> None:
         """Create the partition that these numbers need."""

@@ -70,6 +70,9 @@ class WriteCount:
     def _listen(self) -> None:
         database = connect(self._address, busy_seconds=RETRY_SECONDS)
         try:
+            if database.is_pooled:  # a pooler passes no announcements on
+                self._closed.set()
+                return
             database.execute(f"LISTEN {CHANNEL}")
             (self._count,) = database.execute("SELECT writes FROM store").fetchone()
             while not self._closed.is_set():
