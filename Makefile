@@ -7,8 +7,8 @@ PYTEST ?= $(BIN)/python -m pytest -n auto --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE # each of the programs that tests start would compile the package again
 
 # Real servers that the tests drive; installed only where apt-get works and we are root.
-DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium postgresql
-DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium pg_ctlcluster
+DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium postgresql pgbouncer
+DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium pg_ctlcluster pgbouncer
 
 .PHONY: help demo test test-all lint format bench campaign servers frameworks clean
 

@@ -58,7 +58,7 @@ class PostgresServer:
         self.folder.mkdir(exist_ok=True)
         if self._user is not None:
             shutil.chown(self.folder, self._user)
-        self.port = _free_port()
+        self.port = free_port()
         self._names = (f"test_{number}" for number in count())
         self._process: subprocess.Popen[bytes] | None = None
         if self._data.exists():
@@ -151,7 +151,7 @@ class PostgresServer:
         return subprocess.run(command, check=False, timeout=10).returncode == 0
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

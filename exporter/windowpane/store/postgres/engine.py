@@ -187,7 +187,7 @@ class PostgresEngine:
             database.execute("UPDATE store SET flushes = flushes + 1")
 
     def claim_session(self, database: Database, session_id: str) -> bool:
-        """Take the advisory lock of a session; behind a pooler, which shares connections, there is none."""
+        """Take the advisory lock of a session; a pooler shares connections, so nothing is locked behind it."""
         if _own(database).is_pooled:
             return True
         return bool(database.execute(_CLAIM, (CLAIMS, crc32(session_id.encode()) - 2**31)).fetchone()[0])
