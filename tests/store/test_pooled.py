@@ -45,9 +45,11 @@ def test_two_writers_and_readers_behind_a_pooler(url: str, postgres_url: str, ma
         assert reader.events(EventFilter(text="tool_result", limit=5))
         assert reader.find_content(ContentFilter("certainly")).hits
         assert second.verify().intact
+        with reader.engine.lend() as connection:
+            assert connection.execute("SHOW jit").fetchone() == ("off",)
         with psycopg.connect(url, autocommit=True) as connection:
             for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
-                values = {connection.execute(f"SHOW {setting}").fetchone() for _ in range(4)}  # type: ignore[arg-type]
+                values = {connection.execute(f"SHOW {setting}").fetchone() for _ in range(4)}
                 assert values == {("0",)}, setting
         with psycopg.connect(postgres_url, autocommit=True) as connection:
             locks = connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()

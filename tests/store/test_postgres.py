@@ -341,6 +341,19 @@ def test_a_plan_of_a_small_table_does_not_read_a_large_one(store: Store, postgre
     assert rows(postgres_url, counted)[0][0] < 320
 
 
+def test_no_statement_is_compiled(store: Store) -> None:
+    """The server compiles what it expects to cost much: two seconds for a list of sessions that takes 16 ms."""
+    assert setting(store, "jit") == "off"
+    with store._writing() as writer:
+        assert writer.connection.execute("SHOW jit").fetchone() == ("off",)
+
+
+def setting(store: Store, name: str) -> str:
+    """Return a setting of a reading connection."""
+    with store._engine.lend() as connection:
+        return str(connection.execute(f"SHOW {name}").fetchone()[0])
+
+
 def test_what_was_received_is_durable_with_its_own_commit(
     store: Store, postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """The sessions that a process records live, claimed in the database: a second owner is recognized at once.
 
 A claim ends with the connection that holds it, so that of a process that was killed is free. It blocks nothing:
-whoever finds a session claimed records it all the same.
+a process that finds a session claimed records it all the same.
 """
 
 from __future__ import annotations

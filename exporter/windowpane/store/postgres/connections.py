@@ -33,7 +33,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "tcp_user_timeout": LOST_SECONDS * 1_000,
 }
 """Settings of a connection that the URL does not state."""
-_START_READ: Final = "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SNAPSHOT: Final = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 def connect(address: StoreUrl, *, busy_seconds: float) -> PostgresDatabase:
@@ -64,6 +64,7 @@ def _prepared(connection: psycopg.Connection[Any], busy_seconds: float) -> Postg
         f"lock_timeout = {max(1, round(busy_seconds * 1_000))}",
         f"idle_in_transaction_session_timeout = {LOST_SECONDS * 1_000}",
         "client_min_messages = warning",
+        "jit = off",  # to compile a statement of a page takes seconds, to run it milliseconds
     )
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     if row is not None and row[0] != connection.info.backend_pid:
@@ -122,11 +123,11 @@ class ReaderPool:
         """Return a connection with a read transaction; idle ones that the server has closed are discarded."""
         while (idle := self._take_idle()) is not None:
             with suppress(psycopg.OperationalError):
-                idle.execute(_START_READ)
+                idle.start_transaction(mode=_SNAPSHOT)
                 return idle
             idle.close()
         database = connect(self._address, busy_seconds=self._busy_seconds)
-        database.execute(_START_READ)
+        database.start_transaction(mode=_SNAPSHOT)
         return database
 
     def _take_idle(self) -> PostgresDatabase | None:

@@ -71,9 +71,10 @@ class PostgresDatabase:
             with self.connection.pipeline():
                 self._send_waiting()
 
-    def start_transaction(self, *statements: str) -> None:
+    def start_transaction(self, *statements: str, mode: str = "") -> None:
         """Start a transaction with statements without values."""
-        self.connection.execute("; ".join(("START TRANSACTION", *self._local_settings, *statements)).encode())
+        start = f"START TRANSACTION {mode}"
+        self.connection.execute("; ".join((start, *self._local_settings, *statements)).encode())
 
     def roll_back(self) -> None:
         """Undo the transaction."""

@@ -38,7 +38,7 @@ CLAIMS: Final = 874_701_411
 """The first number of the advisory locks of sessions; the second one is a checksum of the session's id."""
 RECLAIM_MILLISECONDS: Final = 2_000
 
-_PLANS: Final = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
+_PLANS: Final = "SET LOCAL enable_seqscan = off"
 """Writers look rows up by keys: a plan prepared while a table was small must not read all of a large one."""
 _WAIT: Final = f"SELECT pg_advisory_xact_lock({LOCK})"
 _DURABLE: Final = (
