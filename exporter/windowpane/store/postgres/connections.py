@@ -64,6 +64,7 @@ def _prepared(connection: psycopg.Connection[Any], busy_seconds: float) -> Postg
         f"lock_timeout = {max(1, round(busy_seconds * 1_000))}",
         f"idle_in_transaction_session_timeout = {LOST_SECONDS * 1_000}",
         "client_min_messages = warning",
+        "random_page_cost = 1.1",  # by default 4, as for disks with heads: tables would be read whole
         "jit = off",  # to compile a statement of a page takes seconds, to run it milliseconds
     )
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
