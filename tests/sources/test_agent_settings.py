@@ -81,6 +81,75 @@ def test_settings_without_the_level_state_none(home: Path, text: str) -> None:
     assert stated_level("unknown", limit_tokens=200_000, started_at=LATER) is None
 
 
+@pytest.mark.parametrize(
+    ("agent", "user", "project", "level"),
+    [
+        ("claude-code", None, {".claude/settings.json": '{"autoCompactWindow": 100000}'}, 67_000),
+        (
+            "claude-code", '{"env": {"DISABLE_AUTO_COMPACT": "1", "OTHER": "x"}}',
+            {".claude/settings.json": '{"env": {"DISABLE_AUTO_COMPACT": "0"}, "autoCompactWindow": 120000}'},
+            87_000,
+        ),
+        (
+            "claude-code", None,
+            {
+                ".claude/settings.json": '{"autoCompactWindow": 120000}',
+                ".claude/settings.local.json": '{"autoCompactWindow": 110000}',
+            },
+            77_000,
+        ),
+        ("codex", "", {".codex/config.toml": "model_auto_compact_token_limit = 9"}, None),
+        (
+            "codex", 'model_auto_compact_token_limit = 5\n[projects."{project}"]\ntrust_level = "trusted"',
+            {".codex/config.toml": "model_auto_compact_token_limit = 9"}, 9,
+        ),
+        (
+            "codex", '[projects."{project}"]\ntrust_level = "trusted"',
+            {
+                ".codex/config.toml": "model_auto_compact_token_limit = 9",
+                "deep/er/.codex/config.toml": "model_auto_compact_token_limit = 11",
+            },
+            11,
+        ),
+        ("gemini-cli", '{"model": {"compressionThreshold": 0.4}}',
+         {"deep/er/.gemini/settings.json": '{"model": {"compressionThreshold": 0.5}}'}, 100_000),
+        ("opencode", None, {"opencode.json": '{"compaction": {"auto": false}}'}, 0),
+        (
+            "opencode", '{"compaction": {"auto": false}}',
+            {"deep/er/opencode.json": '{"compaction": {"auto": true}}'}, None,
+        ),
+        (
+            "pi", '{"compaction": {"enabled": false}}',
+            {"deep/er/.pi/settings.json": '{"compaction": {"enabled": true}}'}, None,
+        ),
+    ],
+)  # fmt: skip
+def test_settings_of_the_project_come_before_those_of_the_user(
+    home: Path, agent: str, user: str | None, project: dict[str, str], level: int | None
+) -> None:
+    """As each agent reads them: in the folder it starts in, or from the repository's folder down to it."""
+    files = {
+        "claude-code": ".claude/settings.json", "codex": ".codex/config.toml",
+        "gemini-cli": ".gemini/settings.json", "opencode": ".config/opencode/opencode.json",
+        "pi": ".pi/agent/settings.json",
+    }  # fmt: skip
+    root = home / "project"
+    (root / ".git").mkdir(parents=True)
+    (root / "deep/er").mkdir(parents=True)
+    if user is not None:
+        write(home, files[agent], user.replace("{project}", str(root)))
+    for name, text in project.items():
+        write(root, name, text)
+    folder = root if agent == "claude-code" else root / "deep/er"
+
+    def stated(folder: str, started_at: float = LATER) -> int | None:
+        return stated_level(agent, limit_tokens=200_000, started_at=started_at, folder=folder)
+
+    assert stated(str(folder)) == level
+    assert stated(str(folder), CHANGED - 1) is None
+    assert stated("relative") == stated("")
+
+
 def test_variables_of_the_agent_come_before_its_settings(home: Path) -> None:
     """A hook knows the variables of the agent that runs it."""
     write(home, ".claude/settings.json", '{"env": {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}}')
@@ -107,6 +176,7 @@ def transcript(path: Path) -> None:
     for number, row in enumerate(rows):
         row |= {"sessionId": "s", "uuid": f"u{number}", "version": "2.1.30", "timestamp": "2026-01-02T03:04:05Z"}
         row["parentUuid"] = f"u{number - 1}" if number else None
+        row["cwd"] = str(path.parent / "project")
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
@@ -141,3 +211,13 @@ def test_an_agent_that_never_compacts_by_itself_has_no_level(home: Path, tmp_pat
     write(home, ".claude/settings.json", '{"env": {"DISABLE_AUTO_COMPACT": "1"}}')
 
     assert imported(tmp_path / "store.db", recording, "--live").compaction_tokens is None
+
+
+def test_a_live_session_has_the_level_of_its_project(home: Path, tmp_path: Path) -> None:
+    """The recording names the folder in which the agent started; an import of any machine reads none."""
+    recording = tmp_path / "s.jsonl"
+    transcript(recording)
+    write(home, "project/.claude/settings.json", '{"autoCompactWindow": 120000}')
+
+    assert imported(tmp_path / "live.db", recording, "--live").compaction_tokens == 87_000
+    assert imported(tmp_path / "store.db", recording).compaction_tokens == 167_000

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from windowpane.sources.agent_settings import codex_home, codex_settings
 
 CODEX: Final = "codex"
 CODEX_API: Final = "https://api.openai.com/v1"
@@ -67,19 +68,14 @@ def _has_gemini_key(environment: Mapping[str, str]) -> bool:
 
 def _codex_url(environment: Mapping[str, str]) -> str:
     """Return where Codex would send its calls: its configuration decides, then the login."""
-    home = environment.get("CODEX_HOME")
-    folder = Path(home) if home else Path(environment.get("HOME", "~")).expanduser() / ".codex"
-    try:
-        config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        config = {}
+    config = codex_settings(environment)
     configured = config.get("openai_base_url")
     if isinstance(configured, str) and configured.strip():
         return configured.strip()
     if environment.get("CODEX_API_KEY"):
         return CODEX_API
     try:
-        login: Any = json.loads((folder / "auth.json").read_bytes())
+        login: Any = json.loads((codex_home(environment) / "auth.json").read_bytes())
     except (OSError, ValueError):
         login = None
     is_chatgpt = _is_chatgpt(login) if isinstance(login, dict) else _is_in_keyring(config)

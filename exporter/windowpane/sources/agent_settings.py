@@ -1,7 +1,7 @@
 """The level at which a coding agent on this machine compacts, as its own settings state it.
 
 Settings are read and never written, and nothing but the number is kept. They count only for a session that
-started after they were last changed: those of an earlier session are not known.
+started after they were last changed: those of an earlier session are not program.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import math
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,14 +34,22 @@ Settings = Mapping[str, Any]
 Environment = Mapping[str, str]
 
 
-class _SettingsFile(NamedTuple):
-    """The settings of one agent: the variable that names their folder, the folder in the home, and the file."""
+class _Agent(NamedTuple):
+    """The files of one agent's settings, and how they state the level."""
 
     variable: str
+    """Names the folder of the user's settings; empty where no variable does."""
     folder: str
+    """The same folder in the home."""
     name: str
     parse: Callable[[str], Any]
     level: Callable[[Settings, Environment, int | None], int | None]
+    in_project: tuple[str, ...] = ()
+    """Files in the session's folder, each before those in front of it."""
+    in_parents: bool = False
+    """They are also read in the folders above, up to that of the repository; the nearest one decides."""
+    trusts: Callable[[Settings, Sequence[Path]], bool] = lambda _user, _folders: True
+    """Returns whether the user's settings let those of the folders count."""
 
 
 def stated_level(
@@ -49,19 +57,63 @@ def stated_level(
     *,
     limit_tokens: int | None,
     started_at: float | None,
+    folder: str = "",
     environment: Environment | None = None,
 ) -> int | None:
     """Return the used tokens at which *agent* compacts by its settings; 0 if never, None if they do not state it.
 
-    *limit_tokens* is the size of the session's window, which most settings are a share of; *environment* holds
-    the variables of the agent's process, where they are known.
+    *limit_tokens* is the size of the session's window, which most settings are a share of; *folder* is the one
+    in which it started, whose settings come before the user's; *environment* holds the variables of the agent's
+    process, where they are program.
     """
-    file = _FILES.get(agent)
-    if file is None or started_at is None:
+    program = _AGENTS.get(agent)
+    if program is None or started_at is None:
         return None
-    folder = os.environ.get(file.variable) or Path.home() / file.folder
-    settings = _read(Path(folder) / file.name, file.parse, started_at)
-    return None if settings is None else file.level(settings, environment or {}, limit_tokens)
+    home = os.environ.get(program.variable) or Path.home() / program.folder
+    settings = _read(Path(home) / program.name, program.parse, started_at)
+    if settings is None:
+        return None
+    folders = _folders(Path(folder), upwards=program.in_parents) if Path(folder).is_absolute() else []
+    if program.in_project and folders and program.trusts(settings, folders):
+        for path in (one / name for one in folders for name in program.in_project):
+            project = _read(path, program.parse, started_at)
+            if project is None:
+                return None
+            settings = _merged(settings, project)
+    return program.level(settings, environment or {}, limit_tokens)
+
+
+def codex_settings(environment: Environment) -> Settings:
+    """Return the settings of Codex's user in the home that *environment* names; empty if they cannot be read."""
+    return _read(codex_home(environment) / "config.toml", tomllib.loads, math.inf) or {}
+
+
+def codex_home(environment: Environment) -> Path:
+    """Return the folder of Codex's settings and login."""
+    home = environment.get("CODEX_HOME")
+    return Path(home) if home else Path(environment.get("HOME", "~")).expanduser() / ".codex"
+
+
+def _folders(folder: Path, *, upwards: bool) -> list[Path]:
+    """Return the session's folder, *upwards* with those above it from the repository's on."""
+    above = (folder, *folder.parents) if upwards else ()
+    root = next((number for number, one in enumerate(above) if (one / ".git").exists()), 0)
+    return [folder] if not root else list(reversed(above[: root + 1]))
+
+
+def _merged(settings: Settings, other: Settings) -> Settings:
+    """Return *settings* with the values of *other* in their place, sections key by key."""
+    sections = {
+        name: _merged(value, other[name])
+        for name, value in settings.items()
+        if isinstance(value, dict) and isinstance(other.get(name), dict)
+    }
+    return {**settings, **other, **sections}
+
+
+def _codex_trusts(user: Settings, folders: Sequence[Path]) -> bool:
+    projects = _section(user, "projects")
+    return any(_section(projects, str(folder)).get("trust_level") == "trusted" for folder in folders)
 
 
 def _read(path: Path, parse: Callable[[str], Any], started_at: float) -> Settings | None:
@@ -152,16 +204,24 @@ def _share(value: object, limit: int | None) -> int | None:
     return int(share * limit) if share is not None and limit and share <= 1 else None
 
 
-_CLAUDE: Final = _SettingsFile("CLAUDE_CONFIG_DIR", ".claude", "settings.json", json.loads, _claude_code)
-_CODEX: Final = _SettingsFile("CODEX_HOME", ".codex", "config.toml", tomllib.loads, _codex)
-_FILES: Final[Mapping[str, _SettingsFile]] = {
+_CLAUDE: Final = _Agent(
+    "CLAUDE_CONFIG_DIR", ".claude", "settings.json", json.loads, _claude_code,
+    (".claude/settings.json", ".claude/settings.local.json"),
+)  # fmt: skip
+_CODEX: Final = _Agent(
+    "CODEX_HOME", ".codex", "config.toml", tomllib.loads, _codex,
+    (".codex/config.toml",), in_parents=True, trusts=_codex_trusts,
+)  # fmt: skip
+_AGENTS: Final[Mapping[str, _Agent]] = {
     CLAUDE_CODE: _CLAUDE,
     CLAUDE_CODE_AGENT: _CLAUDE,
     CODEX: _CODEX,
     CODEX_AGENT: _CODEX,
-    "gemini-cli": _SettingsFile("", ".gemini", "settings.json", json.loads, _gemini),
-    "qwen-code": _SettingsFile("", ".qwen", "settings.json", json.loads, _qwen),
-    "pi": _SettingsFile("PI_CODING_AGENT_DIR", ".pi/agent", "settings.json", json.loads, _pi),
-    "opencode": _SettingsFile("", ".config/opencode", "opencode.json", json.loads, _opencode),
-    "goose": _SettingsFile("", ".config/goose", "config.yaml", yaml.safe_load, _goose),
+    "gemini-cli": _Agent("", ".gemini", "settings.json", json.loads, _gemini, (".gemini/settings.json",)),
+    "qwen-code": _Agent("", ".qwen", "settings.json", json.loads, _qwen, (".qwen/settings.json",)),
+    "pi": _Agent("PI_CODING_AGENT_DIR", ".pi/agent", "settings.json", json.loads, _pi, (".pi/settings.json",)),
+    "opencode": _Agent(
+        "", ".config/opencode", "opencode.json", json.loads, _opencode, ("opencode.json",), in_parents=True
+    ),
+    "goose": _Agent("", ".config/goose", "config.yaml", yaml.safe_load, _goose),
 }

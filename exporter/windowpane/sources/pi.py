@@ -172,7 +172,7 @@ class _PiSession(Transcript):
             if self.inherited is None:
                 self.report_copied("parentSession", "is not there")
         self._heading = SessionOpened(
-            key, self._agent, text(row.get("modelId")), at=instant(row.get("timestamp"))
+            key, self._agent, text(row.get("modelId")), at=instant(row.get("timestamp")), folder=self._folder
         )
 
     def _message(self, message: dict[str, Any], at: float | None) -> None:

@@ -36,7 +36,9 @@ class SessionHistory(Protocol):
 class AgentSettings(Protocol):
     """A function that returns the level at which an agent on this machine compacts by its settings."""
 
-    def __call__(self, agent: str, *, limit_tokens: int | None, started_at: float | None) -> int | None:
+    def __call__(
+        self, agent: str, *, limit_tokens: int | None, started_at: float | None, folder: str
+    ) -> int | None:
         """Return the used tokens, 0 if it never compacts by itself; None if its settings do not state it."""
         ...
 
@@ -113,5 +115,7 @@ class PlaybackSettings:
         stated = earlier.stated_tokens
         if self.agent_settings is not None and not earlier.is_stored:
             limit = None if limits is None else limits.limit_tokens
-            stated = self.agent_settings(opened.agent, limit_tokens=limit, started_at=opened.at)
+            stated = self.agent_settings(
+                opened.agent, limit_tokens=limit, started_at=opened.at, folder=opened.folder
+            )
         return AgentProgram(opened.agent, opened.agent_version, stated, earlier)

@@ -31,6 +31,8 @@ class SessionOpened:
     at: float | None = None
     agent_version: str = ""
     """Release of the agent's program."""
+    folder: str = ""
+    """The folder in which it started, where its settings may be."""
 
 
 class ContentAdded(FastDataclass, frozen=True):

@@ -282,7 +282,9 @@ class _ClaudeTranscript(Transcript):
         version = text(row.get("version"))
         if session is None:
             at = instant(row.get("timestamp"))
-            session = ClaudeSession(key, parent, self.out, self.stats, at=at, version=version)
+            session = ClaudeSession(
+                key, parent, self.out, self.stats, at=at, version=version, folder=text(row.get("cwd"))
+            )
             self._sessions[key] = session
             self.stats.sessions += 1
         updated = bool(version) and version != session.version

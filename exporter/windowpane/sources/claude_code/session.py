@@ -101,6 +101,7 @@ class ClaudeSession:
         *,
         at: float | None,
         version: str = "",
+        folder: str = "",
     ) -> None:
         self.key = key
         self.root_key = root_key
@@ -117,6 +118,7 @@ class ClaudeSession:
         self.version = version
         """Release of Claude Code that wrote the latest row."""
         self._started_at = at
+        self._started_in = folder
         self._call: CallLines | None = None
         self._deferred: list[ContentAdded] = []
         """Content that came in during the open call."""
@@ -142,6 +144,7 @@ class ClaudeSession:
                 parent_key=self.root_key if child else None,
                 at=self._started_at,
                 agent_version=self.version,
+                folder=self._started_in,
             )
         )
 

@@ -120,7 +120,13 @@ def _start(entry: dict[str, Any]) -> Iterator[Record]:
     key = text(entry.get("session_id"))
     version = text(entry.get("claude_code_version"))[:64]
     if key:
-        yield SessionOpened(key, "claude-code", text(entry.get("model"))[:200], agent_version=version)
+        yield SessionOpened(
+            key,
+            "claude-code",
+            text(entry.get("model"))[:200],
+            agent_version=version,
+            folder=text(entry.get("cwd")),
+        )
         yield SessionDescribed(folder=text(entry.get("cwd")), agent_version=version)
 
 

@@ -147,7 +147,8 @@ class _Rollout(Transcript):
             self.log.odd(self.line, "payload.id", "the session has no id; named by its content")
             key = unnamed_key(payload)
         spawned = mapping(mapping(mapping(payload.get("source")).get("subagent")).get("thread_spawn"))
-        self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None)
+        folder = text(payload.get("cwd"))
+        self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None, folder=folder)
         origin = text(payload.get("forked_from_id"))
         if origin:
             parent = _rollout_of(origin, self.path)
@@ -158,7 +159,7 @@ class _Rollout(Transcript):
         self.out.append(
             SessionDescribed(
                 title=text(payload.get("thread_name")),
-                folder=text(payload.get("cwd")),
+                folder=folder,
                 repository=text(git.get("repository_url")),
                 branch=text(git.get("branch")),
                 agent_version=text(payload.get("cli_version")),
@@ -312,9 +313,10 @@ class _Rollout(Transcript):
 
     # -- the session ------------------------------------------------------------------------------------------
 
-    def _open(self, key: str, at: float | None, *, parent: str | None = None) -> None:
+    def _open(self, key: str, at: float | None, *, parent: str | None = None, folder: str = "") -> None:
         self.stats.sessions += 1
-        self._session = SessionOpened(key, CODEX_AGENT if parent else CODEX, parent_key=parent, at=at)
+        agent = CODEX_AGENT if parent else CODEX
+        self._session = SessionOpened(key, agent, parent_key=parent, at=at, folder=folder)
         self.out.append(self._session)
 
     def _use_model(self, model: str) -> None:

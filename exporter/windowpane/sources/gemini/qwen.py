@@ -122,7 +122,8 @@ class _QwenTranscript(Transcript):
             version = text(row.get("version"))
             payload = mapping(row.get("systemPayload"))
             parent = main if agent_id else text(payload.get("parentSessionId")) or None
-            opened = SessionOpened(key, agent, parent_key=parent, at=at, agent_version=version)
+            folder = text(row.get("cwd"))
+            opened = SessionOpened(key, agent, parent_key=parent, at=at, agent_version=version, folder=folder)
             session = self._sessions[key] = _Session(opened, SessionDescribed())
             self.stats.sessions += 1
         if key != self._current:

@@ -95,6 +95,7 @@ class GeminiSession(Transcript):
             AGENT,
             parent_key=self.path.parent.name if is_child and self.path.parent.name != "chats" else None,
             at=instant(header.get("startTime")),
+            folder=_folder(header),
         )
         self.stats.sessions += 1
         self.out.append(self._session)
@@ -102,7 +103,7 @@ class GeminiSession(Transcript):
 
     def _describe(self, fields: dict[str, Any]) -> None:
         title = text(fields.get("summary"))
-        folder = next(iter(text(folder) for folder in sequence(fields.get("directories"))), "")
+        folder = _folder(fields)
         if title or folder:
             self.out.append(SessionDescribed(title=title, folder=folder))
 
@@ -321,6 +322,10 @@ class GeminiSession(Transcript):
 
     def _wrong(self, field: str, problem: str) -> None:
         self.log.odd_line(self.line or None, f"{self.location}{field}", problem)
+
+
+def _folder(fields: dict[str, Any]) -> str:
+    return next(iter(text(folder) for folder in sequence(fields.get("directories"))), "")
 
 
 def _last_key(messages: dict[str, list[str]]) -> str | None:

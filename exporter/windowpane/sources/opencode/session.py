@@ -110,7 +110,10 @@ class OpencodeSession:
         model = "" if first is None else _model_of(first)
         at = milliseconds(info.item("time").value.get("created"))
         version = info.name("version") or ""
-        return SessionOpened(session_key(info, first), AGENT, model, parent, at=at, agent_version=version)
+        return SessionOpened(
+            session_key(info, first), AGENT, model, parent, at=at, agent_version=version,
+            folder=info.text("directory") or "",
+        )  # fmt: skip
 
     def _described(self, info: JsonObject) -> SessionDescribed:
         title = info.text("title") or ""
