@@ -249,3 +249,54 @@ class TestQwen:
         ]
         assert [d.title_source for d in read.of(SessionDescribed) if d.title] == ["user"]
         assert [c.text for c in read.of(ContentAdded)] == ["go", "look"]
+
+    def test_a_message_written_while_tools_run_is_the_users(self, tmp_path: Path) -> None:
+        """Its row has a subtype, as those that Qwen Code writes in the user's name have."""
+        read = self.read(
+            tmp_path,
+            row(0, "user", {"text": "go"}),
+            row(1, "user", {"text": "and lint"}, subtype="mid_turn_user_message", provenance="real_user"),
+            row(2, "user", {"text": "nightly"}, subtype="cron", provenance="system"),
+        )
+
+        assert [c.content_type for c in read.of(ContentAdded)] == ["user_message"] * 2 + ["memory_injection"]
+        assert read.stats.user_turns == 2
+
+    def test_a_forked_sub_agent_starts_with_the_history_it_was_given(self, tmp_path: Path) -> None:
+        """Its first row holds the history; none of it is a call of the sub-agent."""
+        call = {"functionCall": {"id": "c1", "name": "read", "args": {}}}
+        given = [{"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": [{"text": "ok"}, call]}]
+        child: Json = {"isSidechain": True, "agentId": "fork-1"}
+        payload = {"kind": "fork", "history": given}
+        read = self.read(
+            tmp_path,
+            row(0, "system", subtype="agent_bootstrap", systemPayload=payload, **child),
+            row(1, "user", {"text": "look"}, **child),
+            row(2, "assistant", {"text": "done"}, model="q", **child),
+        )
+
+        assert [c.content_type for c in read.of(ContentAdded)] == [
+            "user_message", "assistant_response", "tool_call", "user_message", "assistant_response",
+        ]  # fmt: skip
+        assert (read.stats.api_calls, read.stats.tool_calls) == (1, 0)
+
+    @pytest.mark.parametrize(("is_there", "calls"), [(True, 1), (False, 2)])
+    def test_the_calls_of_a_branch_are_those_of_the_session_it_copied(
+        self, tmp_path: Path, *, is_there: bool, calls: int
+    ) -> None:
+        """Without the file of the other session they count here, and a problem states it."""
+        origin = "11111111-1111-4111-8111-111111111111"
+        copied: Json = {"forkedFrom": {"sessionId": origin, "messageUuid": "u"}}
+        if is_there:
+            (tmp_path / f"{origin}.jsonl").write_text(json.dumps(row(0, "user", {"text": "go"})))
+        read = self.read(
+            tmp_path,
+            row(0, "user", {"text": "go"}, **copied),
+            row(1, "assistant", {"text": "ok"}, model="q", **copied),
+            row(2, "user", {"text": "else"}),
+            row(3, "assistant", {"text": "fine"}, model="q"),
+        )
+
+        assert [c.text for c in read.of(ContentAdded)] == ["go", "ok", "else", "fine"]
+        assert len(read.of(ModelCalled)) == calls
+        assert any("a fork of another session" in str(problem) for problem in read.problems) is not is_there

@@ -7,7 +7,6 @@ remains in the file, above the compaction.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -23,7 +22,7 @@ from windowpane.sources.claude_code.content import (
     text_of_attachment,
 )
 from windowpane.sources.claude_code.session import ClaudeSession
-from windowpane.sources.inherited import InheritedHistory
+from windowpane.sources.forks import IS_UUID, ForkedTranscript
 from windowpane.sources.json_lines import head_rows, instant, mapping, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import ContentAdded, SessionDescribed
@@ -43,7 +42,6 @@ MAXIMUM_SUMMARIES: Final = 64
 FRAGMENT: Final = "~"
 """Separates a session from the file of another session that holds copies of its rows, in the key of these copies.
 A resumed session copies rows of an older one, whose own file remains the record of it."""
-IS_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FINISHES_CALL: Final = frozenset({"stop_hook_summary", "turn_duration"})
 
 
@@ -67,7 +65,7 @@ class ClaudeCodeReader(TranscriptReader):
         return _ClaudeTranscript(path, log, complete=complete)
 
 
-class _ClaudeTranscript(Transcript):
+class _ClaudeTranscript(ForkedTranscript):
     def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, log, complete=complete)
         self._sessions: dict[str, ClaudeSession] = {}
@@ -80,8 +78,6 @@ class _ClaudeTranscript(Transcript):
         """Titles by the row that they name, which is not read yet."""
         self._unread: SessionDescribed | None = None
         """A name that was written before the first row."""
-
-        self._is_fork = False
 
     @property
     def settled(self) -> bool:
@@ -117,16 +113,6 @@ class _ClaudeTranscript(Transcript):
             session.end_copy()
 
     # -- rows -------------------------------------------------------------------------------------------------
-
-    def _take(self, row: dict[str, Any]) -> None:
-        origin = text(mapping(row.get("forkedFrom")).get("sessionId"))
-        if origin and not self._is_fork:
-            self._is_fork = True
-            if IS_UUID.fullmatch(origin) and (self.path.parent / f"{origin}.jsonl").is_file():
-                self.inherited = InheritedHistory(_is_copy)
-            else:
-                self.report_copied("forkedFrom", f"({origin[:64]}) is not there")
-        super()._take(row)
 
     def _message(self, row: dict[str, Any], *, reply: bool) -> None:
         message = row.get("message")
@@ -321,11 +307,6 @@ class _ClaudeTranscript(Transcript):
             if len(self._roots) > RECENT_ROWS:
                 del self._roots[next(iter(self._roots))]
         return root
-
-
-def _is_copy(row: dict[str, Any]) -> bool:
-    """Return whether a row was copied from another session, or is beside the conversation."""
-    return "forkedFrom" in row or "uuid" not in row
 
 
 def _is_prompt(row: dict[str, Any], counted: RowContent) -> bool:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.sources.forks import ForkedTranscript
 from windowpane.sources.gemini.parts import Part, parts_of, usage_of, written_text
-from windowpane.sources.json_lines import count, head_rows, instant, mapping, text
+from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
     Compacted,
@@ -36,6 +37,8 @@ USAGE_NAMES: Final = (
 MAXIMUM_ROWS: Final = 10_000
 """Rows back to which a conversation can return."""
 _TYPES: Final = frozenset({"user", "assistant", "tool_result", "system"})
+_TYPED: Final = frozenset({"", "mid_turn_user_message"})
+"""Subtypes of what a user writes; other rows of type `user` are written by Qwen Code."""
 
 
 class QwenReader(TranscriptReader):
@@ -74,7 +77,7 @@ class _Session:
     """Key of the last content after each row, by its `uuid`."""
 
 
-class _QwenTranscript(Transcript):
+class _QwenTranscript(ForkedTranscript):
     def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, log, complete=complete)
         self._sessions: dict[str, _Session] = {}
@@ -96,7 +99,7 @@ class _QwenTranscript(Transcript):
         message = mapping(row.get("message"))
         parts = list(parts_of(message.get("parts")))
         if kind == "system":
-            self._system(text(row.get("subtype")), mapping(row.get("systemPayload")), at)
+            self._system(session, text(row.get("subtype")), mapping(row.get("systemPayload")), at)
         elif kind == "assistant":
             self._reply(session, row, parts, at)
         else:
@@ -154,7 +157,7 @@ class _QwenTranscript(Transcript):
 
     # -- rows -------------------------------------------------------------------------------------------------
 
-    def _system(self, subtype: str, payload: dict[str, Any], at: float | None) -> None:
+    def _system(self, session: _Session, subtype: str, payload: dict[str, Any], at: float | None) -> None:
         if subtype == "chat_compression":
             info = mapping(payload.get("info"))
             self.stats.compactions += 1
@@ -166,23 +169,33 @@ class _QwenTranscript(Transcript):
             is_own = payload.get("titleSource") == "auto"
             if title:
                 self.out.append(SessionDescribed(title, "agent" if is_own else "user", at=at))
+        elif subtype == "agent_bootstrap":  # what a sub-agent's window starts with
+            for content in map(mapping, sequence(payload.get("history"))):
+                add = self._add_reply if content.get("role") == "model" else self._add_request
+                for part in parts_of(content.get("parts")):
+                    add(session, part, at)
 
     def _request(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
         """Add the content of a message of the user, or with tool results."""
         self.stats.messages += 1
         is_typed = row.get("type") == "user" and row.get("provenance") in (None, "real_user")
-        is_typed = is_typed and not row.get("subtype")
+        is_typed = is_typed and text(row.get("subtype")) in _TYPED
         self.stats.user_turns += is_typed
         for part in parts:
-            if part.kind == "response":
-                self.stats.max_tool_output_chars = max(self.stats.max_tool_output_chars, len(part.text))
-                self._add(session, "tool_result", part, at)
-            elif part.kind == "media":
-                self._add(session, "media", part, at, media=1)
-            elif part.kind == "text":
-                self._add(session, "user_message" if is_typed else "memory_injection", part, at)
-            else:
-                self._report_unknown(part.kind)
+            self._add_request(session, part, at, plain="user_message" if is_typed else "memory_injection")
+
+    def _add_request(
+        self, session: _Session, part: Part, at: float | None, *, plain: ContentType = "user_message"
+    ) -> None:
+        if part.kind == "response":
+            self.stats.max_tool_output_chars = max(self.stats.max_tool_output_chars, len(part.text))
+            self._add(session, "tool_result", part, at)
+        elif part.kind == "media":
+            self._add(session, "media", part, at, media=1)
+        elif part.kind == "text":
+            self._add(session, plain, part, at)
+        else:
+            self._report_unknown(part.kind)
 
     def _reply(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
         stats = self.stats
@@ -192,13 +205,8 @@ class _QwenTranscript(Transcript):
         if limit:
             self.out.append(LimitStated(limit, at))
         for part in parts:
-            if part.kind == "call":
-                stats.tool_calls += 1
-                self._add(session, "tool_call", part._replace(text=f"{part.name or ''} {part.text}"), at)
-            elif part.kind in ("text", "thought"):
-                self._add(session, "thinking" if part.kind == "thought" else "assistant_response", part, at)
-            else:
-                self._report_unknown(part.kind)
+            stats.tool_calls += part.kind == "call"
+            self._add_reply(session, part, at)
         reported = mapping(row.get("usageMetadata"))
         stats.add_usage(**{name: count(reported.get(name)) for name in USAGE_NAMES})
         usage = usage_of(
@@ -213,6 +221,14 @@ class _QwenTranscript(Transcript):
         model = text(row.get("model"))
         self._model = model or self._model
         self.out.append(ModelCalled(usage, model, at=at))
+
+    def _add_reply(self, session: _Session, part: Part, at: float | None) -> None:
+        if part.kind == "call":
+            self._add(session, "tool_call", part._replace(text=f"{part.name or ''} {part.text}"), at)
+        elif part.kind in ("text", "thought"):
+            self._add(session, "thinking" if part.kind == "thought" else "assistant_response", part, at)
+        else:
+            self._report_unknown(part.kind)
 
     # -- inside -----------------------------------------------------------------------------------------------
 
