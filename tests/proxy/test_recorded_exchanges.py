@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import openai
 import pytest
 from observed_calls import post, recorded  # type: ignore[import-not-found]
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
+from tests.providers.environments import CLIENTS, ROOT
+from tests.providers.loopback import loopback_provider
+from tests.providers.test_frameworks import installed
 
 from windowpane.core.events import BlockAdded, TurnEnded
 from windowpane.models.catalog import packaged_catalog
@@ -85,6 +91,40 @@ def test_recorded_exchanges_pass_unchanged(
     assert sorted(map(str, map(sizes, recorded(outputs)))) == sorted(map(str, expected))
 
 
+def sent_by_the_client(name: str, base_url: str, body: dict[str, Any]) -> str:
+    """Send a recorded request by the provider's client; return the text that it received."""
+    if "anthropic" in name:
+        with anthropic.Anthropic(base_url=base_url, api_key="k", max_retries=0) as claude:
+            return claude.post("/v1/messages", body=body, cast_to=str)
+    with openai.OpenAI(base_url=f"{base_url}/v1", api_key="k", max_retries=0) as client:
+        return client.post("/responses", body=body, cast_to=str)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_clients_of_the_providers_send_and_get_the_same_bytes(
+    name: str, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], sessions_dir: Path
+) -> None:
+    """By the provider's own client: path, headers and both bodies are those of a direct call."""
+    path = sessions_dir / "api_messages" / f"{name}.json"
+    url = f"{proxy_to(upstream.url).url}/{'anthropic' if 'anthropic' in name else 'openai'}"
+    for exchange in json.loads(path.read_text(encoding="utf-8")):
+        request, response = exchange["request"]["body"], exchange["response"]["body"]
+        body = json.loads(request) if isinstance(request, str) else request
+        kind = "text/event-stream" if isinstance(response, str) else "application/json"
+        upstream.answer = Answer(200, [("content-type", kind)], [as_bytes(response)], has_length=False)
+
+        assert sent_by_the_client(name, url, body) == sent_by_the_client(name, upstream.url, body)
+        through, direct = upstream.received[-2:]
+        assert (through.method, through.path, through.body) == (direct.method, direct.path, direct.body)
+        assert headers_of(through) == headers_of(direct)
+
+
+def headers_of(received: Any) -> list[tuple[str, str]]:
+    """Return the headers that are not those of one connection."""
+    own = ("host", "connection")
+    return sorted((name.lower(), value) for name, value in received.headers if name.lower() not in own)
+
+
 def test_curl_gets_the_same_bytes(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], require_server: Callable[[str], Path]
 ) -> None:
@@ -106,3 +146,23 @@ def test_curl_gets_the_same_bytes(
     assert through.body == direct.body == body.encode()
     assert through.path == direct.path
     assert ("authorization", "Bearer k") in [(name.lower(), value) for name, value in through.headers]
+
+
+@pytest.mark.timeout(900)  # the first run installs the client
+def test_the_client_of_google_sends_and_gets_the_same_bytes(proxy_to: Callable[..., ProxyServer]) -> None:
+    """A whole reply and a stream, by google-genai."""
+    python = installed(CLIENTS)
+    with loopback_provider() as provider:
+        urls = [f"{proxy_to(provider.url).url}/gemini", provider.url]
+        done = subprocess.run(
+            [python, "-m", "tests.providers.gemini_bytes", *urls],
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False, timeout=200,
+        )  # fmt: skip
+        half = len(provider.requests) // 2
+        through, direct = provider.requests[:half], provider.requests[half:]
+
+    assert done.returncode == 0, done.stderr.decode()[-2_000:]
+    received = done.stdout.splitlines()
+    assert received[: len(received) // 2] == received[len(received) // 2 :]
+    assert through == direct
+    assert len(through) == 2
