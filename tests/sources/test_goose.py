@@ -89,6 +89,19 @@ def test_a_database_holds_all_sessions(tmp_path: Path, monkeypatch: Any) -> None
     assert ["usage" in str(problem) for problem in read.problems] == [True]
 
 
+def test_calls_that_name_no_message_are_not_assigned(tmp_path: Path) -> None:
+    """Recent releases list the calls of a session by the second; the problem names the table, once."""
+    path = database(tmp_path, {"a": {}, "b": {}}, *TURN)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "CREATE TABLE usage_ledger (session_id TEXT, created_timestamp INTEGER, input_tokens INTEGER)"
+        )
+    read = Read(GooseDatabaseReader(), path)
+
+    assert ["usage_ledger" in str(problem) for problem in read.problems] == [True]
+    assert {call.usage for call in read.of(ModelCalled)} == {None}
+
+
 def test_rows_and_a_file_give_the_same_records(tmp_path: Path) -> None:
     """Earlier releases keep a session in a file that is named by it."""
     read = read_rows(GooseLinesReader(), tmp_path, [{"working_dir": "/work"}, *TURN])

@@ -34,6 +34,11 @@ _CHANGES: Final = """
     GROUP BY sessions.id ORDER BY sessions.created_at, sessions.id
 """
 UNSTATED: Final = "the usage of single calls, only sums of the session"
+LEDGER: Final = "usage_ledger"
+UNASSIGNED: Final = (
+    f"which reply a row of {LEDGER} is the usage of, so calls have none; sums are those of the session"
+)
+"""Recent releases list calls in a table that names only session and second."""
 TOTALS: Final = ("accumulated_input_tokens", "accumulated_output_tokens", "accumulated_total_tokens")
 
 
@@ -72,8 +77,9 @@ class GooseDatabaseReader:
     ) -> Iterator[Record]:
         """Yield the records of one session."""
         log = DocumentLog(path, stats, problems)
-        if not any(UNSTATED in problem.problem for problem in problems):  # once for all sessions
-            log.unstated(UNSTATED)
+        unstated = UNASSIGNED if LEDGER in tables_of(path) else UNSTATED
+        if not any(unstated in problem.problem for problem in problems):  # once for all sessions
+            log.unstated(unstated)
         with opened(path) as connection:
             connection.row_factory = sqlite3.Row
             row = connection.execute("SELECT * FROM sessions WHERE id = ?", (key,)).fetchone()
