@@ -128,7 +128,9 @@ def test_a_decision_is_kept_only_within_one_line() -> None:
     lost = evaluate([block(HISTORY)], [scattered], digest=digest)
 
     assert kept.decisions == 1.0
-    assert lost.decisions == 0.0
+    assert lost.decisions is not None
+    assert lost.decisions < 0.3
+    assert {"lost"} == {fact.outcome for fact in lost.facts if fact.kind == "decision"}
 
 
 def test_tool_output_names_count_only_when_used() -> None:

@@ -48,6 +48,8 @@ _AFTER: Final = {
     "content": "Tokens of its replacement.",
     "window": "Tokens of the whole window: the provider's total of the first call after.",
 }
+_FIDELITY: Final = "Share of what was removed that is visible, 0 to 1. Compare it with this session's others."
+_FAITHFULNESS: Final = "Share of the summary's statements that nothing removed speaks against; near 1 if true."
 _FACTS: Final = {
     "kept": ("green", "✓"),
     "recoverable": ("grey", "↺"),
@@ -88,15 +90,16 @@ def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression
     data, window = compression.data, compression.window
     sizes = data if window is None else window
     subject = "content" if window is None and data.scope == "content" else "window"
-    columns = st.columns(5, gap="small")
+    columns = st.columns(6, gap="small")
     columns[0].metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_BEFORE[subject])
     columns[1].metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
     columns[2].metric(
         "Ratio", reduction(sizes.ratio), help=f"Tokens of the {subject} before / after; higher is smaller."
     )
-    score = compression.fidelity.score if compression.fidelity else None
-    columns[3].metric("Fidelity", ratio(score), help="0 to 1; target 0.85.")
-    columns[4].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
+    fidelity = compression.fidelity
+    columns[3].metric("Fidelity", ratio(fidelity.score if fidelity else None), help=_FIDELITY)
+    columns[4].metric("Faithfulness", ratio(fidelity.faithfulness if fidelity else None), help=_FAITHFULNESS)
+    columns[5].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
     parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
     if window is not None and data.ratio is not None:
         parts.append(

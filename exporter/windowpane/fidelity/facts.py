@@ -58,7 +58,7 @@ _CLASS: Final = re.compile(
     r"|(?P<identifier>[A-Za-z$_][\w$]*(?:_[\w$]+|(?<=[a-z0-9])[A-Z][\w$]*)|(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+"
     r"|[A-Z]{2,}-\d+|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})"
 )
-_ALTERNATIVES: Final = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")
+ALTERNATIVES: Final = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")
 """Words with slashes between them: in prose `and/or`, in a call or an output a path."""
 _KINDS: Final[dict[str | None, FactKind]] = {
     "number": "number",
@@ -245,7 +245,7 @@ class FactFinder:
                 cues[kind] = None
 
     def _name(self, name: str, kind: FactKind, index: int, weight: int) -> None:
-        if kind == "path" and self._spoken and _ALTERNATIVES.fullmatch(name):
+        if kind == "path" and self._spoken and ALTERNATIVES.fullmatch(name):
             return
         seen = self._names.get(name)
         if seen is None:

@@ -9,28 +9,19 @@ labeled `method="probe"`.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice, repeat
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactFinder, FactKind
-from windowpane.fidelity.statements import (
-    EXACT_WEIGHT,
-    MATCH,
-    WRAPPED_CHARACTERS,
-    Statement,
-    contradicts,
-    denies,
-    read_statement,
-    stem,
-    units,
-)
+from windowpane.fidelity.facts import TOKEN, Fact, FactFinder, FactKind
+from windowpane.fidelity.faithfulness import faithfulness
+from windowpane.fidelity.statement_index import StatementIndex
+from windowpane.fidelity.statements import Statement, is_prose, read_statement, units, units_of
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
 
@@ -41,15 +32,13 @@ WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, 
 MAXIMUM_NAMES: Final = 160
 MAXIMUM_SENTENCES: Final = 60
 """Of each kind, newest first."""
-MAXIMUM_STATEMENTS: Final = 160
+MAXIMUM_STATEMENTS: Final = 320
 """Plain sentences of the model and the user, newest first."""
-MAXIMUM_CLAIMS: Final = 250
-"""Statements of the replacement that are checked."""
 MAXIMUM_READ: Final = 2 * MAXIMUM_STATEMENTS
 """Sentences that are read for them."""
-STATEMENT_WEIGHT: Final = 0.25
-MAXIMUM_LINES: Final = 6
-"""Neighboring lines that are read as one wrapped sentence."""
+STATEMENT_WEIGHT: Final = 0.125
+RECOGNIZED: Final = 0.75
+"""Share of a sentence's words from which another sentence counts as the whole of it."""
 MAXIMUM_OUTCOMES: Final = 200
 """Facts listed in one event."""
 
@@ -69,8 +58,15 @@ class Outcome(NamedTuple):
     text: str
 
 
+class _Sight(NamedTuple):
+    """The fate of a fact, and the share of it that is visible."""
+
+    fate: Fate
+    share: float
+
+
 class _Weighed(NamedTuple):
-    """A fact of the removed text with its weight and its fate."""
+    """A fact of the removed text with its weight."""
 
     fact: Fact
     statement: Statement | None
@@ -97,23 +93,25 @@ def evaluate(
     if coverage < MINIMUM_COVERAGE:
         reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
-    prose = [list(units(block.text or "")) if _is_prose(block) else [] for block in removed]
+    prose = [list(units(block.text or "")) if is_prose(block) else [] for block in removed]
     facts = _facts(removed, prose)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
     text = _VisibleText(facts, visible)
     missing: Fate = "recoverable" if recoverable else "lost"
-    fates = [text.fate(one) or missing for one in facts]
+    sights = [text.sight(one, missing) for one in facts]
     evaluated = as_event(
         "probe",
-        [Outcome(one.fact.kind, fate, one.fact.text) for one, fate in zip(facts, fates, strict=True)],
-        {dimension: _share(facts, fates, dimension) for dimension in WEIGHTS},
+        [Outcome(one.fact.kind, sight.fate, one.fact.text) for one, sight in zip(facts, sights, strict=True)],
+        {dimension: _share(facts, sights, dimension) for dimension in WEIGHTS},
         coverage=coverage,
         digest=digest,
         of=of,
     )
-    soundness = _soundness(removed, prose, visible, task)
-    return replace(evaluated, score=None if evaluated.score is None else evaluated.score * soundness)
+    faithful = faithfulness(removed, prose, visible, task=task)
+    if evaluated.score is None or faithful is None:
+        return evaluated
+    return replace(evaluated, score=evaluated.score * faithful, faithfulness=faithful)
 
 
 def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]]) -> list[_Weighed]:
@@ -124,7 +122,7 @@ def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]]) -> list[_We
     finder = FactFinder()
     for index, (block, sentences) in enumerate(zip(removed, prose, strict=True)):
         if block.text:
-            text = "\n".join(sentences) if _is_prose(block) else block.text
+            text = "\n".join(sentences) if is_prose(block) else block.text
             finder.read(index, block.content_type, text, turn=block.turn)
     facts = [_Weighed(fact, None, fact.weight) for fact in finder.names(MAXIMUM_NAMES)]
     counts: dict[FactKind, int] = {}
@@ -199,97 +197,15 @@ def _dimension(fact: Fact) -> Dimension:
     return "continuity" if fact.kind in _CONTINUITY else "key_facts"
 
 
-def _share(facts: Sequence[_Weighed], fates: Iterable[Fate], dimension: Dimension) -> float | None:
-    """Return the weighted share of a dimension's facts that are kept; None without any."""
+def _share(facts: Sequence[_Weighed], sights: Iterable[_Sight], dimension: Dimension) -> float | None:
+    """Return the weighted share of a dimension's facts that is visible; None without any."""
     own = [
-        (one.weight, CREDIT[fate])
-        for one, fate in zip(facts, fates, strict=True)
+        (one.weight, sight.share)
+        for one, sight in zip(facts, sights, strict=True)
         if _dimension(one.fact) == dimension
     ]
     total = sum(weight for weight, _ in own)
-    return sum(weight * credit for weight, credit in own) / total if total else None
-
-
-class StatementIndex:
-    """The units of a text by the words of the statements that are looked up in it."""
-
-    def __init__(self, wanted: Iterable[Statement]) -> None:
-        self._postings: dict[str, list[int]] = {}
-        for statement in wanted:
-            for word in statement.words | statement.exact:
-                self._postings.setdefault(word, [])
-        self._units: list[str] = []
-        self._starts: set[int] = set()
-        self._read: dict[int, Statement | None] = {}
-        self._keys: dict[str, str | None] = {}
-
-    def start_block(self) -> None:
-        """Note that the next unit does not continue the one before it."""
-        self._starts.add(len(self._units))
-
-    def add(self, unit: str, words: Iterable[str]) -> None:
-        """Index a unit, given the words of its text."""
-        number, keys, postings = len(self._units), self._keys, self._postings
-        self._units.append(unit)
-        for word in words:
-            try:
-                key = keys[word]
-            except KeyError:
-                key = keys[word] = self._key(word)
-            if key is not None:
-                posting = postings[key]
-                if not posting or posting[-1] != number:
-                    posting.append(number)
-
-    def _key(self, word: str) -> str | None:
-        if word in self._postings:
-            return word
-        reduced = stem(word.lower())
-        return reduced if reduced in self._postings else None
-
-    def matches(self, statement: Statement) -> list[Statement]:
-        """Return the units that are about the same as *statement*."""
-        needed = MATCH * statement.weight
-        matches = (self._statement(number) for number, vote in self._votes(statement).items() if vote >= needed)
-        return [match for match in matches if match is not None]
-
-    def agrees_over_lines(self, statement: Statement) -> bool:
-        """Return whether neighboring lines together state *statement*: a formatter has wrapped it."""
-        votes, needed = self._votes(statement), MATCH * statement.weight
-        for start in votes:
-            end = start + 1
-            while end - start < MAXIMUM_LINES and votes[end] and self._may_continue(end):
-                end += 1
-                if sum(votes[number] for number in range(start, end)) < needed:
-                    continue
-                joined = read_statement(" ".join(self._units[start:end]))
-                if joined is None or not statement.matches(joined):
-                    continue
-                if not denies(statement, joined) and not _differs(statement, joined):
-                    return True
-        return False
-
-    def _may_continue(self, number: int) -> bool:
-        return number not in self._starts and len(self._units[number - 1]) >= WRAPPED_CHARACTERS
-
-    def _votes(self, statement: Statement) -> Counter[int]:
-        """Return the weight of the words that each unit shares with *statement*, by the number of the unit."""
-        counted = chain(statement.words, *repeat(statement.exact, EXACT_WEIGHT))
-        return Counter(chain.from_iterable(self._postings[word] for word in counted))
-
-    def _statement(self, number: int) -> Statement | None:
-        if number not in self._read:
-            self._read[number] = read_statement(self._units[number])
-        return self._read[number]
-
-
-def _conflicts(one: Statement, other: Statement) -> bool:
-    """Return whether two statements about the same differ in a negation, or in a name or number."""
-    return contradicts(one, other) or _differs(one, other)
-
-
-def _differs(one: Statement, other: Statement) -> bool:
-    return bool(one.exact - other.exact and other.exact - one.exact)
+    return sum(weight * share for weight, share in own) / total if total else None
 
 
 class _VisibleText:
@@ -304,7 +220,7 @@ class _VisibleText:
         self._unique = {name for name in base_names if base_names.count(name) == 1}
         for block in visible:
             self._statements.start_block()
-            for unit in _units_of(block):
+            for unit in units_of(block):
                 self._read(unit, TOKEN.findall(unit))
         self._bases = {token.rsplit("/", 1)[-1] for token in self._tokens if "/" in token} | self._tokens
 
@@ -316,16 +232,16 @@ class _VisibleText:
             if word in wanted and position + 2 < len(words) and words[position + 1] in "=:":
                 self._values.setdefault(word, set()).add(words[position + 2])
 
-    def fate(self, one: _Weighed) -> Fate | None:
-        """Return whether a fact is kept or contradicted; None if it is not visible."""
-        fact = one.fact
-        if one.statement is not None:
-            matches = self._statements.matches(one.statement)
-            if any(one.statement.text in match.text or not _conflicts(one.statement, match) for match in matches):
-                return "kept"
-            if self._statements.agrees_over_lines(one.statement):
-                return "kept"
-            return "contradicted" if matches else None
+    def sight(self, one: _Weighed, missing: Fate) -> _Sight:
+        """Return the fate of a fact, *missing* if it is not visible, and the share of it that is."""
+        if one.statement is None:
+            fate = self._fate_of_name(one.fact) or missing
+            return _Sight(fate, CREDIT[fate])
+        closest = self._statements.closest(one.statement)
+        share = min(1.0, closest.share / RECOGNIZED) ** 2
+        return _Sight("kept" if closest.is_same else "contradicted" if closest.contradicted else missing, share)
+
+    def _fate_of_name(self, fact: Fact) -> Fate | None:
         if fact.kind == "number":
             return self._fate_of_number(*fact.text.split("=", 1))
         if fact.text in self._tokens:
@@ -339,54 +255,3 @@ class _VisibleText:
         if value in now or (key in self._tokens and value in self._tokens):
             return "kept"
         return "contradicted" if len(now) == 1 else None
-
-
-def _units_of(block: Block) -> Iterable[str]:
-    """Return the units of a block: sentences of prose, lines of anything else."""
-    text = block.text or ""
-    if _is_prose(block):
-        return units(text)
-    return (text.replace("\\n", "\n") if block.content_type == "tool_call" else text).split("\n")
-
-
-def _is_replacement(block: Block) -> bool:
-    return bool(block.text) and (block.content_type == "summary" or bool(block.replaces))
-
-
-def _is_prose(block: Block) -> bool:
-    return block.content_type in PROSE_TYPES
-
-
-def _soundness(
-    removed: Sequence[Block],
-    prose: Sequence[Sequence[str]],
-    visible: Sequence[Block],
-    task: str,
-) -> float:
-    """Return the share of the replacement's statements that the removed text does not deny, 0 to 1.
-
-    A statement is denied if it names what occurs neither in the removed text nor elsewhere, or if every removed
-    sentence about the same differs from it. Without a replacement in sight everything visible is checked.
-    """
-    is_checked = _is_replacement if any(map(_is_replacement, visible)) else _is_prose
-    read = (read_statement(unit) for block in visible if is_checked(block) for unit in _units_of(block))
-    claims = list(islice((statement for statement in read if statement is not None), MAXIMUM_CLAIMS))
-    if not claims:
-        return 1.0
-    sources = [block.text for block in removed if block.text]
-    sources += [block.text for block in visible if block.text and not is_checked(block)]
-    index = StatementIndex(claims)
-    for sentences in prose:
-        for sentence in sentences:
-            index.add(sentence, TOKEN.findall(sentence))
-    text = "\n".join((*sources, task))
-    invented = {name for name in frozenset().union(*(claim.exact for claim in claims)) if name not in text}
-    denied = sum(_is_denied(claim, index, invented) for claim in claims)
-    return 1.0 - denied / len(claims)
-
-
-def _is_denied(claim: Statement, index: StatementIndex, invented: Set[str]) -> bool:
-    if not claim.exact.isdisjoint(invented):
-        return True
-    matches = index.matches(claim)
-    return bool(matches) and all(_conflicts(claim, match) for match in matches)

@@ -8,11 +8,12 @@ letter, and so are the words that it negates. Lines that a formatter has wrapped
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from windowpane.fidelity.facts import STOPWORDS, TOKEN, TOKEN_KINDS
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.facts import PROSE_TYPES, STOPWORDS, TOKEN, TOKEN_KINDS
 
 MINIMUM_TERMS: Final = 3
 """Shorter statements, such as headings and list labels, state nothing that could be compared."""
@@ -38,6 +39,8 @@ WRAPPED_CHARACTERS: Final = 30
 """A shorter line was not wrapped."""
 _NEGATIONS: Final = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor", "none", "unable"})
 _SHORT_NOT: Final = re.compile(r"n['’]t\b")
+NEGATION: Final = re.compile(rf"(?i)\b(?:{'|'.join(sorted(_NEGATIONS))})\b|{_SHORT_NOT.pattern}")
+"""A word that negates."""
 _STOPWORDS: Final = STOPWORDS | frozenset(
     re.findall(
         r"\w+",
@@ -45,6 +48,7 @@ _STOPWORDS: Final = STOPWORDS | frozenset(
         " who why you",
     )
 )
+MINIMUM_STEM: Final = 3
 _SUFFIXES: Final = (
     "ations", "ation", "ments", "ment", "ings", "ing", "ers", "ied", "ies", "ed", "es", "er", "s", "e",
 )  # fmt: skip
@@ -71,10 +75,26 @@ class Statement(NamedTuple):
         """The sum of its words, names and numbers counted double."""
         return len(self.words) + EXACT_WEIGHT * len(self.exact)
 
+    def common(self, other: Statement) -> int:
+        """Return the weight of the words that *other* has too."""
+        return len(self.words & other.words) + EXACT_WEIGHT * len(self.exact & other.exact)
+
     def matches(self, other: Statement) -> bool:
         """Return whether *other* is about the same: it has the share `MATCH` of the words."""
-        common = len(self.words & other.words) + EXACT_WEIGHT * len(self.exact & other.exact)
-        return common >= MATCH * self.weight
+        return self.common(other) >= MATCH * self.weight
+
+
+def is_prose(block: Block) -> bool:
+    """Return whether a person or the model wrote a block as prose."""
+    return block.content_type in PROSE_TYPES
+
+
+def units_of(block: Block) -> Iterable[str]:
+    """Return the units of a block: sentences of prose, lines of anything else."""
+    text = block.text or ""
+    if is_prose(block):
+        return units(text)
+    return (text.replace("\\n", "\n") if block.content_type == "tool_call" else text).split("\n")
 
 
 def units(text: str) -> Iterator[str]:
@@ -142,11 +162,13 @@ def read_statement(text: str) -> Statement | None:
 
 @lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
-    """Return *word* without the ending that inflection changes; never shorter than four letters."""
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
-            return word[: -len(suffix)]
-    return word
+    """Return *word* without the endings that inflection changes, at most two, and with at least three letters."""
+    for _ in range(2):
+        for suffix in _SUFFIXES:
+            if word.endswith(suffix) and len(word) - len(suffix) >= MINIMUM_STEM:
+                word = word[: -len(suffix)]
+                break
+    return word[:-1] if len(word) > MINIMUM_STEM and word[-1] == word[-2] else word
 
 
 def contradicts(one: Statement, other: Statement) -> bool:

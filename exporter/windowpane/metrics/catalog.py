@@ -177,6 +177,11 @@ FIDELITY: Final = _gauge(
     "Decision-critical information still visible after the last compression, 0 to 1.", "score",
     by=("method",), source="fidelity.evaluated",
 )  # fmt: skip
+FAITHFULNESS: Final = _gauge(
+    "faithfulness_ratio", "1", "min",
+    "Share of the last replacement's own statements that nothing in the removed text speaks against, 0 to 1.",
+    "faithfulness", source="fidelity.evaluated",
+)  # fmt: skip
 ESTIMATE_ERROR: Final = _gauge(
     "estimate_error_ratio", "1", "max_abs",
     "Signed relative error of the token estimate of the last call the provider reported.", "estimate_error",
@@ -365,7 +370,7 @@ BUILD_INFO: Final = _own(
 SESSION_METRICS: Final = (
     LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED,
     BURN_RATE, TURNS_UNTIL_EXHAUSTED, TURNS_UNTIL_COMPACTION, COMPACTION_TOKENS, BUDGET_UTILIZATION,
-    TOOL_RESULT, DUPLICATE, STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, ESTIMATE_ERROR, CACHE_HIT,
+    TOOL_RESULT, DUPLICATE, STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, FAITHFULNESS, ESTIMATE_ERROR, CACHE_HIT,
     ALERTS_FIRING, SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS, CARRIED_TOKENS,
     EVICTED_BLOCKS, EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS,
     ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST,

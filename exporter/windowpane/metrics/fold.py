@@ -187,6 +187,8 @@ class MetricState:
         column = gauges.FIDELITY_COLUMNS.get(data.method)
         if column is not None and data.score is not None:
             self._sessions.set(slot, column, data.score)
+        if data.faithfulness is not None:
+            self._sessions.set(slot, gauges.FAITHFULNESS_COLUMN, data.faithfulness)
 
     def _alert_fired(self, slot: int, data: AlertFired) -> None:
         self._set_firing(slot, data.alert, data.severity, firing=True)

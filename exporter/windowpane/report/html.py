@@ -105,7 +105,7 @@ def _tables(report: SessionReport) -> str:
         [
             str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
             formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.ratio(item.content_ratio),
-            formats.ratio(item.fidelity),
+            formats.ratio(item.fidelity), formats.ratio(item.faithfulness),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN, item.note,
         ]
         for item in report.compressions
@@ -139,6 +139,7 @@ def _tables(report: SessionReport) -> str:
                     "ratio",
                     "content ratio",
                     "fidelity",
+                    "faithfulness",
                     "facts lost",
                     "note",
                 ),

@@ -77,6 +77,8 @@ class ReportedCompression:
     window_before: int | None = None
     """Tokens of the whole window by the provider's total before, and after; None where they are not known."""
     window_after: int | None = None
+    faithfulness: float | None = None
+    """Share of the replacement's own statements that nothing speaks against; None if not checked."""
 
     @property
     def sizes(self) -> tuple[int, int, str]:
@@ -316,6 +318,7 @@ def _compression(
         note=data.reason or (evaluated.reason if evaluated else "not evaluated"),
         window_before=None if measured is None else measured.tokens_before,
         window_after=None if measured is None else measured.tokens_after,
+        faithfulness=evaluated.faithfulness if evaluated else None,
     )
 
 

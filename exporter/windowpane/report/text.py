@@ -223,6 +223,8 @@ def _compressions(report: SessionReport) -> list[str]:
         if subject == "window" and item.content_ratio is not None:
             measured += f"  content ratio {formats.ratio(item.content_ratio)}"
         lost = "" if item.facts is None else f", lost {item.facts.damaged}/{item.facts.total}"
+        if item.faithfulness is not None:
+            lost += f"  faithfulness {formats.ratio(item.faithfulness)}"
         what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
         rows.append(
             f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  fidelity {formats.ratio(item.fidelity)}{lost}"

@@ -170,7 +170,8 @@ def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
         )
         if data.facts_contradicted:
             facts += f", {data.facts_contradicted} contradicted"
-    return f"Fidelity {ratio(data.score)} ({data.method}){facts}."
+    faithful = "" if data.faithfulness is None else f" Faithfulness {ratio(data.faithfulness)}."
+    return f"Fidelity {ratio(data.score)} ({data.method}){facts}.{faithful}"
 
 
 def _overflow_detected(data: e.OverflowDetected) -> str:

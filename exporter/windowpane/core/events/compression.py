@@ -93,3 +93,5 @@ class FidelityEvaluated:
     judge: str | None = None
     reason: str = ""
     """Reason of a missing score."""
+    faithfulness: float | None = None
+    """Share of the replacement's own statements that nothing speaks against, 0 to 1; None if not checked."""
