@@ -96,6 +96,19 @@ def test_a_long_session_makes_a_bounded_number_of_model_calls(
     assert sum(event.model_calls for event in events) <= len(model.prompts)
 
 
+@pytest.mark.parametrize("cascade", ["tool_result_summarization", "progressive_summarization", "compaction"])
+@pytest.mark.parametrize("settings", [EngineSettings(), EngineSettings(evaluate=None)])
+def test_a_model_that_answers_ok_to_everything_replaces_nothing(cascade: str, settings: EngineSettings) -> None:
+    """Not one result, message or generation becomes `ok`, with or without an evaluator of fidelity."""
+    sink = RecordingSink()
+    model = Model("ok")
+    work(sink, cascade=(cascade,), turns=40, model=model, settings=settings)
+    events = sink.of(ContentCompressed)
+
+    assert model.prompts
+    assert not [event for event in events if event.outcome == "accepted" and event.method == "Model"]
+
+
 def test_one_call_summarizes_as_many_results_as_the_target_requires() -> None:
     """Each result is replaced by its part of the answer."""
     sink = RecordingSink()

@@ -160,6 +160,13 @@ def read_statement(text: str) -> Statement | None:
     return Statement(text, frozenset(words), frozenset(exact), frozenset(negated))
 
 
+def states_nothing(text: str) -> bool:
+    """Return whether *text* has neither a name or number nor a sentence: `ok`, `Done.`, `I understand`."""
+    if any(TOKEN_KINDS[token] in ("path", "identifier", "number", "error") for token in TOKEN.findall(text)):
+        return False
+    return not any(read_statement(unit) for unit in units(text))
+
+
 @lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
     """Return *word* without the endings that inflection changes, at most two, and with at least three letters."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from windowpane.fidelity.statements import states_nothing
 from windowpane.manager.plans.summary import HEADINGS, Section
 
 MINIMUM_PROGRESS: Final = 0.10
@@ -16,6 +17,7 @@ MODEL_FIDELITY_FLOOR: Final = 0.15
 """For text that a model wrote from the content: nine in ten summaries of recorded compactions reach it."""
 NOT_SMALLER: Final = "not smaller"
 TOO_LITTLE: Final = "too little progress"
+STATES_NOTHING: Final = "states nothing"
 TOO_LONG: Final = frozenset({NOT_SMALLER, TOO_LITTLE})
 """Reasons for which a shorter summary of the same content may be accepted."""
 _CALL_MARKS: Final = ("<tool_call>", "<function_calls>", '"tool_calls":', "<invoke ")
@@ -60,6 +62,7 @@ def _faults(proposed: ProposedSummary) -> Iterator[_Fault]:
     saved = proposed.tokens_before - proposed.tokens_after
     missed = proposed.window_before - saved > proposed.target_tokens
     yield _Fault(missed and saved < MINIMUM_PROGRESS * proposed.window_before, TOO_LITTLE)
+    yield _Fault(states_nothing(proposed.text), STATES_NOTHING)
     if proposed.fidelity is not None:
         yield _Fault(
             proposed.fidelity < proposed.fidelity_floor,

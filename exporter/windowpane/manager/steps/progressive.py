@@ -10,6 +10,7 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.effects.commands import Effect
+from windowpane.fidelity.statements import states_nothing
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import (
@@ -84,7 +85,7 @@ def _write_by_model(engine: Engine, due: Sequence[AgedBlock]) -> Effect[ModelUse
     shortened = yield from shorten_texts(engine, PROMPT, texts)
     for aged, text in zip(batch, shortened.texts, strict=False):
         labeled = f"[{LEVELS[aged.level].name}] {text}"
-        if text and engine.counter.count(labeled) <= aged.max_tokens:
+        if not states_nothing(text) and engine.counter.count(labeled) <= aged.max_tokens:
             engine.shortened.write(aged, labeled, engine.settings.model)
     return shortened.answer.use
 
