@@ -149,8 +149,7 @@ BUDGET_UTILIZATION: Final = _gauge(
     "budget_utilization", by=("component",),
 )  # fmt: skip
 TOOL_RESULT: Final = _gauge(
-    "tool_result_ratio", "1", "max", "Share of tool results in the used tokens, 0 to 1.",
-    "tool_result_ratio",
+    "tool_result_ratio", "1", "max", "Share of tool results in the used tokens, 0 to 1.", "tool_result_ratio",
 )  # fmt: skip
 DUPLICATE: Final = _gauge(
     "duplicate_ratio", "1", "max",
@@ -169,8 +168,7 @@ COMPRESSION_RATIO: Final = _gauge(
     "compression_ratio", "1", "min",
     "Tokens before over after of the last compression: of the window by the provider's totals around a "
     "compaction, else of the replaced content; above 1 is smaller.",
-    "ratio", source="content.compressed",
-    otel_name="context_window.compression_ratio",
+    "ratio", source="content.compressed", otel_name="context_window.compression_ratio",
 )  # fmt: skip
 FIDELITY: Final = _gauge(
     "fidelity_ratio", "1", "min",
@@ -178,8 +176,7 @@ FIDELITY: Final = _gauge(
     by=("method",), source="fidelity.evaluated",
 )  # fmt: skip
 FAITHFULNESS: Final = _gauge(
-    "faithfulness_ratio", "1", "min",
-    "Share of the last replacement's own statements that nothing in the removed text speaks against, 0 to 1.",
+    "faithfulness_ratio", "1", "min", "Statements of the last replacement that nothing contradicts, 0 to 1.",
     "faithfulness", source="fidelity.evaluated",
 )  # fmt: skip
 ESTIMATE_ERROR: Final = _gauge(
@@ -373,9 +370,8 @@ SESSION_METRICS: Final = (
     TOOL_RESULT, DUPLICATE, STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, FAITHFULNESS, ESTIMATE_ERROR,
     CACHE_HIT, ALERTS_FIRING, SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS,
     CARRIED_TOKENS, EVICTED_BLOCKS, EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS,
-    ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST,
-    CACHE_BREAKS, CACHE_REWRITTEN, CACHE_BREAK_COST,
-    ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
+    ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST, CACHE_BREAKS,
+    CACHE_REWRITTEN, CACHE_BREAK_COST, ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
 )  # fmt: skip
 """Metrics of sessions, all folded from events."""
 

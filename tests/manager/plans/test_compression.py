@@ -117,7 +117,6 @@ OFFER = {
         ({"pinned": ("must not be lost",)}, "pinned text missing"),
         ({"tokens_before": 2_000, "tokens_after": 1_500}, "too little progress"),
         ({"tokens_before": 4_000, "tokens_after": 500, "target_tokens": 1_000}, ""),
-        ({"text": "ok", "required_sections": (), "pinned": ()}, "states nothing"),
         ({"fidelity": 0.1}, "fidelity 0.10 is below 0.15"),
     ],
 )

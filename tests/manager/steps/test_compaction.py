@@ -119,7 +119,7 @@ def test_under_hard_pressure_the_turn_itself_is_reduced() -> None:
 
 def test_progress_of_less_than_a_tenth_is_not_accepted() -> None:
     """Unless the target is met."""
-    proposed_summary = ProposedSummary("Edited src/app.py", 1_000, 100, window_before=10_000, target_tokens=5_000)
+    proposed_summary = ProposedSummary("short", 1_000, 100, window_before=10_000, target_tokens=5_000)
 
     assert rejection_reason(proposed_summary) == "too little progress"
     assert rejection_reason(replace(proposed_summary, target_tokens=9_100)) == ""

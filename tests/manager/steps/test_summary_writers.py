@@ -51,8 +51,7 @@ def test_a_summary_that_is_too_long_is_requested_again_and_then_made_without_the
 @pytest.mark.parametrize(("over", "reason"), [(0, ""), (1, "too little progress")])
 def test_a_summary_that_meets_the_target_exactly_is_accepted(over: int, reason: str) -> None:
     """A target one token lower rejects it, as the freed tokens are not a tenth of the window either."""
-    target = 9_500 - over
-    proposed_summary = ProposedSummary("Edited app.py", 1_000, 500, window_before=10_000, target_tokens=target)
+    proposed_summary = ProposedSummary("summary", 1_000, 500, window_before=10_000, target_tokens=9_500 - over)
 
     assert rejection_reason(proposed_summary) == reason
 

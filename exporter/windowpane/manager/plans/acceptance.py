@@ -17,7 +17,6 @@ MODEL_FIDELITY_FLOOR: Final = 0.15
 """For text that a model wrote from the content: nine in ten summaries of recorded compactions reach it."""
 NOT_SMALLER: Final = "not smaller"
 TOO_LITTLE: Final = "too little progress"
-STATES_NOTHING: Final = "states nothing"
 TOO_LONG: Final = frozenset({NOT_SMALLER, TOO_LITTLE})
 """Reasons for which a shorter summary of the same content may be accepted."""
 _CALL_MARKS: Final = ("<tool_call>", "<function_calls>", '"tool_calls":', "<invoke ")
@@ -42,6 +41,11 @@ class ProposedSummary:
     fidelity_floor: float = MODEL_FIDELITY_FLOOR
 
 
+def reply_rejection_reason(reply: str, proposed: ProposedSummary) -> str:
+    """Return why a model's *reply* may not be applied as *proposed*, which frames it; empty if it may."""
+    return "states nothing" if states_nothing(reply) else rejection_reason(proposed)
+
+
 class _Fault(NamedTuple):
     wrong: bool
     reason: str
@@ -62,7 +66,6 @@ def _faults(proposed: ProposedSummary) -> Iterator[_Fault]:
     saved = proposed.tokens_before - proposed.tokens_after
     missed = proposed.window_before - saved > proposed.target_tokens
     yield _Fault(missed and saved < MINIMUM_PROGRESS * proposed.window_before, TOO_LITTLE)
-    yield _Fault(states_nothing(proposed.text), STATES_NOTHING)
     if proposed.fidelity is not None:
         yield _Fault(
             proposed.fidelity < proposed.fidelity_floor,

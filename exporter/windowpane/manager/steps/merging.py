@@ -21,7 +21,7 @@ from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import NO_CALLS, call_model, may_call_model
-from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
+from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason, reply_rejection_reason
 from windowpane.manager.plans.merging import (
     SIMILARITY,
     Cluster,
@@ -99,7 +99,7 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     if may_call_model(engine):
         answer = yield from call_model(engine, MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
         use = answer.use
-        if answer.text and not rejection_reason(_offer(engine, cluster, answer.text)):
+        if answer.text and not reply_rejection_reason(answer.text, _offer(engine, cluster, answer.text)):
             text, method = answer.text, engine.settings.model
     handles = False
     if engine.settings.archive:

@@ -11,15 +11,13 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import Fact
-from windowpane.fidelity.statements import states_nothing
 from windowpane.manager.engine import Engine
 from windowpane.manager.model_calls import NO_CALLS, ModelAnswer, ModelUse, call_model, may_call_model
 from windowpane.manager.plans.acceptance import (
     MODEL_FIDELITY_FLOOR,
-    STATES_NOTHING,
     TOO_LONG,
     ProposedSummary,
-    rejection_reason,
+    reply_rejection_reason,
 )
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
@@ -93,8 +91,8 @@ def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
         reply = yield from _call_model(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", blocks)
         use, blocks = use.plus(reply.use), reply.blocks
         text = complete_summary(engine, reply.answer.text, source.handle)
-        reason = reply.answer.failure or (STATES_NOTHING if states_nothing(reply.answer.text) else "")
-        reason = reason or rejection_reason(proposed_summary(engine, source, text, judged=True))
+        proposed = proposed_summary(engine, source, text, judged=True)
+        reason = reply.answer.failure or reply_rejection_reason(reply.answer.text, proposed)
         if not reason:
             omitted = len(_group_ids(plan.removed)) - len(_group_ids(blocks))
             unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""

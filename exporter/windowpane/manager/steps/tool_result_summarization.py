@@ -12,7 +12,7 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import NO_CALLS, LabeledText, ModelAnswer, shorten_texts, texts_per_call
-from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
+from windowpane.manager.plans.acceptance import ProposedSummary, reply_rejection_reason
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
@@ -114,7 +114,7 @@ def _replace(engine: Engine, block: Block, summary: str, answer: ModelAnswer, se
     short = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
-    reason = answer.failure or rejection_reason(_proposed(engine, block, summary, short))
+    reason = answer.failure or reply_rejection_reason(summary, _proposed(engine, block, summary, short))
     event = tracker.compress(
         ContentCompressed(
             strategy=STRATEGY,
