@@ -16,14 +16,17 @@ import pytest
 from tests.campaigns.conftest import Campaign
 from tests.campaigns.ingest_server import IngestServer, is_intact, stored_numbers
 
+PATIENCE_SECONDS = 120.0
 AGENTS = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 import windowpane
 from windowpane.core.events import Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 url, name, agents, turns = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 running = windowpane.start(port=0, store=url, notify=[])
+stopped = []
+signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 emitted = {}
 def emit(batch):
     session = batch[0].context.session_id
@@ -54,6 +57,8 @@ for turn in range(turns):
             time.sleep(0.01)
     report()
     print("turn", flush=True)
+    if stopped:
+        break
 for tracker in trackers:
     tracker.end("completed", time.time())
 deadline = time.monotonic() + 300
@@ -75,7 +80,7 @@ class Agents:
         self.acknowledged: dict[str, int] = {}
         """The number of events of each session for which a flush returned True."""
         self.is_done = False
-        self.has_started = threading.Event()
+        self._has_reported = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -87,9 +92,21 @@ class Agents:
             self.is_done = self.is_done or line == "done\n"
             for session, _, count in (part.partition("=") for part in line.split() if "=" in part):
                 self.acknowledged[session] = int(count)
-            self.has_started.set()
+            if "=" in line or self.is_done:
+                self._has_reported.set()
 
-    def wait(self, seconds: float = 400) -> None:
+    def wait_for_report(self) -> None:
+        """Return when further events were acknowledged, or all of them."""
+        if not self.is_done:
+            self._has_reported.clear()
+        assert self._has_reported.wait(PATIENCE_SECONDS), "nothing was acknowledged"
+
+    def finish(self) -> None:
+        """End the sessions after the current turn, and wait for that."""
+        self.process.terminate()
+        self.wait()
+
+    def wait(self, seconds: float = 900) -> None:
         self.process.wait(seconds)
         self._reader.join(10)
         assert self.process.stdout is not None
@@ -115,14 +132,21 @@ class Result(NamedTuple):
         return not self.lost and not self.repeated and not self.out_of_order and self.is_intact
 
 
-def compare(store: str, processes: list[Agents]) -> Result:
-    """Compare what was acknowledged with what is stored."""
-    numbers = stored_numbers(store)
-    acknowledged = {session: count for one in processes for session, count in one.acknowledged.items()}
-    lost = sum(len(set(range(count)) - set(numbers[session])) for session, count in acknowledged.items())
-    repeated = sum(len(found) - len(set(found)) for found in numbers.values())
-    out_of_order = sum(found != sorted(found) for found in numbers.values())
-    return Result(sum(acknowledged.values()), lost, repeated, out_of_order, is_intact(store))
+class Examined:
+    """A store after the faults, read once."""
+
+    def __init__(self, store: str) -> None:
+        self._numbers = stored_numbers(store)
+        self._is_intact = is_intact(store)
+
+    def compare(self, *processes: Agents) -> Result:
+        """Compare what these processes were acknowledged with what is stored of their sessions."""
+        acknowledged = {session: count for one in processes for session, count in one.acknowledged.items()}
+        stored = [self._numbers[session] for session in acknowledged]
+        lost = sum(len(set(range(count)) - set(self._numbers[one])) for one, count in acknowledged.items())
+        repeated = sum(len(numbers) - len(set(numbers)) for numbers in stored)
+        out_of_order = sum(numbers != sorted(numbers) for numbers in stored)
+        return Result(sum(acknowledged.values()), lost, repeated, out_of_order, self._is_intact)
 
 
 StartServer = Callable[[str], IngestServer]
@@ -164,14 +188,16 @@ def test_killed_agents(
 ) -> None:
     """An agent's process dies at any moment; the next one sends what it had spooled."""
     server, chance = start_server(str(tmp_path / "w.db")), random.Random(3)
-    tried, held, lost = campaign.attempts(sample=1, whole=60), 0, 0
+    tried, killed = campaign.attempts(sample=1, whole=60), list[Agents]()
     for number in range(tried):
         agents = start_agents(server, f"killed{number}", agents=10, turns=10_000, folder=tmp_path / "data")
-        assert agents.has_started.wait(60)
+        agents.wait_for_report()
         time.sleep(chance.random() * 0.3)
         agents.kill()
-        result = compare(server.store, [agents])
-        held, lost = held + result.holds, lost + result.lost
+        killed.append(agents)
+    examined = Examined(server.store)
+    results = [examined.compare(agents) for agents in killed]
+    held, lost = sum(result.holds for result in results), sum(result.lost for result in results)
 
     campaign.record("kill -9 of an agent that sends to a server", tried=tried, held=held, lost=lost,
                     note="acknowledged: flush() is True")  # fmt: skip
@@ -184,14 +210,14 @@ def test_killed_servers(
     """The server dies while agents send; they go on as soon as it is back."""
     server, chance = start_server(str(tmp_path / "w.db")), random.Random(4)
     tried = campaign.attempts(sample=1, whole=40)
-    agents = start_agents(server, "outlives", agents=10, turns=20 * tried, folder=tmp_path / "data")
-    assert agents.has_started.wait(60)
+    agents = start_agents(server, "outlives", agents=10, turns=100_000, folder=tmp_path / "data")
     for _ in range(tried):
+        agents.wait_for_report()
         time.sleep(chance.random() * 0.5)
         server.kill()
         server.start()
-    agents.wait()
-    result = compare(server.store, [agents])
+    agents.finish()
+    result = Examined(server.store).compare(agents)
 
     campaign.record("kill -9 of the server that agents send to", tried=tried, held=tried if result.holds else 0,
                     lost=result.lost, note=f"{result.acknowledged:,} events acknowledged")  # fmt: skip
@@ -212,16 +238,16 @@ def test_restarted_databases(
         start_agents(server, f"p{number}", agents=agents, turns=turns, folder=tmp_path / f"data{number}")
         for number in range(processes)
     ]
-    assert all(one.has_started.wait(120) for one in running)
     for _ in range(restarts):
+        for one in running:
+            one.wait_for_report()
         database.stop()
-        time.sleep(campaign.attempts(sample=0, whole=5))
+        time.sleep(campaign.attempts(sample=0, whole=5))  # how long it is away
         database.start()
-        time.sleep(campaign.attempts(sample=0, whole=10))
     for one in running:
         one.wait()
     took = time.monotonic() - started
-    result = compare(server.store, running)
+    result = Examined(server.store).compare(*running)
 
     campaign.record(
         "restart of the database behind the server", tried=restarts, held=restarts if result.holds else 0,
