@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.store.conformance.direct_access import PROJECTIONS, contents_of
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.store.store import Store
 
+SERVER_EXAMPLES = 100
 ACTIONS = ("user", "result", "call", "end", "drop", "mask", "compress", "roll", "measure", "refer", "memory")
 
 steps = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 1000)), min_size=5, max_size=60)
@@ -103,9 +106,25 @@ class Script:
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("stores", ["sqlite"], indirect=True)
 @given(history=steps, batch=st.integers(1, 40))
-def test_the_window_at_a_turn_is_the_one_the_model_saw(store, history, batch):
-    """Blocks and order equal those of the live window at each call and at the end, also after a rebuild."""
+def test_the_window_at_a_turn_is_the_one_the_model_saw(
+    store: Store, history: list[tuple[str, int]], batch: int
+) -> None:
+    """In a file, over many histories."""
+    check_windows(store, history, batch)
+
+
+@pytest.mark.parametrize("stores", [pytest.param("postgresql", marks=pytest.mark.server)], indirect=True)
+@settings(max_examples=SERVER_EXAMPLES)
+@given(history=steps, batch=st.integers(1, 40))
+def test_the_window_at_a_turn_in_a_server(store: Store, history: list[tuple[str, int]], batch: int) -> None:
+    """Over fewer histories: each empties the store, fills it, folds it again and verifies it."""
+    check_windows(store, history, batch)
+
+
+def check_windows(store: Store, history: list[tuple[str, int]], batch: int) -> None:
+    """Compare blocks and order with the live window at each call and at the end, also after a rebuild."""
     script = Script()
     for action, number in history:
         script.step(action, number)
