@@ -23,6 +23,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from windowpane.cli.otlp_receiver import OtlpReceiver
 from windowpane.config.schema import Config
+from windowpane.effects.garbage_collection import rare_collection
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.runtime.notifier import configured_notifier
 from windowpane.serve.routes import PostRequest
@@ -130,13 +131,14 @@ def receive(sent: list[bytes], path: Path) -> int:
     internal = InternalMetrics(version="", clock=time.time, last_event_at=lambda: None)
     notifier = configured_notifier(config, outbox=None, emit=lambda _: None)
     receiver = OtlpReceiver(config, store, notifier, internal, has_token=False)
-    receiver.start()
     headers = Message()
     headers["Content-Type"] = "application/x-protobuf"
-    for body in sent:
-        while receiver.endpoint.respond(PostRequest("/v1/traces", headers, body)).status == 429:
-            time.sleep(0.05)
-    receiver.close()
+    with rare_collection():  # as `serve --otlp` does
+        receiver.start()
+        for body in sent:
+            while receiver.endpoint.respond(PostRequest("/v1/traces", headers, body)).status == 429:
+                time.sleep(0.05)
+        receiver.close()
     with closing(sqlite3.connect(path)) as connection:
         turns = int(connection.execute("SELECT sum(turns) FROM sessions").fetchone()[0])
     if internal.dropped_events():
