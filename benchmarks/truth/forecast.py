@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -12,6 +12,7 @@ import numpy as np
 from truth.passages import Course, Level, Passage, passages
 from truth.recordings import Half
 from truth.statistics import interval
+from windowpane.core.tracking.forecast import BAND
 
 LEVELS: Final[tuple[Level, ...]] = ("50k", "100k", "200k", "own")
 QUANTILES: Final = (0.1, 0.5, 0.9)
@@ -67,12 +68,14 @@ def forecast_lines(known: Sequence[Course]) -> list[str]:
     horizons = (
         "By the median of the forecast, which a reader knows at the time, and by the outcome, where the level "
         "was passed. Kaplan–Meier also counts the forecasts without an outcome, as longer than they were "
-        "observed."
+        "observed. Intervals (90%) are of a bootstrap by session; one that contains 80% differs from it by no "
+        "more than chance."
     )
     return [
         intro,
         "",
         *(line for name, group in groups.items() for line in _table(name, group)),
+        *_chance(groups),
         "### Coverage of the 10–90 band by horizon, all sessions",
         "",
         horizons,
@@ -143,6 +146,44 @@ def _table(name: str, judged: Sequence[Sequence[Judged]]) -> Iterator[str]:
     yield ""
 
 
+def _chance(groups: Mapping[str, Sequence[Sequence[Judged]]]) -> Iterator[str]:
+    """Yield the differences of a half that chance between sessions may explain, and the others."""
+    yield "### Chance between sessions"
+    yield ""
+    yield (
+        "Coverage of the band less 80%, and loss less that of the bootstrap of own growth on the same forecasts "
+        "(below 0 is better), each with its 90% interval over resampled sessions. An interval that contains 0 "
+        "does not show a fault of the model beyond the choice of sessions. Last the outcomes before and after "
+        "the band, and the coverage without the session that has most of the forecasts."
+    )
+    yield ""
+    yield "| sessions | level | coverage less 80% | loss less bootstrap's | before | after | without one |"
+    yield "| --- | --- | --- | --- | ---: | ---: | ---: |"
+    for name, judged in groups.items():
+        for level in LEVELS:
+            at_level = [kept for own in judged if (kept := [one for one in own if one.passage.level == level])]
+            if not at_level:
+                continue
+            blocks = [
+                [np.array([(one.passage.turns, *one.own, one.passage.turns, *one.bootstrap) for one in own])]
+                for own in at_level
+            ]
+            missing = interval(blocks, lambda some: _coverage(np.concatenate(some)[:, :4]) - BAND)
+            worse = interval(
+                blocks,
+                lambda some: _loss(np.concatenate(some)[:, :4]) - _loss(np.concatenate(some)[:, 4:]),
+            )
+            rows = np.concatenate([block[0] for block in blocks])
+            others = sorted(blocks, key=lambda block: len(block[0]))[:-1]
+            rest = _coverage(np.concatenate([block[0] for block in others])[:, :4]) if others else float("nan")
+            before, after = (rows[:, 0] < rows[:, 1]).mean(), (rows[:, 0] > rows[:, 3]).mean()
+            yield (
+                f"| {name} | {level} | {missing.text()} | {worse.text(1)} | {before:.0%} | {after:.0%} "
+                f"| {rest:.0%} |"
+            )
+    yield ""
+
+
 def _loss(rows: np.ndarray) -> float:
     errors, shares = rows[:, :1] - rows[:, 1:], np.array(QUANTILES)
     return float(np.maximum(shares * errors, (shares - 1) * errors).mean(axis=0).sum())
@@ -163,16 +204,26 @@ def _width(rows: np.ndarray) -> float:
 def _horizons(
     level: Level | None, judged: Sequence[Sequence[Judged]], censored: Sequence[Sequence[Passage]]
 ) -> str:
-    at_level = [one.passage for own in judged for one in own if level in (None, one.passage.level)]
-    cells = [_share([one for one in at_level if low - 0.5 <= one.median < high + 0.5]) for low, high in HORIZONS]
-    cells += [_share([one for one in at_level if low <= one.turns <= high]) for low, high in HORIZONS]
+    by_session = [[one.passage for one in own if level in (None, one.passage.level)] for own in judged]
+    at_level = [one for own in by_session for one in own]
+    cells = [
+        _share([[one for one in own if low - 0.5 <= one.median < high + 0.5] for own in by_session])
+        for low, high in HORIZONS
+    ]
+    cells += [
+        _share([[one for one in own if low <= one.turns <= high] for own in by_session]) for low, high in HORIZONS
+    ]
     open_ones = [one for own in censored for one in own if level in (None, one.level)]
     below, above = _kaplan_meier([*at_level, *open_ones])
     return f"| {level or 'all'} | {' | '.join(cells)} | {below:.0%} / {above:.0%} |"
 
 
-def _share(passages: Sequence[Passage]) -> str:
-    return f"{np.mean([one.held for one in passages]):.0%} of {len(passages):,}" if passages else "–"
+def _share(by_session: Sequence[Sequence[Passage]]) -> str:
+    held = [[one.held for one in own] for own in by_session if own]
+    if not held:
+        return "–"
+    share = interval(held, lambda some: float(np.mean(some)))
+    return f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%}) of {sum(map(len, held)):,}"
 
 
 def _kaplan_meier(passages: Sequence[Passage]) -> tuple[float, float]:

@@ -44,6 +44,14 @@ RATES: Final = {
     "gpt-5.5": Rate(5.0, 30.0, 0.5, long_tokens=272_000, long_input=2.0, long_output=1.5),
     "gpt-5.4": Rate(2.5, 15.0, 0.25, long_tokens=272_000, long_input=2.0, long_output=1.5),
     "gemini-2.5-flash": Rate(0.3, 2.5, 0.03),
+    "claude-sonnet-4-20250514": _claude(3.0, 15.0, long_tokens=200_000, long_input=2.0, long_output=1.5),
+    "claude-3-5-sonnet-20241022": _claude(3.0, 15.0),
+    "gpt-5": Rate(1.25, 10.0, 0.125),
+    "gpt-4o": Rate(2.5, 10.0, 1.25),
+    "gpt-4o-mini": Rate(0.15, 0.6, 0.075),
+    "gpt-4o-mini-2024-07-18": Rate(0.15, 0.6, 0.075),
+    "gpt-3.5-turbo": Rate(0.5, 1.5, 0.5),
+    "minimax-m2.7": Rate(0.3, 1.2, 0.06, 0.375),
 }
 """Published rates of the recorded models."""
 
@@ -65,7 +73,7 @@ class RawCall:
         """The cost at the published rates; None for a model without one."""
         if self.stated_dollars is not None:
             return self.stated_dollars
-        rate = RATES.get(self.model)
+        rate = RATES.get(self.model.rpartition("/")[2])
         if rate is None:
             return None
         written = self.cache_write - self.hour_write
@@ -82,7 +90,8 @@ class RawCall:
 def raw_calls(path: Path, format_name: str) -> list[RawCall]:
     """Return the calls of a recording; none of formats without raw usage."""
     read = _READERS.get(format_name)
-    return [] if read is None else list(read(path.read_text(encoding="utf-8")))
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [] if read is None else [call for file in files for call in read(file.read_text(encoding="utf-8"))]
 
 
 def _claude_code(text: str) -> Iterator[RawCall]:
@@ -150,8 +159,96 @@ def _opencode(text: str) -> Iterator[RawCall]:
                 yield RawCall(stated_dollars=message["info"]["cost"])
 
 
+def _litellm(model: str, usage: Mapping[str, Any]) -> RawCall:
+    """The input total of LiteLLM contains what the cache read and wrote."""
+    read, written = (usage.get(f"cache_{kind}_input_tokens") or 0 for kind in ("read", "creation"))
+    fresh = usage["prompt_tokens"] - read - written
+    return RawCall(model, fresh, read, written, output=usage["completion_tokens"])
+
+
+def _litellm_logs(text: str) -> Iterator[RawCall]:
+    for value in json_values(text):
+        yield _litellm(value["response"]["model"], value["response"]["usage"])
+
+
+def _openhands(text: str) -> Iterator[RawCall]:
+    """The reply's usage; else the running totals of each use of a model; else the dollars of each call."""
+    replies: dict[str, Mapping[str, Any]] = {}
+    totals: dict[str, Mapping[str, Any]] = {}
+    for row in json_values(text):
+        reply = (row.get("tool_call_metadata") or {}).get("model_response")
+        if reply:
+            replies[reply["id"]] = reply
+        state = row.get("value")
+        for use, metrics in (state.get("usage_to_metrics") or {}).items() if isinstance(state, dict) else ():
+            totals[use] = metrics["accumulated_token_usage"]
+        for dollars in (row.get("metrics") or {}).get("costs") or ():
+            yield RawCall(stated_dollars=dollars)
+    for reply in replies.values():
+        yield _litellm(reply["model"], reply["usage"])
+    for used in totals.values():
+        read, written = used["cache_read_tokens"], used["cache_write_tokens"]
+        fresh = used["prompt_tokens"] - read - written
+        if used["prompt_tokens"]:
+            yield RawCall(used["model"], fresh, read, written, output=used["completion_tokens"])
+
+
+def _tau2_bench(text: str) -> Iterator[RawCall]:
+    """The usage does not state what was read from the cache; the dollars beside it contain its discount."""
+    for value in json_values(text):
+        for simulation in value["simulations"]:
+            for message in simulation["messages"]:
+                if message["role"] == "assistant" and message.get("usage"):
+                    yield RawCall(stated_dollars=message["cost"])
+
+
+def _inspect_ai(text: str) -> Iterator[RawCall]:
+    for value in json_values(text):
+        for sample in value["samples"]:
+            for event in sample["events"]:
+                if event["event"] == "model":
+                    usage = event["output"]["usage"]
+                    read = usage.get("input_tokens_cache_read") or 0
+                    yield RawCall(event["model"], usage["input_tokens"], read, output=usage["output_tokens"])
+
+
+_OTLP_FIELDS: Final = {
+    "model": ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name"),
+    "input": ("gen_ai.usage.input_tokens", "llm.token_count.prompt"),
+    "output": ("gen_ai.usage.output_tokens", "llm.token_count.completion"),
+}
+
+
+def _otlp(text: str) -> Iterator[RawCall]:
+    """A span of a call has its usage by the conventions; one around it repeats none of these attributes."""
+    for attributes in _span_attributes(list(json_values(text))):
+        found = {
+            field: next((attributes[name] for name in names if name in attributes), None)
+            for field, names in _OTLP_FIELDS.items()
+        }
+        if found["input"] is not None:
+            yield RawCall(str(found["model"]), int(found["input"]), output=int(found["output"] or 0))
+
+
+def _span_attributes(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _span_attributes(item)
+    elif isinstance(value, dict):
+        own = value.get("attributes")
+        if isinstance(own, list):
+            yield {one["key"]: next(iter(one["value"].values()), None) for one in own}
+        elif isinstance(own, dict):
+            yield own
+        for name, item in value.items():
+            if name != "attributes":
+                yield from _span_attributes(item)
+
+
 _READERS: Final[Mapping[str, Callable[[str], Iterator[RawCall]]]] = {
     "claude_code": _claude_code, "codex": _codex, "gemini_cli": _gemini, "pi": _pi, "opencode": _opencode,
+    "litellm_logs": _litellm_logs, "openhands": _openhands, "tau2_bench": _tau2_bench, "inspect_ai": _inspect_ai,
+    "otlp": _otlp,
 }  # fmt: skip
 
 
@@ -167,8 +264,7 @@ def json_values(text: str) -> Iterator[dict[str, Any]]:
         except ValueError:
             at = (text.find("\n", at) + 1) or len(text)
             continue
-        if isinstance(value, dict):
-            yield value
+        yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict))
 
 
 # -- table ----------------------------------------------------------------------------------------------------
@@ -190,8 +286,9 @@ def money_section(sessions: Sequence[Session]) -> list[str]:
     models = ", ".join(f"`{model}`" for model in sorted(unpriced - {""}))
     intro = (
         "The dollars of each recording, its sub-agents included, against a recomputation from the raw usage at "
-        "the published rates (for pi and opencode: against the sum of what the recording states). No published "
-        f"rate here: {models or 'none'}."
+        "the published rates (for pi, opencode, tau2_bench and the first release of OpenHands: against the sum "
+        "of what the recording states). Without a published rate, and without dollars in the product: "
+        f"{models or 'none'}."
     )
     return [
         intro,
