@@ -132,30 +132,33 @@ def shortened(document: bytes) -> bytes:
         return document
 
 
-def read_all(path: Path) -> None:
-    """Read a file as an import does, up to the encoded events."""
+def read_all(path: Path) -> int:
+    """Read a file as an import does, and return the number of its encoded events; 0 for one that is refused."""
     problems: list[Problem] = []
     try:
         reader = reader_for(path, all_readers(complete=True))
         records = list(reader.read(path, stats=FileStats(), problems=problems))
     except SourceError:
-        return
+        return 0
+    events = 0
     for key in session_keys(records):
         for event in session_events(records, key=key, source=reader.format, playback=PLAYBACK):
             encode(event)
+            events += 1
 
     assert len(problems) <= MAXIMUM_PROBLEMS
+    return events
 
 
 def survives(campaign, fault: str, write: Callable[[Random], Path], attempts: int) -> None:
     """Read what *write* makes with each seed, and record how much was read or refused."""
     failures: list[tuple[int, str]] = []
-    slowest = 0.0
+    slowest, events = 0.0, 0
     for seed in range(attempts):
         path = write(Random(seed))
         started = time.process_time()
         try:
-            read_all(path)
+            events += read_all(path)
         except Exception as error:  # noqa: BLE001  the campaign counts what no reader may raise
             failures.append((seed, repr(error)[:200]))
         slowest = max(slowest, time.process_time() - started)
@@ -168,6 +171,7 @@ def survives(campaign, fault: str, write: Callable[[Random], Path], attempts: in
 
     assert not failures
     assert slowest < SLOWEST_SECONDS
+    assert events, "every file was refused or empty: nothing of what is undamaged was read"
 
 
 def damaged_copies(folder: Path, originals: list[tuple[str, bytes]]) -> Callable[[Random], Path]:

@@ -130,7 +130,13 @@ def test_only_the_first_write_of_a_fault_is_awaited(tmp_path: Path, disk: Disk) 
     with lasts_at_most(0.2):
         for step in range(5):
             window.task.complete(f"step {step}")
+    assert FileCheckpoints(tmp_path, redact=plain).load("t").document is None
+
     disk.is_open.set()
+    assert window.settle(10)
+    stored = FileCheckpoints(tmp_path, redact=plain).load("t").document
+    assert stored is not None
+    assert stored["version"] == 6
     window.close()
 
 
