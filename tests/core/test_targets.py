@@ -39,3 +39,15 @@ def test_a_target_is_short_and_has_no_secret() -> None:
     assert (call_target('{"path": "' + "d/" * 500 + 'end.py"}') or "").endswith("end.py") is False
     assert len(call_target('{"path": "' + "d/" * 150 + 'end.py"}') or "") == MAXIMUM_TARGET_CHARACTERS
     assert call_target('{"path": "a\\u0000\\u001b[31mb"}') == "a  [31mb"
+
+
+def test_a_repeated_target_is_the_same() -> None:
+    """That a target holds no secret is remembered; neither a secret nor an empty target is."""
+    secret = '{"file_path": "/srv/ghp_0123456789abcdefghijABCDEFGHIJ456789/x"}'
+    targets = [
+        (call_target(secret), call_target('{"cmd": "$(x)"}'), call_target('{"path": "a/b"}')) for _ in "12"
+    ]
+
+    assert targets[0] == targets[1]
+    assert "ghp_" not in (targets[0][0] or "ghp_")
+    assert targets[0][1:] == (None, "a/b")
