@@ -15,6 +15,9 @@ from windowpane_dashboard.style.theme import Palette
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
 MARGIN: Final = timedelta(days=2)
+DAY: Final = timedelta(days=1)
+DAYS_WITH_TICKS: Final = 10
+"""Days of a range up to which each has a tick: the browser would label every twelve hours with the same day."""
 SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "x", "circle-open")
 """A line differs from the others by its dash and marker too, never by its color alone."""
 
@@ -67,13 +70,19 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
                 x=mark.period, y=1, yref="paper", text=escape_label(mark.release[:24]), showarrow=False,
                 xanchor="left", yanchor="top", font={"size": 11, "color": palette.text},
             )  # fmt: skip
+    first, last = _around(ranged.frame["period"])
     apply_layout(
         figure, palette, height=210, margin={"l": 52, "r": 8, "t": 8, "b": 52}, hovermode="closest",
         showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.18, "yanchor": "top", "font": {"size": 11}},
     )  # fmt: skip
     figure.update_layout(
         xaxis=axis(
-            palette, showgrid=False, type="date", range=_around(ranged.frame["period"]), tickformat="%b %-d"
+            palette,
+            showgrid=False,
+            type="date",
+            range=(first, last),
+            tickformat="%b %-d",
+            dtick=DAY / timedelta(milliseconds=1) if last - first <= DAYS_WITH_TICKS * DAY else None,
         ),
         yaxis=axis(
             palette,

@@ -51,6 +51,7 @@ def test_one_day_is_drawn_with_days_around_it() -> None:
     assert figure is not None
     first, last = figure.layout.xaxis.range
     assert (last - first).days == 4
+    assert figure.layout.xaxis.dtick == 24 * 3_600_000
 
 
 def test_an_area_of_the_treemap_has_the_largest_block() -> None:
