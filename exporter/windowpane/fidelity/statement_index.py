@@ -45,6 +45,7 @@ class StatementIndex:
         self._units: list[str] = []
         self._starts: set[int] = set()
         self._read: dict[int, Statement | None] = {}
+        self._negated: dict[int, frozenset[str]] = {}
         self._keys: dict[str, str | None] = {}
 
     def start_block(self) -> None:
@@ -88,8 +89,10 @@ class StatementIndex:
 
     def negated(self, number: int) -> frozenset[str]:
         """Return the words that a unit negates."""
-        read = self.statement(number) if NEGATION.search(self._units[number]) else None
-        return frozenset() if read is None else read.negated
+        if number not in self._negated:
+            read = self.statement(number) if NEGATION.search(self._units[number]) else None
+            self._negated[number] = frozenset() if read is None else read.negated
+        return self._negated[number]
 
     def closest(self, statement: Statement) -> Closest:
         """Return the closest unit that does not contradict *statement*."""
