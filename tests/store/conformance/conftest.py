@@ -98,7 +98,7 @@ def empty(url: str) -> None:
 
 
 def drop_months(connection: Any) -> None:
-    """Let the next writer begin with the first month: a test had later ones, or pruned the first."""
+    """Let the next writer start in the first month: a test had later ones, or pruned the first."""
     partitions = connection.execute(
         "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'events'::regclass"
     )
