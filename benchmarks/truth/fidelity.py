@@ -36,15 +36,15 @@ TRIED: Final = """\
 By the tuning half, at a tenth of the sentences. Pooled, a figure has to differ more by the damage than from
 summary to summary:
 
-- deletion by coverage: a tenth lowers the share of the conversation that is visible by 2 to 6% of it, and undamaged
-  summaries differ by 17 to 48% (standard deviation of the logarithm, by form of the share): 0.55 to 0.59 for every
-  form, with names, sentences or both. 0.90 needs a difference between summaries below 3%;
-- deletion by gaps in quoted code, where two lines follow each other that did not in the conversation: 0.64, and 0.59
-  in the reporting half: agents shorten code themselves;
+- deletion by coverage: a tenth lowers the share of the conversation that is visible by 2 to 6% of it, and
+  undamaged summaries differ by 17 to 48% (standard deviation of the logarithm, by form of the share): 0.55 to
+  0.59 for every form, with names, sentences or both. 0.90 needs a difference between summaries below 3%;
+- deletion by gaps in quoted code, where two lines follow each other that did not in the conversation: 0.64,
+  and 0.59 in the reporting half: agents shorten code themselves;
 - deletion by the messages of the user that the summary repeats: 0.54, since summaries repeat 20 to 100% of them;
 - weights by rarity in place of equal ones: the same for deletion, 0.02 better to 0.02 worse for negation;
-- a negation held against words such as *failed* and *missing*, or against any negation in the sentence: pooled 0.04
-  better in the tuning half and 0.04 worse in the reporting half;
+- a negation held against words such as *failed* and *missing*, or against any negation in the sentence: pooled
+  0.04 better in the tuning half and 0.04 worse in the reporting half;
 - lines of tool output as evidence: no better than the sentences alone, at twice the cost;
 - a margin below which evidence counts for nothing: up to 0.05 better pooled for negation, and up to 0.10 worse
   within a summary.
