@@ -33,7 +33,7 @@ MINIMUM_USED: Final = 10
 
 
 TRIED: Final = """\
-By the tuning half, at a tenth of the sentences. Pooled, a figure has to differ more by the damage than from
+By the tuning half, at a tenth of the sentences. Pooled, a value has to differ more by the damage than from
 summary to summary:
 
 - deletion by coverage: a tenth lowers the share of the conversation that is visible by 2 to 6% of it, and
@@ -218,7 +218,7 @@ def _summary_table(compactions: Sequence[Sequence[Compaction]]) -> list[str]:
         "of the sentences that it can be done to: negating a tenth of those with a verb of the list",
         "changes about 2% of all sentences of a summary.",
         "",
-        "| damage | sentences | pairs | figure | AUC within a summary | AUC pooled | mean loss |",
+        "| damage | sentences | pairs | value | AUC within a summary | AUC pooled | mean loss |",
         "|---|--:|--:|---|--:|--:|--:|",
     ]
     for (kind, share), judged in pairs.items():
