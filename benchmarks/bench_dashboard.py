@@ -319,9 +319,11 @@ def server_report(large: Path, small: Path, turns: int) -> None:
             spent.append(timed(read))
             other.append(timed(others[name]))
         ratio = median(spent) / median(other)
+        searches = "search" in name  # counts all that it finds, which is more in a larger store
+        kept = median(spent) <= SEARCH_MILLISECONDS if searches else ratio <= GROWTH_RATIO
         print(
-            f"{'ok  ' if ratio <= GROWTH_RATIO else 'OVER'}    server  {name}: {median(spent):,.1f} ms, "
-            f"{ratio:.2f} times that of the small store, limit {GROWTH_RATIO}"
+            f"{'ok  ' if kept else 'OVER'}    server  {name}: {median(spent):,.1f} ms, {ratio:.2f} times that of "
+            f"the small store, limit {f'{SEARCH_MILLISECONDS:.0f} ms' if searches else GROWTH_RATIO}"
         )
 
 

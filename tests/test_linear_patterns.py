@@ -209,7 +209,7 @@ def test_every_expression_is_linear() -> None:
 
 
 def shape_spans(shape: Shape, literal: str, text: str) -> list[Span]:
-    found = LiteralSearch([literal.lower()]).found(text.lower())
+    found = LiteralSearch([literal.lower()]).occurrences(text.lower())
     return list(shape.spans(literal, found.get(literal.lower(), ()), text))
 
 

@@ -88,6 +88,10 @@ def _compressions() -> list[Any]:
             Query(gauge(c.FIDELITY, "agent", "method"), "{{agent}} {{method}}"),
         ),
         lines(
+            about(c.FAITHFULNESS, "Faithfulness", "The last of each session, the lowest shown."),
+            Query(gauge(c.FAITHFULNESS, *BOTH), WHO),
+        ),
+        lines(
             about(c.COMPRESSION_RATIO, "Compression ratio", "The last of each session, the lowest shown."),
             Query(gauge(c.COMPRESSION_RATIO, *BOTH), WHO),
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -100,13 +100,17 @@ class StoreSink:
         started = time.perf_counter()
         with self._recorded():
             store = self._ready()
+            streams = _started_streams(batch)
+            shared: set[str] = set()
             with self._boundary.contain("reading whether a session has another owner"):
-                self._warn_of_other_owners(store, batch)
+                shared |= _live_sessions(store, streams)
             store.append(batch)
-            with self._boundary.contain("releasing the sessions that have ended"):
+            with self._boundary.contain("claiming sessions for this process"):
+                shared.update(store.claim_sessions(streams))
                 store.release_sessions(
                     event.context.session_id for event in batch if isinstance(event.data, SessionEnded)
                 )
+            self._warn_of_other_owners(shared)
         self._internal.record_store_write(time.perf_counter() - started)
 
     def flush(self) -> None:
@@ -148,18 +152,8 @@ class StoreSink:
             self._announce()
         return store
 
-    def _warn_of_other_owners(self, store: Store, batch: Sequence[Event]) -> None:
-        """Warn where a window starts in a session of another owner: its events join those of the other."""
-        started = {
-            event.context.session_id: event.context.stream_id
-            for event in batch
-            if isinstance(event.data, SessionStarted) and event.context.source == "live"
-        }
-        shared = set(store.claim_sessions(started))
-        for session_id in started.keys() - shared:
-            row = store.session(session_id)
-            if row is not None and is_live(row, time.time()):
-                shared.add(session_id)
+    def _warn_of_other_owners(self, shared: Iterable[str]) -> None:
+        """Warn of sessions that have another owner: their events join those of the other."""
         for session_id in shared:
             self._boundary.warn(
                 f"owner of {session_id}",
@@ -350,6 +344,21 @@ class MetricsSink:
         if store is not None:
             return running_targets(store.endpoints())
         return [] if server is None else [target_at(server.host, server.port, server.scheme)]
+
+
+def _started_streams(batch: Sequence[Event]) -> dict[str, str]:
+    """Return the live sessions that start in *batch*, each with the stream that records it."""
+    return {
+        event.context.session_id: event.context.stream_id
+        for event in batch
+        if isinstance(event.data, SessionStarted) and event.context.source == "live"
+    }
+
+
+def _live_sessions(store: Store, session_ids: Iterable[str]) -> set[str]:
+    """Return those of the sessions that are stored and live already."""
+    rows = (store.session(session_id) for session_id in session_ids)
+    return {row.session_id for row in rows if row is not None and is_live(row, time.time())}
 
 
 class _OneProcessSource:

@@ -43,6 +43,8 @@ class ProposedSummary:
 
 def reply_rejection_reason(reply: str, proposed: ProposedSummary) -> str:
     """Return why a model's *reply* may not be applied as *proposed*, which frames it; empty if it may."""
+    if not reply.strip():
+        return "empty"
     return "states nothing" if states_nothing(reply) else rejection_reason(proposed)
 
 
