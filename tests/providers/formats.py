@@ -96,7 +96,10 @@ def responses(reply: Reply) -> Document:
     return {
         "id": f"resp_{reply.number}", "object": "response", "created_at": 1, "model": "gpt-4o",
         "status": "completed", "output": _response_items(reply),
-        "parallel_tool_calls": False, "tool_choice": "auto", "tools": [],
+        "error": None, "incomplete_details": None, "instructions": None, "metadata": {},
+        "parallel_tool_calls": False, "previous_response_id": None, "temperature": 1.0, "tools": [], "top_p": 1.0,
+        "reasoning": {"effort": None, "summary": None}, "text": {"format": {"type": "text"}},
+        "tool_choice": "auto", "max_output_tokens": None, "truncation": "disabled", "user": None,
         "usage": {"input_tokens": reply.input_tokens,
                   "input_tokens_details": {"cached_tokens": reply.cached_tokens},
                   "output_tokens": reply.output_tokens, "output_tokens_details": {"reasoning_tokens": 0},
