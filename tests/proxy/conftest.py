@@ -40,13 +40,31 @@ def outputs(tmp_path: Path) -> Iterator[Runtime]:
 
 
 @pytest.fixture
-def proxy_to(outputs: Runtime) -> Iterator[Callable[..., ProxyServer]]:  # they must run
+def readers() -> list[ReadHere]:
+    """The readers of the proxies that the test has started."""
+    return []
+
+
+@pytest.fixture
+def store_calls(outputs: Runtime, readers: list[ReadHere], wait_until: Callable[..., None]) -> Callable[[], None]:
+    """A function that returns when all calls are stored; a client has its answer before its call has ended."""
+
+    def store() -> None:
+        wait_until(lambda: not any(one.open_calls for one in readers), what="the end of the calls")
+        assert outputs.flush()
+
+    return store
+
+
+@pytest.fixture
+def proxy_to(outputs: Runtime, readers: list[ReadHere]) -> Iterator[Callable[..., ProxyServer]]:  # they must run
     """Start a proxy whose upstreams all have one URL, and whose calls are read in this process."""
     with ExitStack() as running:
 
         def start(url: str, **options: Any) -> ProxyServer:
             chosen = upstreams_of([f"{name}={url}" for name in ("openai", "anthropic", "gemini")], {})
             calls = ReadHere(outputs, Scope("agent", **options))
+            readers.append(calls)
             return running.enter_context(ProxyServer("127.0.0.1", 0, chosen, calls))
 
         yield start
@@ -58,6 +76,11 @@ class ReadHere:
     def __init__(self, outputs: Runtime, scope: Scope) -> None:
         self._outputs = outputs
         self._reader = CallReader(outputs, scope)
+        self.open_calls: set[int] = set()
 
     def put(self, message: SentCall | EndedCall | FailedCall) -> bool:
+        if isinstance(message, SentCall):
+            self.open_calls.add(message.number)
+        else:
+            self.open_calls.discard(message.number)
         return self._outputs.observations.put("reading a call", partial(self._reader.read, message))

@@ -113,7 +113,11 @@ def provider() -> Iterator[LoopbackProvider]:
 
 @pytest.fixture
 def see(
-    outputs: Runtime, provider: LoopbackProvider, proxy_to: Callable[..., Any], tmp_path: Path
+    outputs: Runtime,
+    provider: LoopbackProvider,
+    proxy_to: Callable[..., Any],
+    store_calls: Callable[[], None],
+    tmp_path: Path,
 ) -> Callable[[Conversation, str], None]:
     """Let one source record a conversation in the store of the outputs."""
     assert outputs.store is not None
@@ -125,7 +129,7 @@ def see(
     def record(conversation: Conversation, source: str) -> None:
         if source in ("observe", "proxy"):
             conversation.run(watched if source == "observe" else relayed, provider)
-            assert outputs.flush()
+            store_calls()
             return
         path = conversation.transcript() if source == "transcript" else conversation.telemetry()
         (report,) = import_paths(
@@ -169,7 +173,11 @@ def test_different_conversations_stay_different(
 
 
 def test_the_session_of_an_agent_and_the_calls_beside_it(
-    outputs: Runtime, provider: LoopbackProvider, proxy_to: Callable[..., Any], tmp_path: Path
+    outputs: Runtime,
+    provider: LoopbackProvider,
+    proxy_to: Callable[..., Any],
+    store_calls: Callable[[], None],
+    tmp_path: Path,
 ) -> None:
     """Claude Code states its session: a title's call, before the conversation, is a child of the session."""
     assert outputs.store is not None
@@ -183,7 +191,7 @@ def test_the_session_of_an_agent_and_the_calls_beside_it(
     provider.document = conversation.replies[1] | {"id": "msg_01TitleOfTheSession000001"}
     client.messages.create(model=MODEL, max_tokens=9, messages=[title], metadata=metadata)
     conversation.run(client, provider, metadata=metadata)
-    assert outputs.flush()
+    store_calls()
     (main,) = outputs.store.sessions(SessionFilter(text=f"proxy:{SESSION}"))
     assert (main.agent, main.turns, main.source) == ("claude-code", 3, "proxy")
 
@@ -233,9 +241,9 @@ def test_the_session_that_a_request_states(
 
 
 def test_a_known_agent_without_any_id_is_reported_once(
-    outputs: Runtime,
     provider: LoopbackProvider,
     proxy_to: Callable[..., Any],
+    store_calls: Callable[[], None],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -245,6 +253,6 @@ def test_a_known_agent_without_any_id_is_reported_once(
     body = {"model": "qwen3", "messages": [{"role": "user", "content": "Hello"}]}
     for _ in range(2):
         httpx2.post(f"{proxy.url}/openai/chat/completions", json=body, headers={"User-Agent": "QwenCode/1.0"})
-    assert outputs.flush()
+    store_calls()
 
     assert caplog.text.count("have no unique ids and the agent states no session") == 1
