@@ -142,7 +142,7 @@ def report_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def recording_folders() -> Sequence[Path]:
-    """Return the folders where agents keep recordings. Raises `click.ClickException` if there is none."""
+    """Return the existing default folders of recordings. Raises `click.ClickException` if none exists."""
     folders = default_folders()
     if not folders:
         searched = "\n".join(f"  {path}" for path in locations())

@@ -1,7 +1,7 @@
 """The level at which a coding agent on this machine compacts, as its own settings state it.
 
 Settings are read and never written, and nothing but the number is kept. They count only for a session that
-started after they were last changed: those of an earlier session are not program.
+started after they were last changed: those of an earlier session are not known.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def stated_level(
 
     *limit_tokens* is the size of the session's window, which most settings are a share of; *folder* is the one
     in which it started, whose settings come before the user's; *environment* holds the variables of the agent's
-    process, where they are program.
+    process, where they are known.
     """
     program = _AGENTS.get(agent)
     if program is None or started_at is None:

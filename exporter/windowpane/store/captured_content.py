@@ -137,6 +137,13 @@ def read_in_batches(connection: Database, digests: Iterable[str]) -> Iterator[Ca
                 yield CapturedText(digest, zlib.decompress(bodies[digest]).decode("utf-8", "surrogatepass"))
 
 
+def batches(values: Iterable[Value]) -> Iterator[list[Value]]:
+    """Yield *values* by `BATCH`, the last batch `filled_up`."""
+    following = iter(values)
+    while batch := list(islice(following, BATCH)):
+        yield filled_up(batch)
+
+
 def filled_up(batch: Sequence[Value]) -> list[Value]:
     """Return `BATCH` values: those of the batch, the last one repeated."""
     return [*batch, *[batch[-1]] * (BATCH - len(batch))]
@@ -152,10 +159,8 @@ def previews(connection: Database, digests: set[str]) -> dict[str, str]:
     if connection.execute("SELECT 1 FROM contents LIMIT 1").fetchone() is None:
         return {}
     previews: dict[str, str] = {}
-    remaining = sorted(digests)
-    while remaining:
-        batch, remaining = remaining[:BATCH], remaining[BATCH:]
-        previews.update(connection.execute(_PREVIEWS, filled_up(batch)).fetchall())
+    for batch in batches(sorted(digests)):
+        previews.update(connection.execute(_PREVIEWS, batch).fetchall())
     return previews
 
 

@@ -26,10 +26,11 @@ import msgspec
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, key_id, link_with
-from windowpane.store.statements import padded, placeholders
+from windowpane.store.statements import in_lists, placeholders
 
 ORIGIN: Final = b"\0" * 32
 """The previous hash of the first entry of the store-wide chain."""
+IDS_PER_STATEMENT: Final = 200
 
 HeadKind = Literal["head", "revised", "pruned", "keyed", "rekeyed"]
 """`head`: how far a session had come; `revised`: its last state before another revision replaced it; `pruned`:
@@ -167,9 +168,11 @@ def _hex(value: object) -> str:
 
 def last_revisions(connection: Database, session_ids: Sequence[str]) -> dict[str, int]:
     """Return the highest revision of those sessions that are in the store-wide chain."""
-    ids = padded(session_ids)
-    sql = f"SELECT session_id, max(revision) FROM heads WHERE session_id IN ({placeholders(ids)}) "  # noqa: S608
-    return dict(connection.execute(sql + "GROUP BY session_id", ids).fetchall())
+    revisions: dict[str, int] = {}
+    for ids in in_lists(session_ids, IDS_PER_STATEMENT):
+        sql = f"SELECT session_id, max(revision) FROM heads WHERE session_id IN ({placeholders(ids)}) "  # noqa: S608
+        revisions.update(connection.execute(sql + "GROUP BY session_id", ids).fetchall())
+    return revisions
 
 
 def pruned_events(connection: Database, session_id: str) -> int:

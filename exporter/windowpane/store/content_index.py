@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from windowpane.store import captured_content
 from windowpane.store.database import Database
-from windowpane.store.statements import Value
 
 INDEX_BATCH: Final = 500
 """Texts indexed in one transaction; about 0.1 s."""
@@ -77,7 +76,7 @@ def index(connection: Database, *, limit: int = INDEX_BATCH) -> int:
     numbers = {digest: number for number, digest in _numbers(connection, new).items()}
     texts = captured_content.read_in_batches(connection, new)
     trigrams.add(connection, ((numbers[one.digest], searchable(one.text)) for one in texts))
-    for batch in _batches(waiting):
+    for batch in captured_content.batches(waiting):
         connection.execute(_INDEXED, batch)
     return len(waiting)
 
@@ -141,16 +140,9 @@ def _digests(connection: Database, numbers: Iterator[int]) -> Iterator[str]:
 def _numbers(connection: Database, digests: Iterable[str]) -> dict[int, str]:
     """Return those of the digests that are indexed, by the number of their text."""
     numbers: dict[int, str] = {}
-    for batch in _batches(digests):
+    for batch in captured_content.batches(digests):
         numbers.update(connection.execute(_NUMBERS, batch).fetchall())
     return numbers
-
-
-def _batches(values: Iterable[Value]) -> Iterator[list[Value]]:
-    """Yield the values in as many as each statement takes, the last one repeated where they end."""
-    following = iter(values)
-    while batch := list(islice(following, captured_content.BATCH)):
-        yield captured_content.filled_up(batch)
 
 
 def _trigrams(terms: Iterable[str]) -> list[str]:

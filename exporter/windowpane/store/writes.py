@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -191,7 +191,9 @@ class Writer:
         """Return the sessions of a batch, started where they are new, with few statements for all."""
         opened: dict[str, SessionDraft] = {}
         first_turns = _first_turns(batch)
-        for ids in _slices(list(first_turns)):
+        session_ids = list(first_turns)
+        for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
+            ids = session_ids[start : start + SESSIONS_PER_STATEMENT]
             stored = self._current(ids)
             projection.load_turns(
                 [one.key for one in stored.values() if first_turns[one.session_id] <= one.last_turn]
@@ -217,9 +219,8 @@ class Writer:
 
     def _start(self, session_ids: Sequence[str], revisions: Mapping[str, int]) -> dict[str, SessionDraft]:
         """Start new chains with these *revisions*, else with the next one of each session."""
-        last: dict[str, int] = {}
-        for ids in _slices([one for one in session_ids if one not in revisions]):
-            last |= chain.last_revisions(self.connection, ids)
+        unknown = [one for one in session_ids if one not in revisions]
+        last = chain.last_revisions(self.connection, unknown)
         started = {}
         for session_id in session_ids:
             number = revisions.get(session_id) or last.get(session_id, 0) + 1
@@ -261,12 +262,6 @@ class Writer:
             )
             numbers = dict(self.connection.execute(read).fetchall())
         return numbers
-
-
-def _slices(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Give *session_ids* in parts that fit into one statement."""
-    for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
-        yield session_ids[start : start + SESSIONS_PER_STATEMENT]
 
 
 def _first_turns(batch: Iterable[Event]) -> dict[str, int]:

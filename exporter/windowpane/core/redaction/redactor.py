@@ -110,11 +110,11 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
         return []
     folded = fold(text)
     occurrences = _LITERALS.occurrences(folded)
+    visible = visible_text(text, occurrences)
+    if visible is not None:
+        return _merged([visible.original(span) for span in _spans(visible.text, depth)])
     spans = list(number_spans(text))
     if occurrences:
-        visible = visible_text(text, occurrences)
-        if visible is not None:
-            return _merged([visible.original(span) for span in _spans(visible.text, depth)])
         for recognized in (key_spans, card_code_spans, located_spans, shaped_spans):
             spans += recognized(text, occurrences)
         spans += named_spans(text, folded, occurrences)

@@ -190,12 +190,12 @@ class PostgresEngine:
         """Take the advisory lock of a session; a pooler shares connections, so nothing is locked behind it."""
         if _own(database).is_pooled:
             return True
-        return bool(database.execute(_CLAIM, (CLAIMS, crc32(session_id.encode()) - 2**31)).fetchone()[0])
+        return bool(database.execute(_CLAIM, _claim_of(session_id)).fetchone()[0])
 
     def release_session(self, database: Database, session_id: str) -> None:
         """Release the advisory lock of a session."""
         if not _own(database).is_pooled:
-            database.execute(_RELEASE, (CLAIMS, crc32(session_id.encode()) - 2**31))
+            database.execute(_RELEASE, _claim_of(session_id))
 
     def make_room(self, database: Database, last_seq: int) -> None:
         """Create the partition that these numbers need."""
@@ -246,3 +246,8 @@ def _applied(database: Database) -> set[str]:
 
 def _own(database: Database) -> PostgresDatabase:
     return cast("PostgresDatabase", database)
+
+
+def _claim_of(session_id: str) -> tuple[int, int]:
+    """Return the two numbers of a session's advisory lock."""
+    return CLAIMS, crc32(session_id.encode()) - 2**31
