@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -321,6 +322,7 @@ MAXIMUM_DEPTH: Final = 4
 _SYMBOL: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:"]', re.DOTALL)
 
 
+@lru_cache(maxsize=1)  # every reader asks about the same file in turn
 def shape_of(head: bytes) -> frozenset[str]:
     """Return the paths of the fields in *head*, such as `info.exit_status` or `[].traj[].role`.
 
