@@ -1,4 +1,4 @@
-"""Campaign: many managed agents of one process, whose sessions end and begin anew: nothing is lost, nothing grows."""
+"""Campaign: many managed agents of one process, in one session after another: nothing is lost, nothing grows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windowpane.store.sqlite import SqliteStore
 SESSION_TURNS = 20
 """Turns of a session before another takes its place; the sessions of the first agents are cut short."""
 GROWTH = 1.1
-"""Memory at the end, as a share of the most in the second quarter; a fleet's second quarter has met everything."""
+"""Most memory at the end, as a share of the most in the second quarter, in which sessions already end."""
 _PROCESS = """
 import json, os, sys, threading, urllib.request
 sys.path[:0] = sys.argv[1:3]
@@ -83,8 +83,9 @@ def test_soak_of_managed_agents(campaign: Campaign, tmp_path: Path) -> None:
         tried=len(sessions),
         held=held,
         hook_ms=max(one["longest"] for one in rounds),
-        note=f"sessions, {agents * turns:,} turns; {most:.0f} MB in the second quarter, {last['megabytes']:.0f} at "
-        f"the end; {last['threads']} threads, {last['descriptors']} descriptors, {last['lines']:,} lines a scrape",
+        note=f"sessions, {agents * turns:,} turns; {most:.0f} MB in the second quarter, "
+        f"{last['megabytes']:.0f} at the end; {last['threads']} threads, {last['descriptors']} descriptors, "
+        f"{last['lines']:,} lines a scrape",
     )
 
     assert all(one["stored"] for one in (*rounds, end))
@@ -92,6 +93,6 @@ def test_soak_of_managed_agents(campaign: Campaign, tmp_path: Path) -> None:
     assert intact
     assert last["threads"] <= later[0]["threads"]
     assert last["descriptors"] <= max(one["descriptors"] for one in later)
-    assert last["lines"] <= max(one["lines"] for one in later) * 1.02
-    if campaign.whole:
+    if campaign.whole:  # a sample ends before everything was met once
+        assert last["lines"] <= max(one["lines"] for one in later) * 1.02
         assert last["megabytes"] <= most * GROWTH
