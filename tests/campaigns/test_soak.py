@@ -17,7 +17,7 @@ from windowpane.store.sqlite import SqliteStore
 SESSION_TURNS = 20
 """Turns of a session before another takes its place; the sessions of the first agents are cut short."""
 GROWTH = 1.1
-"""What may be held at the end, as a share of the most in the second quarter, in which sessions already end."""
+"""Most that is held at the end, as a share of the most in the second quarter, in which sessions already end."""
 _PROCESS = """
 import json, os, sys, threading, urllib.request
 sys.path[:0] = sys.argv[1:3]
