@@ -12,6 +12,7 @@ import random
 import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
 HEX = "0123456789abcdef"
 LOWER = string.ascii_lowercase + string.digits
@@ -307,6 +308,13 @@ ASSIGNMENTS: dict[str, Frame] = {
     "kubernetes secret": lambda name, secret: (
         f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: app\ntype: Opaque\ndata:\n  {name.lower()}: {_base64(secret)}\n"
     ),
+    "table": lambda name, secret: f"| {name} | `{secret}` |",
+    "percent-encoded": lambda name, secret: f"GET /cb?state={quote(json.dumps({name: secret}), safe='')}&page=2",
+    "rust": lambda name, secret: f'const {name}: &str = "{secret}";',
+    "yaml anchor": lambda name, secret: f"{name.lower()}: &value {secret}\n",
+    "fish": lambda name, secret: f"set -gx {name} {secret}",
+    "setx": lambda name, secret: f"setx {name} {secret}",
+    "secret from a pipe": lambda name, secret: f"echo {secret} | gh secret set {name}",
     "kubernetes string data": lambda name, secret: (
         f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: app\nstringData:\n  {name}: {secret}\n"
     ),
@@ -345,6 +353,7 @@ PASSWORD_PLACES: dict[str, Frame] = {
     "jdbc oracle": lambda _, secret: f"jdbc:oracle:thin:scott/{secret.replace('@', 'x')}@//db:1521/orcl",
     "odbc": lambda _, secret: f"Driver={{ODBC Driver 18}};Server=db1;Database=app;Uid=sa;Pwd={secret};Encrypt=yes;",
     "ado": lambda _, secret: f'"Server=db1;User Id=app;Password={secret};TrustServerCertificate=True"',
+    "kafka": lambda _, secret: f'PlainLoginModule required username="app" password="{secret}";',
     "curl user": lambda _, secret: f"curl -u admin:{secret} https://example.com/api",
     "curl user long": lambda _, secret: f"curl --user 'admin:{secret}' https://example.com/api",
     "wget": lambda _, secret: f"wget --user=bob --password={secret} https://example.com/f.zip",
@@ -365,6 +374,16 @@ PASSWORD_PLACES: dict[str, Frame] = {
     "openssl": lambda _, secret: f"openssl rsa -in key.pem -passin pass:{secret} -out plain.pem",
     "spring": lambda _, secret: f"spring.datasource.username=app\nspring.datasource.password={secret}\n",
     "maven": lambda _, secret: f"<server><id>nexus</id><username>ci</username><password>{secret}</password></server>",
+    "identified by": lambda _, secret: f"CREATE USER 'bob'@'%' IDENTIFIED BY '{secret}';",
+    "docker login from a pipe": lambda _, secret: f"echo {secret} | docker login -u bob --password-stdin",
+    "sudo": lambda _, secret: f"echo '{secret}' | sudo -S apt update",
+    "chpasswd": lambda _, secret: f"echo 'root:{secret}' | chpasswd",
+    "htpasswd": lambda _, secret: f"htpasswd -b /etc/nginx/htpasswd bob {secret}",
+    "net use": lambda _, secret: f"net use Z: \\\\srv\\share {secret} /user:bob",
+    "keytool": lambda _, secret: f"keytool -list -keystore k.jks -storepass {secret}",
+    "secure string": lambda _, secret: f'ConvertTo-SecureString "{secret}" -AsPlainText -Force',
+    "redis configuration": lambda _, secret: f"requirepass {secret}\nport 6379",
+    "typed by a program": lambda _, secret: f"driver.find_element(By.ID, 'password').send_keys('{secret}')",
     "form": lambda _, secret: f"POST /login\n\nusername=bob&password={quoted(secret)}&remember=1",
 }  # fmt: skip
 

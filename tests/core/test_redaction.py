@@ -6,6 +6,7 @@ import base64
 import json
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -76,6 +77,28 @@ IN_CONTEXT = {
     "AWS_SECRET_ACCESS_KEY={}": ("secret", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1"),
     "client_secret: {}": ("secret", ALNUM),
     "AccountKey={};": ("secret", BODY + "=="),
+    "| API_TOKEN | `{}` |": ("secret", ALNUM),
+    "Incorrect API key provided: {}.": ("secret", ALNUM),
+    "Here is the key: {}": ("secret", ALNUM),
+    'const API_TOKEN: &\'static str = "{}";': ("secret", ALNUM),
+    "api_token: &shared {}": ("secret", ALNUM),
+    "ENV DB_PASSWORD {}": ("password", "winter2024"),
+    "fish> set -gx DB_PASSWORD {}": ("password", "winter2024"),
+    "setx DB_PASSWORD {}": ("password", "winter2024"),
+    "find(By.ID, 'password').send_keys('{}')": ("password", "winter2024"),
+    "page.fill('#password', '{}')": ("password", "winter2024"),
+    "CREATE USER bob IDENTIFIED BY '{}';": ("password", "winter2024"),
+    "ALTER ROLE bob WITH PASSWORD '{}'": ("password", "winter2024"),
+    "curl https://api.example.com -u {}:": ("token", ALNUM),
+    "echo {} | docker login -u bob --password-stdin": ("password", "winter2024"),
+    "echo '{}' | sudo -S apt-get update": ("password", "winter2024"),
+    "printf '%s' \"{}\" | gh secret set API_TOKEN": ("password", ALNUM),
+    "echo 'root:{}' | chpasswd": ("password", "winter2024"),
+    "htpasswd -cb /etc/nginx/htpasswd bob {}": ("password", "winter2024"),
+    "keytool -list -keystore k.jks -storepass {}": ("password", "winter2024"),
+    "net use Z: \\\\srv\\share {} /user:bob": ("password", "winter2024"),
+    'ConvertTo-SecureString "{}" -AsPlainText -Force': ("password", "winter2024"),
+    "requirepass {}": ("password", "winter2024"),
 }
 """Secrets that only their surroundings give away."""
 
@@ -110,6 +133,12 @@ CLEAN = [
     "basic authentication-middleware-for-everyone",
     "from huggingface_hub import hf_hub_download_with_progress",
     "The bearer of this message knows the token.",
+    "| api_key | required string |\n| password | SHA-256 |",
+    "The key: a row of the table, see section 14.",
+    "echo $PASSWORD | docker login --password-stdin; echo done | sudo tee -a log",
+    "htpasswd -b file bob $PASSWORD; set -e; ENV PATH /usr/local/bin2:/usr/bin",
+    "IDENTIFIED BY 'password'; identified by 3 reviewers; with password 'secret'",
+    "https://example.com/search?q=%22token%22%3A+%22string%22&page=%3D12",
 ]
 
 
@@ -310,6 +339,16 @@ def test_a_secret_inside_base64_is_replaced() -> None:
     harmless = base64.b64encode(b"greeting: hello, world, how are you?\n").decode()
 
     assert redact(f"echo {hidden} {harmless}").text == f"echo [redacted:base64_secret] {harmless}"
+
+
+def test_a_secret_inside_percent_encoding_is_replaced() -> None:
+    """A part in percent-encoding is replaced as a whole if there is a secret in it, and else remains."""
+    hidden = quote('{"api_token": "9f8e7d6c5b4a39281706f5e4d3c2b1a0"}', safe="")
+    harmless = quote('{"greeting": "hello, world"}', safe="")
+
+    assert redact(f"GET /cb?state={hidden}&view={harmless}").text == (
+        f"GET /cb?state=[redacted:percent_encoded_secret]&view={harmless}"
+    )
 
 
 def test_nesting_beyond_all_passes_replaces_the_text(monkeypatch: pytest.MonkeyPatch) -> None:

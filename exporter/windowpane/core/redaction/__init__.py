@@ -1,8 +1,9 @@
 """Redaction of secrets in text before it is stored: each becomes `[redacted:kind]`.
 
 A secret is recognized by the shape its provider gives it (`shapes`, `published_shapes`, `keys`, `cards`), by the
-name it is assigned to (`names`), or by its location, where only a secret can be (`locations`); also inside Base64
-and between terminal colors (`encodings`). The literals of all recognizers are searched for at once (`literals`).
+name it is assigned to (`names`), or by its location, where only a secret can be (`locations`, `command_lines`);
+also inside Base64 and percent-encoding and between terminal colors (`encodings`). The literals of all recognizers
+are searched for at once (`literals`).
 """
 
 from windowpane.core.redaction.redactor import Redaction, join_split_secrets, redact

@@ -1,4 +1,4 @@
-"""Secrets inside an encoding: Base64 of a text with secrets, and text interrupted by terminal colors."""
+"""Secrets inside an encoding: Base64, percent-encoding, and text interrupted by terminal colors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,17 @@ _BASE64_START: Final = re.compile(
 )
 """Each third byte of a text starts a new group of four characters; the first of them shows that it is ASCII."""
 _TEXT: Final = re.compile(r"[\t\n\r -~]*")
+_PERCENT_ENCODED: Final = re.compile(r"[A-Za-z0-9%._~+*!()-]{8,}+")
+_ENCODED_BYTE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+_PERCENT_LITERALS: Final = ("%22", "%27", "%3a", "%3d")
+"""Quotation marks, a colon and an equals sign: what stands between a name and its value."""
 _ZERO_WIDTH: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _INVISIBLE: Final = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\\e)(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\]{0,200}(?:\x07|\x1b\\))"
     r"|[\u00ad\u200b-\u200d\u2060\ufeff]"
 )
-INVISIBLE_LITERALS: Final = ("\x1b", "\\u001b", "\\x1b", "\\033", "\\e[", *_ZERO_WIDTH)
+_INVISIBLE_LITERALS: Final = ("\x1b", "\\u001b", "\\x1b", "\\033", "\\e[", *_ZERO_WIDTH)
+LITERALS: Final = (*_INVISIBLE_LITERALS, *_PERCENT_LITERALS)
 
 
 def encoded_spans(text: str, runs: Iterable[Run], has_secret: Callable[[str], bool]) -> Iterator[Span]:
@@ -47,6 +52,23 @@ def encoded_spans(text: str, runs: Iterable[Run], has_secret: Callable[[str], bo
         decoded = _decoded(encoded)
         if decoded is not None and has_secret(decoded):
             yield Span(start, 3, after, "base64_secret")
+
+
+def percent_encoded_spans(
+    text: str, occurrences: Occurrences, has_secret: Callable[[str], bool]
+) -> Iterator[Span]:
+    """Yield the parts in percent-encoding whose decoded text has a secret by *has_secret*."""
+    if occurrences.keys().isdisjoint(_PERCENT_LITERALS):
+        return
+    for match in _PERCENT_ENCODED.finditer(text):
+        folded = match[0].lower()
+        if any(literal in folded for literal in _PERCENT_LITERALS) and has_secret(_percent_decoded(match[0])):
+            yield Span(match.start(), 3, match.end(), "percent_encoded_secret")
+
+
+def _percent_decoded(encoded: str) -> str:
+    """Return the text encoded in *encoded*; a character beyond ASCII is one for each of its bytes."""
+    return _ENCODED_BYTE.sub(lambda byte: chr(int(byte[1], 16)), encoded.replace("+", " "))
 
 
 def _decoded(encoded: str) -> str | None:
@@ -82,7 +104,7 @@ class VisibleText(NamedTuple):
 
 def visible_text(text: str, occurrences: Occurrences) -> VisibleText | None:
     """Return *text* as a person sees it, or None if it is all visible."""
-    if occurrences.keys().isdisjoint(INVISIBLE_LITERALS):
+    if occurrences.keys().isdisjoint(_INVISIBLE_LITERALS):
         return None
     origins, pieces = [0], []
     for invisible in _INVISIBLE.finditer(text):

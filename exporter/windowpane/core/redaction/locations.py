@@ -1,85 +1,39 @@
-"""Locations where only a secret can be: URLs, headers, cookies, command lines and credential files.
+"""Locations where only a secret can be: URLs, headers, cookies, statements and credential files.
 
 Every run in a pattern is bounded or possessive and followed by nothing that could fail, so the time is linear.
 """
 
 from __future__ import annotations
 
-import base64
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from windowpane.core.redaction.command_lines import COMMAND_LOCATIONS
 from windowpane.core.redaction.literals import positions_of
+from windowpane.core.redaction.location import QUOTE, Location, is_credential, is_login, is_random
 from windowpane.core.redaction.shape import Span
 from windowpane.core.redaction.values import is_explicit, is_password, is_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from windowpane.core.redaction.literals import Occurrences
 
-
-class _Location(NamedTuple):
-    kind: str
-    literals: tuple[str, ...]
-    """In lower case; the pattern is tried at each."""
-    pattern: re.Pattern[str]
-    """Its group `secret` is judged and replaced."""
-    is_secret: Callable[[str], bool]
-    elsewhere: str = ""
-    """A literal that the text contains, too."""
-
-    def spans(self, positions: Sequence[int], text: str) -> Iterator[Span]:
-        """Yield the secrets in *text* at this location, one of whose literals is at *positions*."""
-        after = 0
-        for position in positions:
-            match = self.pattern.match(text, position) if position >= after else None
-            if match is not None and self.is_secret(match["secret"]):
-                yield Span(match.start("secret"), 2, match.end("secret"), self.kind)
-                after = match.end("secret")
-
-
-def _has_digit(value: str) -> bool:
-    return any(character.isdigit() for character in value)
-
-
-def _is_random(value: str) -> bool:
-    return _has_digit(value) and is_explicit(value)
-
-
-def is_login(value: str) -> bool:
-    """Return True for Base64 of `user:password`."""
-    try:
-        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
-    except ValueError:
-        return False
-    return 0 < decoded.find(":") < len(decoded) - 1 and decoded.isprintable()
-
-
-def _is_credential(value: str) -> bool:
-    return (_is_random(value) and len(value) >= 16) or is_login(value)
-
-
-_QUOTE: Final = r"\\{0,3}[\"'`]?"
-_LOGIN: Final = r"(?:(?i: login))?\s[^\n|;]{0,160}?(?<=\s)"
-"""A command that takes a password, up to its option."""
-_FLAG_VALUE: Final = rf"[ =]?{_QUOTE}(?P<secret>(?![$<{{(-])[^\s\"'`<>\\,;|]{{5,128}}+)"
-
 _LOCATIONS: Final = (
-    _Location(
+    Location(
         "url_password",
         ("://",),
         re.compile(r"://[^\s/?#@:'\"`<>\[\]\\]{0,128}+:(?P<secret>(?![$%{<*])[^\s/@'\"`<>\[\]\\]{1,256}+)@"),
         lambda _: True,
     ),
-    _Location("url_token", ("://",), re.compile(r"://(?P<secret>[A-Za-z0-9_.~-]{20,256}+)@"), is_token),
-    _Location(
+    Location("url_token", ("://",), re.compile(r"://(?P<secret>[A-Za-z0-9_.~-]{20,256}+)@"), is_token),
+    Location(
         "url_password",
         ("jdbc:oracle",),
         re.compile(r"(?i:jdbc:oracle):\w{1,10}:[^\s/@\"']{1,64}+/(?P<secret>[^\s@\"'<>]{3,128}+)@"),
         is_explicit,
     ),
-    _Location(
+    Location(
         "url_password",
         (
             "?password=",
@@ -95,47 +49,47 @@ _LOCATIONS: Final = (
         re.compile(r".(?i:user_)?(?i:password|passwd|pass)=(?P<secret>(?![$%{<])[^\s&;\"'`<>#\\]{3,256}+)"),
         is_explicit,
     ),
-    _Location(
+    Location(
         "url_password",
         (";pwd=", "?pwd=", "&pwd=", "; pwd="),
         re.compile(r". ?(?i:pwd)=\{?(?P<secret>(?![$%<])[^\s&;\"'`<>#\\{}]{3,256}+)"),
         is_explicit,
     ),
-    _Location(
+    Location(
         "authorization",
         ("authorization",),
         re.compile(
-            rf"(?i:authorization){_QUOTE}\s{{0,4}}[:=,]\s{{0,4}}{_QUOTE}(?:[A-Za-z][A-Za-z-]{{2,24}}\s{{1,4}})?"
+            rf"(?i:authorization){QUOTE}\s{{0,4}}[:=,]\s{{0,4}}{QUOTE}(?:[A-Za-z][A-Za-z-]{{2,24}}\s{{1,4}})?"
             r"(?:token=)?\"?(?P<secret>[A-Za-z0-9._~+/%=:|-]{8,4000}+)"
         ),
         lambda value: is_token(value[:512]) or is_login(value),
     ),
-    _Location(
+    Location(
         "authorization",
         ("bearer ",),
-        re.compile(rf"(?i:bearer)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
-        _is_credential,
+        re.compile(rf"(?i:bearer)\s{{1,4}}{QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
+        is_credential,
     ),
-    _Location(
+    Location(
         "authorization",
         ("basic ",),
-        re.compile(rf"(?i:basic)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
-        _is_credential,
+        re.compile(rf"(?i:basic)\s{{1,4}}{QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
+        is_credential,
     ),
-    _Location(
+    Location(
         "signature",
         ("signature=", "&sig=", "?sig=", "&sign=", ";sig="),
         re.compile(r".{0,2}?(?i:signature|sign|sig)=\\{0,3}\"?(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
-        _is_random,
+        is_random,
     ),
-    _Location(
+    Location(
         "signature",
         ("response=",),
         re.compile(r"(?i:response)=\\{0,3}\"(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
-        _is_random,
+        is_random,
         elsewhere="digest",
     ),
-    _Location(
+    Location(
         "login",
         ("login ", "login\n", "login\t"),
         re.compile(
@@ -143,55 +97,7 @@ _LOCATIONS: Final = (
         ),
         is_explicit,
     ),
-    _Location(
-        "login",
-        (" -u", " --user", " --proxy-user", " -a ", " --auth", " --cred"),
-        re.compile(
-            rf" (?:-[uUa]|--(?:proxy-)?user|--auth|--creds?)(?:=|\s{{1,3}}|(?=[\"'])|(?=\w)){_QUOTE}"
-            r"[\w.@+\\-]{1,64}[:%](?P<secret>(?![$<{(\\/])[^\s\"'`<>|;&]{3,200}+)"
-        ),
-        lambda value: is_explicit(value) and not value.isdigit() and "/" not in value,
-    ),
-    _Location(
-        "password",
-        (
-            "sshpass",
-            "mysql",
-            "mariadb",
-            "docker login",
-            "podman login",
-            "nerdctl login",
-            "registry login",
-            "oc login",
-            "az login",
-            "mongo",
-            "7z",
-            "bcp ",
-            "cqlsh",
-            "influx",
-            "psexec",
-            "sqlcmd",
-            "unzip",
-            "zip ",
-        ),
-        re.compile(rf"\w{{1,18}}+{_LOGIN}-[pP]{_FLAG_VALUE}"),
-        is_password,
-    ),
-    _Location("password", ("ldap",), re.compile(rf"(?i:ldap)\w{{0,8}}+{_LOGIN}-w{_FLAG_VALUE}"), is_password),
-    _Location("password", ("redis-cli",), re.compile(rf"(?i:redis-cli){_LOGIN}-a{_FLAG_VALUE}"), is_password),
-    _Location(
-        "password",
-        ("xfreerdp", "rdesktop", "mstsc"),
-        re.compile(rf"\w{{5,12}}+{_LOGIN}/p:{_FLAG_VALUE}"),
-        is_password,
-    ),
-    _Location(
-        "password",
-        (" pass:",),
-        re.compile(r"(?<=pass|ssin|sout|word) pass:(?P<secret>[^\s\"'`]{3,128}+)"),
-        is_explicit,
-    ),
-    _Location(
+    Location(
         "password",
         ("auth=(", "auth = (", "basicauth(", "basic_auth(", "authenticate("),
         re.compile(
@@ -200,42 +106,52 @@ _LOCATIONS: Final = (
         ),
         is_explicit,
     ),
-    _Location(
+    Location(
         "password",
         ("login(",),
         re.compile(r"(?i:login)\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}[\"'](?P<secret>[^\"'\n]{3,128}+)"),
         is_password,
     ),
-    _Location(
+    Location(
         "login",
         ('auth"', "auth'", 'auth\\"', "auth=", "auth:", "auth ="),
-        re.compile(rf"(?i:auth){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}(?P<secret>[A-Za-z0-9+/=_-]{{8,4000}}+)"),
+        re.compile(rf"(?i:auth){QUOTE}\s{{0,4}}[:=]\s{{0,4}}{QUOTE}(?P<secret>[A-Za-z0-9+/=_-]{{8,4000}}+)"),
         is_login,
     ),
-    _Location(
+    Location(
         "one_time_password",
         ("otpauth://",),
         re.compile(r"(?i:otpauth)://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7]{8,128}+)"),
         lambda _: True,
     ),
-    _Location(
+    Location(
         "recovery_phrase",
         ("mnemonic",),
         re.compile(
-            rf"(?i:mnemonic){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}"
+            rf"(?i:mnemonic){QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{QUOTE}"
             r"(?P<secret>[a-z]{3,8}(?: [a-z]{3,8}){11,23})"
         ),
         lambda _: True,
     ),
-    _Location(
+    Location(
         "recovery_phrase",
         ("seed phrase", "recovery phrase", "seed_phrase", "seedphrase", "secret phrase"),
         re.compile(
-            rf"(?i:(?:seed|recovery|secret)[ _]?phrase){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}"
+            rf"(?i:(?:seed|recovery|secret)[ _]?phrase){QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{QUOTE}"
             r"(?P<secret>[a-z]{3,8}(?: [a-z]{3,8}){11,23})"
         ),
         lambda _: True,
     ),
+    Location(
+        "password",
+        ("identified by", "identified with", "with password", "encrypted password"),
+        re.compile(
+            r"\w{4,10}+(?i:\s(?:with\s\w{1,40}+\s)?(?:by|as|password))\s{1,4}(?i:password\s{1,4})?"
+            r"(?P<quote>[\"'])(?P<secret>[^\"'\n]{3,128}+)"
+        ),
+        is_explicit,
+    ),
+    *COMMAND_LOCATIONS,
 )
 
 _PGPASS: Final = re.compile(
@@ -261,9 +177,9 @@ _MANIFEST_CHARACTERS: Final = 20_000
 _COOKIE_FILE_FLAGS: Final = ("\ttrue\t", "\tfalse\t")
 
 
-def _by_literal() -> dict[str, tuple[_Location, ...]]:
+def _by_literal() -> dict[str, tuple[Location, ...]]:
     """Return the locations by each of their literals."""
-    groups: dict[str, tuple[_Location, ...]] = {}
+    groups: dict[str, tuple[Location, ...]] = {}
     for location in _LOCATIONS:
         for literal in location.literals:
             groups[literal] = (*groups.get(literal, ()), location)
@@ -309,7 +225,7 @@ def _cookie_files(text: str, occurrences: Occurrences) -> Iterator[Span]:
     """Yield the random values of a file of cookies, as curl writes it."""
     for position in positions_of(_COOKIE_FILE_FLAGS, occurrences):
         match = _COOKIE_FILE.match(text, position)
-        if match is not None and _is_random(match["secret"]):
+        if match is not None and is_random(match["secret"]):
             yield Span(match.start("secret"), 2, match.end("secret"), "cookie")
 
 

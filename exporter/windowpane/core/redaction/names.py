@@ -49,7 +49,7 @@ _KEY_BEFORE: Final = re.compile(
 _NOT_SECRET_BEFORE: Final = re.compile(
     r"(?<![a-z])(?:public|publishable|foreign|cache|sort|partition|idempotency|dedup|group|object|row|map|hash|primary"
     r"|lock|next|page|nextpage|nextcursor|continuation|cursor|max|min|num|total|input|output|prompt|completion|cached|per|of|stop|pad|eos|bos"
-    r"|unk|mask|id|by|the|new|reserved|used)[ _.-]?\Z"
+    r"|unk|mask|id|by|new|reserved|used)[ _.-]?\Z"
 )
 _SUFFIX: Final = re.compile(r"(?:[_-]?[A-Za-z0-9]{1,24}){1,3}+")
 _NOT_SECRET_AFTER: Final = re.compile(
@@ -60,14 +60,15 @@ _NOT_SECRET_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 """Words after a name that make it the name of something else: `token_count`, `secretName`."""
-_FOLLOWS_NAME: Final = frozenset("\"'`=: \t\\>]{?,-\n")
+_FOLLOWS_NAME: Final = frozenset("\"'`=: \t\\>]{?,-\n|")
 _OPERATOR: Final = re.compile(
     r"\\{0,3}[\"'`]?\]?"
-    r"(?::\s{0,2}[A-Za-z][\w.\[\]|]{0,24}\??(?=\s{0,2}=\s))?"
+    r"(?::\s{0,2}(?:&(?:'[a-z]{1,12} )?)?[A-Za-z][\w.\[\]|]{0,24}\??(?=\s{0,2}=\s))?"
     r"[ \t]{0,20}(?::=|=>|->|={1,3}|:(?!:)|(?<=[\"'`]),)\s{0,8}"
-    r"(?:(?:[|>][+-]?|!!?[a-z]{1,12}|\?)\s{1,16})?"
+    r"(?:(?:[|>][+-]?|!!?[a-z]{1,12}|&[\w-]{1,40}|\?)\s{1,16})?"
 )
-"""Operator between a name and its value: `=`, `":`, `=>`, `: str =`, `",` in a call, the `|` of a YAML block."""
+"""Operator between a name and its value: `=`, `":`, `=>`, `: str =`, `",` in a call, the `|` of a YAML block,
+its tag or its anchor."""
 _PAIR: Final = re.compile(
     r"\\{0,3}[\"'`]?\s{0,4}+,?\s{0,40}+[\[{-]{0,2}+\s{0,8}+\\{0,3}[\"'`]?(?:[A-Za-z]{0,12}value|val|default|content|plain)\\{0,3}[\"'`]?"
     r"\s{0,4}[:=]\s{0,4}",
@@ -88,13 +89,18 @@ _OPTION: Final = re.compile(
 _TAG: Final = re.compile(r"(?:\s[^<>\n]{0,80})?>\s{0,8}(?:<!\[CDATA\[)?(?=[^<>\n]{4,512}<|[^<>\n]{4,512}\]\]>)")
 """An element of XML or HTML."""
 _PROSE: Final = re.compile(
-    r"(?:\s(?:for|to|of|on|in|at)\s[\w@./' -]{1,40}?)??\s{1,2}(?:is|was|will be|to|as|now)\s?:?\s{1,2}(?=[^\s])",
+    r"(?:\s(?:for|to|of|on|in|at)\s[\w@./' -]{1,40}?)??\s{1,2}"
+    r"(?:is|was|will be|to|as|now|provided|supplied|given)\s?:?\s{1,2}(?=[^\s])",
     re.IGNORECASE,
 )
+_CELL: Final = re.compile(r"[\"'`*_]{0,3}[ \t]{0,40}\|[ \t]{0,4}")
+"""The next cell of a table."""
+_FIELD: Final = re.compile(r"[\"'`)\]]{1,4}\.(?:send_?keys|fill|type|set_?value)\(\s?", re.IGNORECASE)
+"""A call that types the value into a field of this name."""
 _BLANK: Final = re.compile(r"[\"'`]?[ \t]{1,4}(?=[^\s=:|>])")
 _CONNECTIONS: Final = {
-    **dict.fromkeys("\"'`\\", (_OPERATOR, _PAIR, _NESTED, _OPTION, _BLANK)),
-    " ": (_OPERATOR, _PAIR, _NESTED, _TAG, _OPTION, _BLANK, _PROSE),
+    **dict.fromkeys("\"'`\\", (_OPERATOR, _PAIR, _NESTED, _OPTION, _CELL, _FIELD, _BLANK)),
+    " ": (_OPERATOR, _PAIR, _NESTED, _TAG, _OPTION, _CELL, _BLANK, _PROSE),
     ":": (_OPERATOR, _NESTED),
     "=": (_OPERATOR, _NESTED),
     "-": (_OPERATOR, _PAIR),
@@ -103,6 +109,7 @@ _CONNECTIONS: Final = {
     "[": (_PAIR,),
     "{": (_PAIR, _NESTED),
     ">": (_TAG,),
+    "|": (_CELL,),
 }
 """Connections of a name with its value, by their first character; a blank is any white space."""
 _SCHEME: Final = re.compile(
@@ -117,7 +124,11 @@ _REST: Final = re.compile(r"[^\s\"'`,;&<>(){}\[\]\\|]*+")
 _TRAILING: Final = ".:,!?"
 _JUDGED_CHARACTERS: Final = 128
 _LOOKBACK: Final = 24
-_FLAG: Final = re.compile(r"(?:^|[\s\"'`\[(,])--?(?:[a-z0-9]+[-_.]){0,4}\Z", re.IGNORECASE)
+_FLAG: Final = re.compile(
+    r"(?:(?:^|[\s\"'`\[(,])--?(?:[a-z0-9]+[-_.]){0,4}|(?<!\w)(?:ENV|setx|set -[a-z]{1,3})[ \t]{1,4}\w{0,12})\Z",
+    re.IGNORECASE,
+)
+"""Before a name whose value follows after a blank: an option, or a command that sets a variable."""
 
 
 def named_spans(text: str, folded: str, occurrences: Occurrences) -> Iterator[Span]:
@@ -162,8 +173,10 @@ def _value_of(stem: str, name: _Name, text: str, folded: str, *, start: int, end
         name = _TOKEN
     for between, position in connections:
         required = name
-        if (between is _BLANK and not _FLAG.search(text, max(0, start - _LOOKBACK), start)) or (
-            between is _PROSE and name is not _PASSWORD
+        if (
+            between is _CELL
+            or (between is _BLANK and not _FLAG.search(text, max(0, start - _LOOKBACK), start))
+            or (between is _PROSE and name is not _PASSWORD)
         ):
             required = _strict(name)
         span = _judged(text, position, required)

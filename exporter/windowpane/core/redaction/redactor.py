@@ -7,10 +7,10 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane.core.redaction import cards, keys, locations, names, shapes
+from windowpane.core.redaction import cards, encodings, keys, locations, names, shapes
 from windowpane.core.redaction.cards import card_code_spans, number_spans
 from windowpane.core.redaction.character_classes import long_runs
-from windowpane.core.redaction.encodings import INVISIBLE_LITERALS, encoded_spans, visible_text
+from windowpane.core.redaction.encodings import encoded_spans, percent_encoded_spans, visible_text
 from windowpane.core.redaction.folded import fold
 from windowpane.core.redaction.keys import key_spans
 from windowpane.core.redaction.literals import LiteralSearch
@@ -29,7 +29,7 @@ _JOINT_CHARACTERS: Final = 4_096
 """Searched on both sides of a boundary for a secret that crosses it."""
 _MINIMUM_CHARACTERS: Final = 8
 _MAXIMUM_DEPTH: Final = 2
-"""Base64 within Base64 is decoded so often."""
+"""Text that is encoded twice is decoded so often."""
 _MAXIMUM_ID_CHARACTERS: Final = 64
 _ID: Final = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]{5,15}(?:Z|[+-]\d\d:\d\d)?"
@@ -39,7 +39,7 @@ _ID: Final = re.compile(
 
 
 _LITERALS: Final = LiteralSearch(
-    {*keys.LITERALS, *shapes.LITERALS, *locations.LITERALS, *names.LITERALS, *cards.LITERALS, *INVISIBLE_LITERALS}
+    {*keys.LITERALS, *shapes.LITERALS, *locations.LITERALS, *names.LITERALS, *cards.LITERALS, *encodings.LITERALS}
 )
 
 
@@ -118,6 +118,8 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
         for recognized in (key_spans, card_code_spans, located_spans, shaped_spans):
             spans += recognized(text, occurrences)
         spans += named_spans(text, folded, occurrences)
+        if depth < _MAXIMUM_DEPTH:
+            spans += percent_encoded_spans(text, occurrences, lambda decoded: bool(_spans(decoded, depth + 1)))
     runs = long_runs(text)
     if runs:
         spans += discord_spans(text, runs)
