@@ -44,6 +44,11 @@ def test_text_that_programs_add_to_a_message_is_not_part_of_a_title() -> None:
     reminded = "<system-reminder>\nbe brief\n</system-reminder>\nfix the parser"
 
     assert without_wrappers(reminded) == "fix the parser"
+    assert (
+        without_wrappers('<user_input mode="act">go</user_input>')
+        == without_wrappers("<task>\ngo</task>")
+        == "go"
+    )
     assert without_wrappers("<command-name>/clear</command-name>\n<command-args></command-args>") == ""
     assert without_wrappers("/mode") == without_wrappers("/plugin:review ") == ""
     assert without_wrappers("/srv/app/main.py fails") == "/srv/app/main.py fails"

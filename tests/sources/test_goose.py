@@ -8,14 +8,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 from reads import Json, Read, read_rows
 
 from windowpane.cli import main
+from windowpane.core.events import Usage
 from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.goose.reader import GooseDatabaseReader, GooseLinesReader
 from windowpane.sources.locations import default_folders
-from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, SessionDescribed, SessionOpened
+from windowpane.sources.records import (
+    Compacted,
+    ContentAdded,
+    ContentRemoved,
+    ModelCalled,
+    SessionDescribed,
+    SessionOpened,
+)
 
 SCHEMA = """
 CREATE TABLE schema_version (version INTEGER PRIMARY KEY);
@@ -89,17 +98,104 @@ def test_a_database_holds_all_sessions(tmp_path: Path, monkeypatch: Any) -> None
     assert ["usage" in str(problem) for problem in read.problems] == [True]
 
 
-def test_calls_that_name_no_message_are_not_assigned(tmp_path: Path) -> None:
-    """Recent releases list the calls of a session by the second; the problem names the table, once."""
-    path = database(tmp_path, {"a": {}, "b": {}}, *TURN)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(
-            "CREATE TABLE usage_ledger (session_id TEXT, created_timestamp INTEGER, input_tokens INTEGER)"
-        )
-    read = Read(GooseDatabaseReader(), path)
+LEDGER = """
+CREATE TABLE usage_ledger (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, created_timestamp INTEGER NOT NULL, model TEXT,
+  input_tokens INTEGER, output_tokens INTEGER, total_tokens INTEGER, cache_read_tokens INTEGER,
+  cache_write_tokens INTEGER, cost REAL, cost_source TEXT, is_compaction INTEGER DEFAULT 0
+);
+INSERT INTO usage_ledger (session_id, created_timestamp, input_tokens, cost_source, is_compaction) VALUES
+  ('a', 1, 900, 'carried_forward', 0), ('a', 2, 800, NULL, 1);
+"""
+CALL = (
+    "INSERT INTO usage_ledger (session_id, created_timestamp, model, input_tokens, output_tokens, "
+    "cache_read_tokens, cache_write_tokens, cost, cost_source) VALUES (?, 3, 'gpt-5', 100, 9, 60, 10, 0.5, 'x')"
+)
 
-    assert ["usage_ledger" in str(problem) for problem in read.problems] == [True]
-    assert {call.usage for call in read.of(ModelCalled)} == {None}
+
+@pytest.mark.parametrize(("rows", "totals"), [(1, [100]), (2, [None])])
+def test_a_ledger_with_a_row_for_each_reply_is_its_usage(
+    tmp_path: Path, rows: int, totals: list[int | None]
+) -> None:
+    """Rows name session and second, no message: they are assigned only where there are as many as replies."""
+    path = database(tmp_path, {"a": {}}, *TURN)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(LEDGER)
+        connection.executemany(CALL, [("a",)] * rows)
+    read = Read(GooseDatabaseReader(), path)
+    (call,) = read.of(ModelCalled)
+
+    assert [call.usage and call.usage.input_total] == totals
+    if rows == 1:
+        assert (call.usage, call.model, call.cost_dollars) == (Usage(30, 9, 60, 10), "gpt-5", 0.5)
+    assert ["usage of single calls" in str(problem) for problem in read.problems] == [True] * (rows - 1)
+
+
+def test_the_last_message_of_a_reply_states_its_usage(tmp_path: Path) -> None:
+    """A reply may be several messages; its input includes the cache, its thinking may be an item per token."""
+    usage = {
+        "inputTokens": 100,
+        "outputTokens": 9,
+        "cacheReadTokens": 60,
+        "cacheWriteTokens": 10,
+        "cost": 0.5,
+        "elapsedMs": 1500,
+    }
+    inference = {"provider": "openai", "requestedModel": "gpt-5", "resolvedModel": "gpt-5-2026"}
+    thought = [{"type": "thinking", "thinking": word, "signature": ""} for word in ("Let ", "me ", "see")]
+    messages = (
+        message("user", text("go")),
+        message("assistant", *thought),
+        message("assistant", text("ok"), REQUEST, usage=usage, inference=inference),
+        message("user", RESPONSE),
+        message("assistant", text("done"), usage=usage),
+        message("assistant", {"type": "error", "kind": "other", "message": "failed"}),
+    )
+    read = Read(GooseDatabaseReader(), database(tmp_path, {"a": {}}, *messages))
+    first, second = read.of(ModelCalled)
+
+    assert (first.usage, first.model) == (Usage(30, 9, 60, 10), "gpt-5-2026")
+    assert (first.cost_dollars, first.latency_seconds) == (0.5, 1.5)
+    assert second.usage == first.usage
+    assert [content.text for content in read.of(ContentAdded) if content.content_type == "thinking"] == [
+        "Let me see"
+    ]
+    assert read.problems == []
+
+
+def test_a_summary_of_an_old_tool_call_replaces_it(tmp_path: Path) -> None:
+    """Call and result are hidden from the model when the summary is added, and were sent before."""
+    old = {"type": "toolRequest", "id": "t0", "toolCall": {"value": {"name": "shell"}}}
+    found = {"type": "toolResponse", "id": "t0", "toolResult": {"value": {"content": [text("x")]}}}
+    context = message("user", text("<context>"), **INJECTED, turnContext=True)
+    messages = (
+        message("user", text("go")),
+        message("assistant", old, **HIDDEN),
+        message("user", found, **HIDDEN),
+        message("assistant", REQUEST),
+        message("user", RESPONSE),
+        context,
+        message("user", text("a shell call found x"), **INJECTED),
+        message("assistant", text("done")),
+    )
+    read = Read(GooseDatabaseReader(), database(tmp_path, {"a": {}}, *messages))
+
+    assert [removed.keys for removed in read.of(ContentRemoved)] == [("m1", "m2")]
+    assert read.order[-4:] == ["ContentRemoved", "memory_injection", "assistant_response", "ModelCalled"]
+    assert read.order.count("memory_injection") == 2
+    assert read.of(Compacted) == []
+
+
+def test_an_exported_session_is_the_same_as_its_rows(tmp_path: Path) -> None:
+    """`goose session export --format json` writes one document."""
+    path = tmp_path / "export.json"
+    session = {"id": "a", "working_dir": "/work", "name": "Fix it", "conversation": list(TURN), "usage": {}}
+    path.write_text(json.dumps(session))
+    read = Read(reader_for(path, all_readers()), path)
+    rows = Read(GooseDatabaseReader(), database(tmp_path, {"a": {"name": "Fix it"}}, *TURN))
+
+    assert read.of(SessionOpened)[0].session_key == "a"
+    assert read.records[1:] == rows.records[1:]
 
 
 def test_rows_and_a_file_give_the_same_records(tmp_path: Path) -> None:
@@ -116,7 +212,8 @@ def test_rows_and_a_file_give_the_same_records(tmp_path: Path) -> None:
 
 def test_compactions_are_found_after_later_ones_too(tmp_path: Path) -> None:
     """A later compaction hides the summary of the one before, whose messages the model had seen."""
-    first, second = "Your context was compacted. The", "Your context was compacted at the user's request. The"
+    first = "Your context was compacted. The previous message contains a summary"
+    second = "The previous message is a structured summary of the session so far, produced at the user's request"
     unseen = {"userVisible": False, "agentVisible": False}
     read = read_rows(
         GooseLinesReader(),
@@ -168,7 +265,7 @@ def test_damaged_rows_are_reported(tmp_path: Path) -> None:
         connection.execute("UPDATE messages SET content_json = 7, metadata_json = x'ff' WHERE id = 2")
     read = Read(GooseDatabaseReader(), path)
 
-    assert [problem.field for problem in read.problems][1:3] == [
+    assert [problem.field for problem in read.problems][:2] == [
         "message 1.content_json",
         "message 2.content_json",
     ]

@@ -36,6 +36,8 @@ _WRAPPED: Final = re.compile(
     "|".join(f"<{re.escape(name)}(?:>|\\s[^>]{{0,200}}>).*?(?:</{re.escape(name)}>|\\Z)" for name in _WRAPPERS),
     re.DOTALL,
 )
+_ENCLOSING: Final = re.compile(r"</?(?:user_input|user_message|task|feedback)(?:\s[^>]{0,200})?>")
+"""Marks of elements that programs put around what the user wrote."""
 _GENERATED: Final = (
     "# AGENTS.md instructions", "Caveat: The messages below", "[Request interrupted", "[Image", "API Error",
     "This session is being continued from a previous conversation",
@@ -111,5 +113,5 @@ def without_wrappers(text: str) -> str:
 
     A command alone, such as `/mode`, does not name a session either.
     """
-    own = _WRAPPED.sub(" ", text[: 8 * _READ_CHARACTERS]).strip()
+    own = _ENCLOSING.sub(" ", _WRAPPED.sub(" ", text[: 8 * _READ_CHARACTERS])).strip()
     return "" if own.startswith(_GENERATED) or _COMMAND.fullmatch(own) else own

@@ -19,6 +19,7 @@ from windowpane.sources.aider.history import AiderHistoryReader
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.claude_code.stream import ClaudeStreamReader
 from windowpane.sources.cline.reader import ClineReader
+from windowpane.sources.cline.session_reader import ClineSessionReader
 from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.copilot_cli.reader import CopilotReader
 from windowpane.sources.exchanges.inspect_ai import InspectReader
@@ -30,7 +31,7 @@ from windowpane.sources.exchanges.raw import ApiExchangesReader
 from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
 from windowpane.sources.gemini.qwen import QwenReader
 from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesReader
-from windowpane.sources.goose.reader import GooseDatabaseReader, GooseLinesReader
+from windowpane.sources.goose.reader import GooseDatabaseReader, GooseExportReader, GooseLinesReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.opencode.reader import OpencodeDatabaseReader, OpencodeExportReader, OpencodeStorageReader
@@ -57,6 +58,8 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         GeminiLinesReader(complete=complete),
         GeminiDocumentReader(complete=complete),
         ClineReader(),
+        ClineSessionReader(),
+        GooseExportReader(),
         GooseLinesReader(),
         GooseDatabaseReader(),
         OpencodeExportReader(complete=complete),
@@ -81,6 +84,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
 
 _FOLDER_READERS: Final[tuple[FolderReader, ...]] = (
     ClineReader(),
+    ClineSessionReader(),
     LiteLLMReader(),
     OpenHandsReader(),
     OpencodeStorageReader(),

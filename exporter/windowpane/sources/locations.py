@@ -30,7 +30,8 @@ def locations() -> Iterator[Path]:
     yield _moved("COPILOT_HOME", otherwise=home / ".copilot") / "session-state"
     yield _moved("GEMINI_CLI_HOME", otherwise=home) / ".gemini" / "tmp"
     yield from (storage / name / "tasks" for storage in _editor_storages(home) for name in CLINE_EXTENSIONS)
-    yield _moved("CLINE_DIR", otherwise=home / ".cline") / "data" / "tasks"
+    cline = _moved("CLINE_DATA_DIR", otherwise=_moved("CLINE_DIR", otherwise=home / ".cline") / "data")
+    yield from (cline / "tasks", _moved("CLINE_SESSION_DATA_DIR", otherwise=cline / "sessions"))
     goose = _goose_folder(home)
     yield from (goose, goose / "sessions.db")
     opencode = _data_folder(home) / "opencode"

@@ -1,4 +1,4 @@
-"""The readers of Goose: its database, and the JSON Lines file per session of earlier releases.
+"""The readers of Goose: its database, an exported session, and the file per session of earlier releases.
 
 Built from Goose's source; no recording was at hand.
 """
@@ -18,9 +18,10 @@ from windowpane.sources.goose.session import (
     SUBAGENT_TYPE,
     GooseMessage,
     GooseMessages,
+    ledger_row,
     seconds_of,
 )
-from windowpane.sources.json_document import DocumentLog, parse_list, parse_object
+from windowpane.sources.json_document import DocumentLog, load_list, parse_list, parse_object, shape_of
 from windowpane.sources.json_lines import count, head_rows, instant, mapping, read_rows, sequence, text
 from windowpane.sources.reader import FileStats, Problem, ProblemLog
 from windowpane.sources.records import Record, SessionDescribed, SessionOpened
@@ -28,6 +29,8 @@ from windowpane.sources.transcript import unnamed_key
 
 _TABLES: Final = frozenset({"sessions", "messages", "schema_version"})
 _MESSAGE_COLUMNS: Final = frozenset({"session_id", "role", "content_json", "created_timestamp"})
+_MESSAGES: Final = "SELECT * FROM messages WHERE session_id = ? ORDER BY created_timestamp, id"
+_EXPORTED: Final = frozenset({"id", "working_dir", "conversation"})
 _CHANGES: Final = """
     SELECT sessions.id, sessions.updated_at, count(messages.id), max(messages.id)
     FROM sessions LEFT JOIN messages ON messages.session_id = sessions.id
@@ -35,10 +38,12 @@ _CHANGES: Final = """
 """
 UNSTATED: Final = "the usage of single calls, only sums of the session"
 LEDGER: Final = "usage_ledger"
-UNASSIGNED: Final = (
-    f"which reply a row of {LEDGER} is the usage of, so calls have none; sums are those of the session"
-)
-"""Recent releases list calls in a table that names only session and second."""
+_CALLS: Final = """
+    SELECT * FROM usage_ledger WHERE session_id = ? AND coalesce(is_compaction, 0) = 0
+    AND coalesce(cost_source, '') != 'carried_forward' ORDER BY id
+"""
+"""Calls of a session, without those that wrote a summary and without sums of what was not listed."""
+_LEDGER_COLUMNS: Final = frozenset({"id", "session_id", "is_compaction", "cost_source"})
 TOTALS: Final = ("accumulated_input_tokens", "accumulated_output_tokens", "accumulated_total_tokens")
 
 
@@ -77,22 +82,21 @@ class GooseDatabaseReader:
     ) -> Iterator[Record]:
         """Yield the records of one session."""
         log = DocumentLog(path, stats, problems)
-        unstated = UNASSIGNED if LEDGER in tables_of(path) else UNSTATED
-        if not any(unstated in problem.problem for problem in problems):  # once for all sessions
-            log.unstated(unstated)
         with opened(path) as connection:
             connection.row_factory = sqlite3.Row
             row = connection.execute("SELECT * FROM sessions WHERE id = ?", (key,)).fetchone()
             session = dict(row) if row is not None else {}
-            rows = connection.execute("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (key,))
+            rows = connection.execute(_MESSAGES, (key,))
             messages = [_of_row(dict(row), log) for row in rows]
+            has_ledger = columns_of(connection, LEDGER) >= _LEDGER_COLUMNS
+            ledger = [ledger_row(dict(row)) for row in connection.execute(_CALLS, (key,))] if has_ledger else []
         stats.sessions += 1
         stats.add_usage(**{name: count(session.get(name)) for name in TOTALS})
         model = parse_object(session.get("model_config_json"), f"session {key}.model_config_json", log)
         name = model.name("model_name") or ""
         yield _opened(key, session, name)
         yield _described(session)
-        yield from _records(messages, log, stats, name)
+        yield from _records(GooseMessages(stats, model=name, ledger=ledger), messages, log, problems)
 
 
 class GooseLinesReader:
@@ -116,7 +120,6 @@ class GooseLinesReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of the session, which is named by its file."""
         log = ProblemLog(path, stats, problems)
-        log.unstated(UNSTATED)
         session: dict[str, Any] = {}
         messages = []
         for row in read_rows(path, log):
@@ -124,14 +127,7 @@ class GooseLinesReader:
             if value is None:
                 continue
             if "role" in value:
-                messages.append(
-                    GooseMessage(
-                        text(value.get("role")),
-                        sequence(value.get("content")),
-                        mapping(value.get("metadata")),
-                        seconds_of(value.get("created")),
-                    )
-                )
+                messages.append(_of_object(value))
             elif not session:
                 session = value
             else:
@@ -140,7 +136,36 @@ class GooseLinesReader:
         key = path.stem if path.suffix == ".jsonl" else unnamed_key(session)
         yield SessionOpened(key, AGENT, at=next((message.at for message in messages), None))
         yield _described(session)
-        yield from _records(messages, log, stats, "")
+        yield from _records(GooseMessages(stats), messages, log, problems)
+
+
+class GooseExportReader:
+    """Reads a session that `goose session export --format json` wrote."""
+
+    format: ClassVar[str] = "goose"
+    experimental: ClassVar[bool] = True
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        """Return whether the document is a session with the agent's fields."""
+        del path
+        return shape_of(head) >= _EXPORTED
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Yield the records of the session. Raises `SourceError` when it cannot be read."""
+        log = DocumentLog(path, stats, problems)
+        session = load_list(path, log, of="conversation")
+        messages = [_of_object(message.value) for message in session.items("conversation")]
+        model = text(mapping(session.value.get("model_config")).get("model_name"))
+        stats.sessions += 1
+        yield _opened(session.name("id") or unnamed_key(session.value), session.value, model)
+        yield _described(session.value)
+        yield from _records(GooseMessages(stats, model=model), messages, log, problems)
+
+
+def _of_object(value: Mapping[str, Any]) -> GooseMessage:
+    content, metadata = sequence(value.get("content")), mapping(value.get("metadata"))
+    return GooseMessage(text(value.get("role")), content, metadata, seconds_of(value.get("created")))
 
 
 def _of_row(row: Mapping[str, Any], log: DocumentLog) -> GooseMessage:
@@ -162,8 +187,11 @@ def _described(session: Mapping[str, Any]) -> SessionDescribed:
     return SessionDescribed(title, "agent" if is_own else "user", folder=text(session.get("working_dir")))
 
 
-def _records(messages: list[GooseMessage], log: ProblemLog, stats: FileStats, model: str) -> Iterator[Record]:
-    reader = GooseMessages(stats, model=model)
+def _records(
+    reader: GooseMessages, messages: list[GooseMessage], log: ProblemLog, problems: list[Problem]
+) -> Iterator[Record]:
     yield from reader.read(messages)
     for kind in sorted(reader.unknown):
         log.odd(None, "content", f"items of the unknown type {kind!r} are skipped")
+    if reader.unstated and not any(UNSTATED in problem.problem for problem in problems):  # once for all sessions
+        log.unstated(UNSTATED)
