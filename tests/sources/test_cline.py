@@ -140,6 +140,40 @@ def test_truncated_messages_leave_the_window(tmp_path: Path) -> None:
     assert ranged.read().order.index("ContentRemoved") == 7
 
 
+def test_the_second_version_of_the_messages_is_read(tmp_path: Path) -> None:
+    """Roo Code wraps a list in the shape of the AI SDK, in which tools answer as their own role."""
+    call = {"type": "tool-call", "toolCallId": "t1", "toolName": "read_file", "input": {"path": "a"}}
+    output = {"type": "content", "value": [text("done"), {"type": "media", "data": ""}]}
+    result = {"type": "tool-result", "toolCallId": "t1", "toolName": "read_file", "output": output}
+    plain = {"type": "tool-result", "toolCallId": "t1", "output": {"type": "text", "value": "more"}}
+    folder = Folder(tmp_path)
+    messages = [
+        QUESTION,
+        reply(1, {"type": "reasoning", "text": "hm"}, call),
+        user(2, result, plain) | {"role": "tool"},
+    ]
+    folder.write("api_conversation_history.json", {"version": 2, "messages": messages})
+    read = folder.read()
+
+    assert reader_for(folder.path / "api_conversation_history.json", all_readers()).format == "cline"
+    assert read.order[2:] == ["thinking", "tool_call", "ModelCalled", "tool_result", "tool_result"]
+    assert [(c.text, c.tool_name, c.media) for c in read.of(ContentAdded)[-2:]] == [
+        ("done", "read_file", 1),
+        ("more", "read_file", 0),
+    ]
+
+
+def test_forks_of_the_extension_are_named(tmp_path: Path) -> None:
+    """The folder in which an editor keeps the tasks names the extension."""
+    folder = Folder(tmp_path, QUESTION)
+    folder.write("history_item.json", {"workspace": "/work"})
+    moved = tmp_path / "zoocodeorganization.zoo-code"
+    (tmp_path / "saoudrizwan.claude-dev").rename(moved)
+    read = Read(ClineReader(), moved / "tasks" / "1770000000000")
+
+    assert [opened.agent for opened in read.of(SessionOpened)] == ["zoo-code"]
+
+
 def test_a_sub_task_is_a_child_and_names_its_folder(tmp_path: Path) -> None:
     """Roo Code states parent and workspace beside the messages."""
     folder = Folder(tmp_path, QUESTION)

@@ -204,19 +204,73 @@ class TestQwen:
         assert read.of(SessionDescribed)[0].branch == "main"
 
     def test_a_compression_states_its_sizes(self, tmp_path: Path) -> None:
-        """The replaced history is the summary."""
+        """The new history is a summary, and content that it retains."""
+        call = {"functionCall": {"id": "t1", "name": "shell", "args": {"command": "ls"}}}
         payload = {
-            "info": {"originalTokenCount": 900, "newTokenCount": 90},
-            "compressedHistory": [{"role": "user", "parts": [{"text": "we did it"}]}],
+            "info": {
+                "originalTokenCount": 900,
+                "newTokenCount": 90,
+                "newTokenCountIsEstimated": True,
+                "compressionStatus": 1,
+                "triggerReason": "manual",
+            },
+            "compressedHistory": [
+                {"role": "user", "parts": [{"text": "we did it"}]},
+                {"role": "model", "parts": [{"text": "noted"}, call]},
+            ],
         }
         read = self.read(
             tmp_path,
             row(0, "user", {"text": "go"}),
-            row(1, "system", subtype="chat_compression", systemPayload=payload),
+            row(1, "assistant", {"text": "ok"}, call, model="q"),
+            row(2, "system", subtype="chat_compression", systemPayload=payload),
+            row(3, "system", subtype="chat_compression", systemPayload={"info": {"compressionStatus": 5}}),
         )
         (compacted,) = read.of(Compacted)
 
-        assert (compacted.tokens_before, compacted.tokens_after, compacted.summary) == (900, 90, "we did it")
+        assert (compacted.tokens_before, compacted.tokens_after) == (900, None)
+        assert (compacted.trigger, compacted.summary) == ("manual", "we did it\nnoted")
+        assert compacted.kept_keys == ("c3",)
+
+    def test_the_rows_of_a_sub_agents_reply_are_one_call(self, tmp_path: Path) -> None:
+        """Its tool calls are rows of their own; a file beside names model, task and the sub-agent above."""
+        own = {"isSidechain": True, "agentId": "explore-1"}
+        call = {"functionCall": {"id": "t1", "name": "shell", "args": {}}}
+        answer = {"functionResponse": {"id": "t1", "response": {"output": "done"}}}
+        usage = {"promptTokenCount": 100, "candidatesTokenCount": 20}
+        beside = {"parentAgentId": "plan-1", "model": "qwen3", "description": "Find the tests"}
+        (tmp_path / "transcript.meta.json").write_text(json.dumps(beside))
+        read = self.read(
+            tmp_path,
+            row(0, "user", {"text": "go"}, **own),
+            row(1, "assistant", {"text": "ok"}, usageMetadata=usage, agentRound=1, **own),
+            row(2, "assistant", call, **own),
+            row(3, "assistant", {**call, "functionCall": {"id": "t2", "name": "shell"}}, **own),
+            row(4, "tool_result", answer, **own),
+            row(5, "assistant", call, **own),
+        )
+
+        assert [(opened.parent_key, opened.model) for opened in read.of(SessionOpened)] == [
+            ("s1/plan-1", "qwen3")
+        ]
+        assert read.of(SessionDescribed)[0].title == "Find the tests"
+        assert [(called.usage and called.usage.input_total, called.model) for called in read.of(ModelCalled)] == [
+            (100, "qwen3"),
+            (None, "qwen3"),
+        ]
+        assert read.order[1:5] == ["assistant_response", "tool_call", "tool_call", "ModelCalled"]
+
+    def test_a_session_that_another_started_is_its_child(self, tmp_path: Path) -> None:
+        """A row names the other one, which need not be the first row."""
+        payload = {"parentSessionId": "other"}
+        read = self.read(
+            tmp_path,
+            row(0, "system", subtype="session_source", systemPayload={"sourceType": "cli"}),
+            row(1, "system", subtype="parent_session", systemPayload=payload),
+            row(2, "user", {"text": "go"}),
+        )
+
+        assert [opened.parent_key for opened in read.of(SessionOpened)] == ["other"]
 
     @pytest.mark.parametrize(("parent", "key"), [(0, "c1"), (None, None)])
     def test_a_row_with_an_earlier_parent_rewinds(

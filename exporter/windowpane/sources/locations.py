@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-CLINE_EXTENSIONS: Final = ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline")
-"""Cline and Roo, as editors name them."""
+CLINE: Final = "cline"
+ROO: Final = "roo-code"
+CLINE_EXTENSIONS: Final = {
+    "saoudrizwan.claude-dev": CLINE,
+    "rooveterinaryinc.roo-cline": ROO,
+    "rooveterinaryinc.roo-code-nightly": ROO,
+    "zoocodeorganization.zoo-code": "zoo-code",
+    "kilocode.kilo-code": "kilo-code",
+}
+"""Cline and the extensions that were forked from it, as editors name them, and the names of the agents."""
 EDITORS: Final = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 SERVERS: Final = (".vscode-server", ".cursor-server", ".windsurf-server")
 

@@ -13,7 +13,7 @@ from windowpane.exceptions import SourceError
 from windowpane.sources.cline.task import Task
 from windowpane.sources.json_document import DocumentLog, JsonObject, load_document, load_list, shape_of
 from windowpane.sources.json_lines import mapping, milliseconds, sequence, text
-from windowpane.sources.locations import CLINE_EXTENSIONS
+from windowpane.sources.locations import CLINE, CLINE_EXTENSIONS, ROO
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record, SessionDescribed, SessionOpened
 
@@ -24,9 +24,6 @@ ITEM: Final = "history_item.json"
 """Of Roo Code: title, folder and parent of the task."""
 FILES: Final = (HISTORY, SHOWN, METADATA, ITEM, "context_history.json", "settings.json")
 """Files of a task; the last two hold nothing of the window."""
-CLINE: Final = "cline"
-ROO: Final = "roo-code"
-EXTENSIONS: Final = dict(zip(CLINE_EXTENSIONS, (CLINE, ROO), strict=True))
 
 
 class ClineReader:
@@ -38,7 +35,7 @@ class ClineReader:
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file is the list of a task's messages."""
-        return path.name == HISTORY and "[].role" in shape_of(head)
+        return path.name == HISTORY and not shape_of(head).isdisjoint({"[].role", "messages[].role"})
 
     @staticmethod
     def parts(folder: Path, files: Sequence[str]) -> list[str]:
@@ -93,8 +90,8 @@ def _beside(file: Path, log: DocumentLog) -> object:
 
 
 def _agent(folder: Path, item: dict[str, Any]) -> str:
-    extension = next((EXTENSIONS[part] for part in folder.parts if part in EXTENSIONS), CLINE)
-    return ROO if item else extension
+    extension = next((CLINE_EXTENSIONS[part] for part in folder.parts if part in CLINE_EXTENSIONS), CLINE)
+    return ROO if item and extension == CLINE else extension
 
 
 def _models(metadata: dict[str, Any]) -> Iterator[tuple[float, str]]:

@@ -23,6 +23,8 @@ _MODEL: Final = re.compile(r"<model>([^<\n]{1,200})</model>")
 """Roo Code names the model in the details that it adds to each request."""
 _INJECTED: Final = ("<environment_details>", "[ERROR]")
 
+_MEDIA: Final = ("image", "media", "image-data", "file-data")
+
 USAGE_NAMES: Final = ("tokensIn", "tokensOut", "cacheWrites", "cacheReads")
 
 
@@ -86,8 +88,8 @@ class Task:
         if value.get("isTruncationMarker") is True:
             yield from self._truncation(text(value.get("truncationId")), at)
         role = value.get("role")
-        if role not in ("user", "assistant") and value.get("type") != "reasoning":
-            message.log.bad(message.at("role"), "expected user or assistant, got another")
+        if role not in ("user", "assistant", "tool") and value.get("type") != "reasoning":
+            message.log.bad(message.at("role"), "expected user, assistant or tool, got another")
             return
         contents = list(self._contents(value, at))
         yield from contents
@@ -121,20 +123,24 @@ class Task:
                 yield self._added("thinking", written, at)
         elif kind == "redacted_thinking":
             yield self._added("thinking", None, at)
-        elif kind in ("image", "document"):
+        elif kind in ("image", "document", "file"):
             yield self._added("media", None, at, media=1)
-        elif kind == "tool_use":
-            arguments, name, call_id = as_json(block.get("input")), text(block.get("name")), text(block.get("id"))
+        elif kind in ("tool_use", "tool-call"):
+            arguments = as_json(block.get("input"))
+            name = text(block.get("name")) or text(block.get("toolName"))
+            call_id = text(block.get("id")) or text(block.get("toolCallId"))
             self._names[call_id] = name
             self._stats.tool_calls += 1
             self._stats.content_chars += len(arguments)
             yield self._added("tool_call", f"{name} {arguments}", at, call_id=call_id)
-        elif kind == "tool_result":
-            output = _texts(block.get("content"))
-            media = sum(mapping(part).get("type") == "image" for part in sequence(block.get("content")))
+        elif kind in ("tool_result", "tool-result"):
+            content = block.get("content") if kind == "tool_result" else _value(block.get("output"))
+            output = _texts(content)
+            media = sum(mapping(part).get("type") in _MEDIA for part in sequence(content))
             self._stats.content_chars += len(output)
             self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
-            yield self._added("tool_result", output, at, call_id=text(block.get("tool_use_id")), media=media)
+            call_id = text(block.get("tool_use_id")) or text(block.get("toolCallId"))
+            yield self._added("tool_result", output, at, call_id=call_id, media=media)
         else:
             self.unknown.add(kind[:64])
 
@@ -219,6 +225,12 @@ def _texts(content: object) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(text(mapping(part).get("text")) for part in sequence(content) if mapping(part).get("text"))
+
+
+def _value(output: object) -> object:
+    """Return the content of a tool's output, which states its kind in Roo Code's second version."""
+    value = mapping(output).get("value", output)
+    return as_json(value) if isinstance(value, dict) else value
 
 
 def _condensations(visible: Sequence[object]) -> list[Condensation]:

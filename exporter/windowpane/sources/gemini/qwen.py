@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.forks import ForkedTranscript
-from windowpane.sources.gemini.parts import Part, parts_of, usage_of, written_text
+from windowpane.sources.gemini.parts import Part, parts_of, usage_of
+from windowpane.sources.json_document import parse_embedded
 from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -34,11 +35,18 @@ USAGE_NAMES: Final = (
     "thoughtsTokenCount",
     "totalTokenCount",
 )
+HEAD_BYTES: Final = 64 * 1024
+"""Start of a file that is searched for the session that started its session."""
 MAXIMUM_ROWS: Final = 10_000
 """Rows back to which a conversation can return."""
+MAXIMUM_CONTENTS: Final = 50_000
+"""Contents that are compared with a compressed history, the latest."""
 _TYPES: Final = frozenset({"user", "assistant", "tool_result", "system"})
 _TYPED: Final = frozenset({"", "mid_turn_user_message"})
 """Subtypes of what a user writes; other rows of type `user` are written by Qwen Code."""
+COMPRESSED: Final = 1
+"""Status of a compression that replaced the history; others state why it did not."""
+TRIGGERS: Final = {"manual": "manual", "token_limit": "auto", "image_overflow": "auto"}
 
 
 class QwenReader(TranscriptReader):
@@ -59,7 +67,33 @@ class QwenReader(TranscriptReader):
         )
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
-        return _QwenTranscript(path, log, complete=complete)
+        return _QwenTranscript(path, log, complete=complete, lineage=_lineage(path))
+
+
+class _Lineage(NamedTuple):
+    """The origin of a file's session, which is not in its first row."""
+
+    parent: str = ""
+    """The session that started it."""
+    parent_agent: str = ""
+    """The sub-agent of that session that started it."""
+    model: str = ""
+    title: str = ""
+
+
+def _lineage(path: Path) -> _Lineage:
+    """Return what a row near the start names, or the file beside that of a sub-agent; empty where neither is."""
+    try:
+        with path.open("rb") as file:
+            rows = head_rows(file.read(HEAD_BYTES))
+        beside = path.with_suffix(".meta.json")
+        agent = mapping(parse_embedded(beside.read_text("utf-8", "replace"))) if beside.is_file() else {}
+    except OSError:
+        return _Lineage()
+    payloads = (mapping(row.get("systemPayload")) for row in rows if row.get("subtype") == "parent_session")
+    parent = next((text(payload.get("parentSessionId")) for payload in payloads), "")
+    names = (text(agent.get(name)) for name in ("parentAgentId", "model", "description"))
+    return _Lineage(parent, *names)
 
 
 @dataclass(slots=True)
@@ -75,11 +109,17 @@ class _Session:
     """Key of the last content in the window."""
     keys: dict[str, str | None] = field(default_factory=dict)
     """Key of the last content after each row, by its `uuid`."""
+    contents: dict[int, str] = field(default_factory=dict)
+    """Key of each content in the window, by a hash of it."""
 
 
 class _QwenTranscript(ForkedTranscript):
-    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
+    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None, lineage: _Lineage) -> None:
         super().__init__(path, log, complete=complete)
+        self._lineage = lineage
+        self._model = lineage.model[:200]
+        self._called: ModelCalled | None = None
+        """The call of a sub-agent's reply, whose tool calls are rows of their own."""
         self._sessions: dict[str, _Session] = {}
         self._current = ""
         self._unknown: set[str] = set()
@@ -94,6 +134,8 @@ class _QwenTranscript(ForkedTranscript):
             self.log.odd_line(self.line, "type", f"expected one of {', '.join(sorted(_TYPES))}, got another")
             return
         at = self.at(instant(row.get("timestamp")))
+        if not (kind == "assistant" and _is_rest_of_reply(row)):
+            self._end_reply()
         session = self._session(row, at)
         self._branch(session, row, at)
         message = mapping(row.get("message"))
@@ -110,7 +152,20 @@ class _QwenTranscript(ForkedTranscript):
             del session.keys[next(iter(session.keys))]
 
     def finish(self) -> None:
-        """Do nothing: every row is whole."""
+        """Add the call of a sub-agent's reply where the file is finished."""
+        if self.complete:
+            self._end_reply()
+        elif self._called is not None:
+            self.report_deferred("the last reply, which may have further tool calls, is")
+
+    def end_repeated(self) -> None:
+        """Add the call of a sub-agent's reply."""
+        self._end_reply()
+
+    def _end_reply(self) -> None:
+        if self._called is not None:
+            self.out.append(self._called)
+            self._called = None
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
@@ -123,16 +178,19 @@ class _QwenTranscript(ForkedTranscript):
         if session is None:
             agent = SUBAGENT if agent_id else AGENT
             version = text(row.get("version"))
-            payload = mapping(row.get("systemPayload"))
-            parent = main if agent_id else text(payload.get("parentSessionId")) or None
+            above = self._lineage.parent_agent
+            parent = (f"{main}/{above}" if above else main) if agent_id else self._lineage.parent or None
             folder = text(row.get("cwd"))
-            opened = SessionOpened(key, agent, parent_key=parent, at=at, agent_version=version, folder=folder)
+            opened = SessionOpened(
+                key, agent, self._model, parent_key=parent, at=at, agent_version=version, folder=folder
+            )
             session = self._sessions[key] = _Session(opened, SessionDescribed())
             self.stats.sessions += 1
         if key != self._current:
             self._current = key
             self.out.append(session.opened)
         described = SessionDescribed(
+            self._lineage.title,
             folder=text(row.get("cwd")),
             branch=text(row.get("gitBranch")),
             agent_version=text(row.get("version")),
@@ -159,11 +217,7 @@ class _QwenTranscript(ForkedTranscript):
 
     def _system(self, session: _Session, subtype: str, payload: dict[str, Any], at: float | None) -> None:
         if subtype == "chat_compression":
-            info = mapping(payload.get("info"))
-            self.stats.compactions += 1
-            summary = written_text(payload.get("compressedHistory"))
-            before, after = count(info.get("originalTokenCount")), count(info.get("newTokenCount"))
-            self.out.append(Compacted("unknown", before or None, after or None, summary or None, at=at))
+            self._compress(session, payload, at)
         elif subtype == "custom_title":
             title = text(payload.get("customTitle"))
             is_own = payload.get("titleSource") == "auto"
@@ -174,6 +228,30 @@ class _QwenTranscript(ForkedTranscript):
                 add = self._add_reply if content.get("role") == "model" else self._add_request
                 for part in parts_of(content.get("parts")):
                     add(session, part, at)
+
+    def _compress(self, session: _Session, payload: dict[str, Any], at: float | None) -> None:
+        """Add a compaction: the new history has a summary, and content that is as it was before."""
+        info = mapping(payload.get("info"))
+        if info.get("compressionStatus", COMPRESSED) != COMPRESSED:
+            return
+        summary: list[str] = []
+        retained: dict[int, str] = {}
+        for content in map(mapping, sequence(payload.get("compressedHistory"))):
+            for part in map(_named, parts_of(content.get("parts"))):
+                key = session.contents.get(_hash(part))
+                if key is not None:
+                    retained[_hash(part)] = key
+                elif part.text:
+                    summary.append(part.text)
+        session.contents = retained
+        before, after = (
+            None if info.get(f"{name}IsEstimated") is True else count(info.get(name)) or None
+            for name in ("originalTokenCount", "newTokenCount")
+        )
+        self.stats.compactions += 1
+        trigger = TRIGGERS.get(text(info.get("triggerReason")), "unknown")
+        kept = tuple(retained.values())
+        self.out.append(Compacted(trigger, before, after, "\n".join(summary) or None, kept, at=at))
 
     def _request(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
         """Add the content of a message of the user, or with tool results."""
@@ -200,7 +278,7 @@ class _QwenTranscript(ForkedTranscript):
     def _reply(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
         stats = self.stats
         stats.messages += 1
-        stats.api_calls += 1
+        stats.api_calls += self._called is None
         limit = count(row.get("contextWindowSize"))
         if limit:
             self.out.append(LimitStated(limit, at))
@@ -220,11 +298,14 @@ class _QwenTranscript(ForkedTranscript):
             stats.peak_context = max(stats.peak_context, usage.input_total)
         model = text(row.get("model"))
         self._model = model or self._model
-        self.out.append(ModelCalled(usage, model, at=at))
+        if row.get("isSidechain") is not True:
+            self.out.append(ModelCalled(usage, model, at=at))
+        elif self._called is None:
+            self._called = ModelCalled(usage, self._model, at=at)
 
     def _add_reply(self, session: _Session, part: Part, at: float | None) -> None:
         if part.kind == "call":
-            self._add(session, "tool_call", part._replace(text=f"{part.name or ''} {part.text}"), at)
+            self._add(session, "tool_call", _named(part), at)
         elif part.kind in ("text", "thought"):
             self._add(session, "thinking" if part.kind == "thought" else "assistant_response", part, at)
         else:
@@ -239,7 +320,9 @@ class _QwenTranscript(ForkedTranscript):
         if not part.text and not media and part.kind != "response":
             return
         session.added += 1
-        session.last_key = f"c{session.added}"
+        session.last_key = session.contents[_hash(part)] = f"c{session.added}"
+        if len(session.contents) > MAXIMUM_CONTENTS:
+            del session.contents[next(iter(session.contents))]
         written = part.text if not media else None
         self.out.append(
             ContentAdded(content_type, written, part.call_id, part.name, media, key=session.last_key, at=at)
@@ -249,3 +332,17 @@ class _QwenTranscript(ForkedTranscript):
         if kind not in self._unknown:
             self._unknown.add(kind)
             self.log.odd(self.line, "message.parts", f"parts of {kind!r} are skipped")
+
+
+def _is_rest_of_reply(row: dict[str, Any]) -> bool:
+    """Return whether a row of a sub-agent has a tool call of the reply before it."""
+    return row.get("isSidechain") is True and "agentRound" not in row and "usageMetadata" not in row
+
+
+def _named(part: Part) -> Part:
+    """Return a call with the name of its tool in its text; other parts as they are."""
+    return part._replace(text=f"{part.name or ''} {part.text}") if part.kind == "call" else part
+
+
+def _hash(part: Part) -> int:
+    return hash((part.kind, part.call_id, part.text))
