@@ -233,7 +233,7 @@ class TestQwen:
         assert compacted.kept_keys == ("c3",)
 
     def test_the_rows_of_a_sub_agents_reply_are_one_call(self, tmp_path: Path) -> None:
-        """Its tool calls are rows of their own; a file beside names model, task and the sub-agent above."""
+        """Its tool calls are separate rows; a file beside names model, task and the sub-agent above."""
         own = {"isSidechain": True, "agentId": "explore-1"}
         call = {"functionCall": {"id": "t1", "name": "shell", "args": {}}}
         answer = {"functionResponse": {"id": "t1", "response": {"output": "done"}}}

@@ -119,7 +119,7 @@ class _QwenTranscript(ForkedTranscript):
         self._lineage = lineage
         self._model = lineage.model[:200]
         self._called: ModelCalled | None = None
-        """The call of a sub-agent's reply, whose tool calls are rows of their own."""
+        """The call of a sub-agent's reply, whose tool calls are separate rows."""
         self._sessions: dict[str, _Session] = {}
         self._current = ""
         self._unknown: set[str] = set()
@@ -237,7 +237,7 @@ class _QwenTranscript(ForkedTranscript):
         summary: list[str] = []
         retained: dict[int, str] = {}
         for content in map(mapping, sequence(payload.get("compressedHistory"))):
-            for part in map(_named, parts_of(content.get("parts"))):
+            for part in map(_with_name, parts_of(content.get("parts"))):
                 key = session.contents.get(_hash(part))
                 if key is not None:
                     retained[_hash(part)] = key
@@ -250,8 +250,9 @@ class _QwenTranscript(ForkedTranscript):
         )
         self.stats.compactions += 1
         trigger = TRIGGERS.get(text(info.get("triggerReason")), "unknown")
-        kept = tuple(retained.values())
-        self.out.append(Compacted(trigger, before, after, "\n".join(summary) or None, kept, at=at))
+        self.out.append(
+            Compacted(trigger, before, after, "\n".join(summary) or None, tuple(retained.values()), at=at)
+        )
 
     def _request(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
         """Add the content of a message of the user, or with tool results."""
@@ -305,7 +306,7 @@ class _QwenTranscript(ForkedTranscript):
 
     def _add_reply(self, session: _Session, part: Part, at: float | None) -> None:
         if part.kind == "call":
-            self._add(session, "tool_call", _named(part), at)
+            self._add(session, "tool_call", _with_name(part), at)
         elif part.kind in ("text", "thought"):
             self._add(session, "thinking" if part.kind == "thought" else "assistant_response", part, at)
         else:
@@ -339,7 +340,7 @@ def _is_rest_of_reply(row: dict[str, Any]) -> bool:
     return row.get("isSidechain") is True and "agentRound" not in row and "usageMetadata" not in row
 
 
-def _named(part: Part) -> Part:
+def _with_name(part: Part) -> Part:
     """Return a call with the name of its tool in its text; other parts as they are."""
     return part._replace(text=f"{part.name or ''} {part.text}") if part.kind == "call" else part
 
