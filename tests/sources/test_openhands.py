@@ -160,6 +160,42 @@ def test_a_condensation_replaces_what_it_forgets(tmp_path: Path) -> None:
     assert compressed.outcome == "accepted"
 
 
+def test_a_requested_condensation_is_manual(tmp_path: Path) -> None:
+    """The request before it states the reason; without one the agent did it by itself."""
+    request = sdk("CondensationRequest", 5, reason="manual")
+    read = Read(OpenHandsReader(complete=True), folder(tmp_path, [*CONVERSATION[:6], request, *CONVERSATION[6:]]))
+    again = Read(OpenHandsReader(complete=True), folder(tmp_path / "own", CONVERSATION))
+
+    assert [compacted.trigger for compacted in (*read.of(Compacted), *again.of(Compacted))] == ["manual", "auto"]
+
+
+def test_sub_agents_are_in_a_folder_of_their_parent(tmp_path: Path) -> None:
+    """Their conversations do not name it."""
+    child = folder(tmp_path / "feed" / "subagents", CONVERSATION)
+    (opened,) = Read(OpenHandsReader(complete=True), child).of(SessionOpened)
+
+    assert opened.parent_key == "feed"
+
+
+def test_tool_calls_of_another_agents_program_are_content(tmp_path: Path) -> None:
+    """Each is an event when it starts and one when it is over; those of its sub-agents are in other windows."""
+    stated = {"tool_call_id": "x1", "title": "Read a.py", "raw_input": {"path": "a.py"}}
+    block = {"type": "content", "content": {"type": "text", "text": "print"}}
+    events = [
+        message(0, "go"),
+        sdk("ACPToolCallEvent", 1, status="pending", **stated),
+        sdk("ACPToolCallEvent", 2, status="completed", content=[block], **stated),
+        sdk("ACPToolCallEvent", 3, status="completed", parent_tool_call_id="x1", **stated),
+    ]
+    read = Read(OpenHandsReader(complete=True), folder(tmp_path, events))
+
+    assert read.order == ["user_message", "tool_call", "tool_result"]
+    assert [(c.text, c.tool_call_id) for c in read.of(ContentAdded)[1:]] == [
+        ('{"path": "a.py"}', "x1"),
+        ("print", "x1"),
+    ]
+
+
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_growing_folder_only_appends(tmp_path: Path, *, complete: bool) -> None:
     """After each further event the session starts with the events it had."""

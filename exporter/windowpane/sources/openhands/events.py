@@ -243,13 +243,15 @@ class EventLog(ABC):
 
     # -- changes of the window --------------------------------------------------------------------------------
 
-    def condense(self, forgotten: Iterable[str], summary: str, at: float | None) -> None:
+    def condense(
+        self, forgotten: Iterable[str], summary: str, at: float | None, *, trigger: str = "auto"
+    ) -> None:
         """Replace the content of events by a summary, which may be empty."""
         self.interrupt()
         self.stats.compactions += 1
         for key in forgotten:
             self._live.pop(key, None)
-        self.out.append(Compacted("auto", summary=summary or None, kept_keys=tuple(self._live), at=at))
+        self.out.append(Compacted(trigger, summary=summary or None, kept_keys=tuple(self._live), at=at))
 
     def state_limit(self, tokens: int, at: float | None) -> None:
         """State the window's size, where it is known and new."""

@@ -40,6 +40,8 @@ from windowpane.sources.transcript import IDLE_SECONDS
 
 BESIDE_EVENTS: Final = frozenset({"base_state.json", "metadata.json", "TASKS.json", "llm_registry.json"})
 """Files that are read together with the folder `events` beside them."""
+SUBAGENTS: Final = "subagents"
+"""Folder of a conversation in which the SDK keeps those of its sub-agents."""
 _SDK_FILE: Final = re.compile(r"event-\d+-[0-9A-Za-z-]+\.json")
 _CLASSIC_FILE: Final = re.compile(r"\d+\.json")
 _KINDS: Final = frozenset(
@@ -165,6 +167,8 @@ class _Conversation:
     def __init__(self, folder: Path, log: DocumentLog) -> None:
         self._log = log
         self._key = folder.parent.name
+        above = folder.parent.parent
+        self._parent = above.parent.name if above.name == SUBAGENTS else None
         self._state = _beside(folder.parent / "base_state.json")
         self._metadata = _beside(folder.parent / "metadata.json")
 
@@ -173,7 +177,7 @@ class _Conversation:
         metrics = main_metrics(mapping(self._state.get("stats")))
         events = _event_log(event, self._key, self._log, costs=costs_by_response(metrics))
         model = text(mapping(mapping(self._state.get("agent")).get("llm")).get("model"))
-        events.open(None, model=model[:200])
+        events.open(None, model=model[:200], parent_key=self._parent)
         stated = described(self._state)
         events.describe(
             SessionDescribed(

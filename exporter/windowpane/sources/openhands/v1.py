@@ -15,13 +15,14 @@ from windowpane.sources.records import SessionClosed, SessionDescribed
 
 _SILENT: Final = frozenset(
     {
-        "ConversationStateUpdateEvent", "PauseEvent", "CondensationRequest", "CondensationSummaryEvent",
+        "PauseEvent", "CondensationSummaryEvent",
         "LLMCompletionLogEvent", "HookExecutionEvent", "StreamingDeltaEvent", "TokenEvent",
         "ConversationErrorEvent",
         "SecurityAnalyzerConfigurationEvent", "ConversationWarningEvent", "InterruptEvent",
     }
 )  # fmt: skip
 """Kinds without content for the model."""
+_OVER: Final = ("completed", "failed")
 _FINISHED: Final = {"finished": "completed", "error": "error: agent_error", "stuck": "error: agent_error"}
 MAIN_USAGE: Final = ("default", "agent")
 """Names under which the totals of the agent's own model are listed; others are condensers and title writers."""
@@ -29,6 +30,9 @@ MAIN_USAGE: Final = ("default", "agent")
 
 class SdkEvents(EventLog):
     """Reads the events of one conversation."""
+
+    _trigger = "auto"
+    """Trigger of the next condensation."""
 
     def read(self, event: dict[str, Any], number: int) -> None:
         """Add the records of one event."""
@@ -48,8 +52,14 @@ class SdkEvents(EventLog):
             self._result(f"Action rejected: {text(event.get('rejection_reason'))}", event, key, at)
         elif kind == "AgentErrorEvent":
             self._result(text(event.get("error")), event, key, at)
+        elif kind == "CondensationRequest":
+            self._trigger = "manual" if event.get("reason") == "manual" else "auto"
         elif kind == "Condensation":
-            self.condense(texts(event.get("forgotten_event_ids")), text(event.get("summary")), at)
+            forgotten = texts(event.get("forgotten_event_ids"))
+            self.condense(forgotten, text(event.get("summary")), at, trigger=self._trigger)
+            self._trigger = "auto"
+        elif kind == "ACPToolCallEvent":
+            self._executed(event, key, at)
         elif kind == "ConversationStateUpdateEvent":
             self._state(event, at)
         elif kind not in _SILENT:
@@ -107,6 +117,20 @@ class SdkEvents(EventLog):
         self.add("tool_result", output, key, at, call_id=_call_id(event), name=name, media=media)
         self.add("memory_injection", _text_of({"content": event.get("extended_content")}), key, at)
 
+    def _executed(self, event: dict[str, Any], key: str, at: float | None) -> None:
+        """Add a tool call that another agent's program executed, with its result, once it is over."""
+        is_over = event.get("status") in _OVER or event.get("is_error") is True
+        if not is_over or event.get("parent_tool_call_id"):  # the latter is in the window of a sub-agent
+            return
+        self.stats.tool_calls += 1
+        name = text(event.get("title") or event.get("tool_kind"))[:MAXIMUM_NAME_CHARS] or None
+        self.add("tool_call", as_json(event.get("raw_input")), key, at, call_id=_call_id(event), name=name)
+        output = event.get("raw_output")
+        written = output if isinstance(output, str) else "" if output is None else as_json(output)
+        written = written or "\n".join(filter(None, map(_block_text, sequence(event.get("content")))))
+        self._count(written)
+        self.add("tool_result", written, key, at, call_id=_call_id(event), name=name)
+
     def _count(self, written: str) -> None:
         self.stats.messages += 1
         self.stats.content_chars += len(written)
@@ -146,6 +170,15 @@ def described(state: dict[str, Any]) -> SessionDescribed:
     """Return the names of a conversation in its state."""
     return SessionDescribed(
         title=text(state.get("title")), folder=text(mapping(state.get("workspace")).get("working_dir"))
+    )
+
+
+def _block_text(block: object) -> str:
+    """Return the text of a block of the Agent Client Protocol, which may be within `content`."""
+    stated = mapping(block)
+    inner = mapping(stated.get("content"))
+    return text(inner.get("text")) or next(
+        (text(stated.get(name)) for name in ("text", "new_text", "newText") if stated.get(name)), ""
     )
 
 
