@@ -95,12 +95,12 @@ class UnconfirmedWriteError(StoreError):
 
 
 class StoreReplacedError(StoreError):
-    """The store's file was deleted or replaced while it was open; the next use opens the new file."""
+    """The store's file or its log was deleted or replaced while it was open; the next use opens what is there."""
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path}: the file was deleted or replaced while it was open; "
-            "what was stored in it before is not in the new file"
+            f"{path}: the file or its log (-wal) was deleted or replaced while it was open; "
+            "what was stored in it before may be lost"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -92,6 +93,15 @@ def settle(sink: RemoteSink, *, seconds: float = 10) -> None:
             return
 
 
+def problem_of_flush(sink: RemoteSink) -> str:
+    """Why a flush failed; empty if it did not."""
+    try:
+        sink.flush()
+    except StoreError as error:
+        return str(error)
+    return ""
+
+
 def test_a_flush_returns_when_the_server_has_acknowledged(server: ScriptedServer, make_sink: MakeSink) -> None:
     """In order, in batches of bounded size."""
     sink = make_sink(server.url)
@@ -147,6 +157,60 @@ def test_what_waits_moves_to_a_private_file_and_is_sent_first(
     assert modes == {0o600}
     assert server.numbers() == list(range(35))
     assert waiting_files(files) == []
+
+
+@pytest.fixture
+def sink_with_file(
+    server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until, monkeypatch: pytest.MonkeyPatch
+) -> RemoteSink:
+    """A sink of which five events wait in a file."""
+    monkeypatch.setattr(sender, "SPOOL_SECONDS", 0.0)
+    server.respond = lambda _: UNAVAILABLE
+    sink = make_sink(server.url)
+    sink.write(session("s", range(5)))
+    wait_until(lambda: sink.unsent_events == 0 and waiting_files(files), what="the spool")
+    server.requests.clear()
+    return sink
+
+
+def test_events_in_a_damaged_file_are_reported_as_lost_once(
+    server: ScriptedServer, sink_with_file: RemoteSink, files: Path, internal: InternalMetrics
+) -> None:
+    """They are counted, and later flushes succeed."""
+    for file in waiting_files(files):
+        file.write_bytes(file.read_bytes()[:-20])
+    server.respond = stored
+
+    problems = [problem_of_flush(sink_with_file) for _ in range(20)]
+    sink_with_file.write(session("t", range(5, 8)))
+    settle(sink_with_file)
+
+    assert server.numbers()[-3:] == [5, 6, 7]
+    assert ["5 events are lost" in problem for problem in problems].count(True) == 1
+    assert problems[-1] == ""
+    assert internal.dropped_events() == 5
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EMFILE, "Too many open files"), PermissionError(errno.EACCES, "Permission denied")]
+)
+def test_a_file_that_cannot_be_read_for_now_is_sent_later(
+    server: ScriptedServer, sink_with_file: RemoteSink, files: Path, error: OSError
+) -> None:
+    """A process without free descriptors does not take it for damaged; no flush succeeds meanwhile."""
+
+    def fail(_: Path) -> bytes:
+        raise error
+
+    server.respond = stored
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "read_bytes", fail)
+        with pytest.raises(StoreError, match="cannot be read"):
+            settle(sink_with_file, seconds=0.5)
+        assert waiting_files(files)
+
+    settle(sink_with_file)
+    assert server.numbers()[-5:] == list(range(5))
 
 
 def test_the_next_process_sends_what_one_has_not_sent(

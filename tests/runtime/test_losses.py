@@ -215,6 +215,24 @@ def test_a_deleted_or_replaced_file_is_noticed(
     assert [endpoint.port for endpoint in running.store.endpoints()]
 
 
+def test_a_deleted_log_is_noticed_and_nothing_is_lost(start_outputs: Start, tmp_path: Path) -> None:
+    """Without the log of the database, what was written to it would be lost with the process."""
+    running = start_outputs()
+    path = tmp_path / "windowpane.db"
+    running.emit(events("s", 0, 5))
+    assert running.flush(20)
+    for file in tmp_path.glob("windowpane.db-*"):
+        file.unlink()
+
+    running.emit(events("s", 5, 10))
+    assert not running.flush(20)
+    running.emit(events("s", 10, 15))
+    assert running.flush(20)
+    assert stored(path, "s") == list(range(15))
+    assert running.store is not None
+    assert running.store.verify().intact
+
+
 def test_events_emitted_after_a_deletion_are_in_the_new_file(start_outputs: Start, tmp_path: Path) -> None:
     """Also if nothing was flushed in between: the write itself notices it, and flush reports it."""
     running = start_outputs()

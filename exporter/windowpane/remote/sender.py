@@ -73,8 +73,9 @@ class Sender:
         self._thread: threading.Thread | None = None
         self._waiting: deque[Event] = deque()
         self._waits_since = 0.0
-        self._own_files: set[Path] = set()
-        """Spool files with events of this process."""
+        self._own_files: dict[Path, int] = {}
+        """Spool files with events of this process, and the number of them."""
+        self._damaged_events = 0
         self._look_at = 0.0
         """Time of the next look for spool files."""
         self._is_urgent = False
@@ -131,6 +132,12 @@ class Sender:
             )
             self._is_urgent = False
             return self._is_settled()
+
+    def take_damaged(self) -> int:
+        """Return the number of events, not returned before, whose spool files were damaged."""
+        with self._changed:
+            damaged, self._damaged_events = self._damaged_events, 0
+        return damaged
 
     def close(self) -> int:
         """Stop, and move what is not acknowledged to a spool file; return the number of events that are lost."""
@@ -196,14 +203,22 @@ class Sender:
             return
         for path in self._spool.files():
             spooled = self._spool.read(path)
+            if spooled is None and path in self._own_files and path.exists():
+                raise UndeliveredError(f"{path}: cannot be read")
             if spooled is not None:
                 self._send([*text_records(spooled.texts), *event_records(spooled.events)])
                 self._spool.remove(path)
             with self._changed:
-                self._own_files.discard(path)
+                self._forget(path)
         with self._changed:
-            self._own_files &= set(self._spool.files())  # others were sent or set aside by another process
+            for path in self._own_files.keys() - set(self._spool.files()):
+                self._forget(path)  # another process has sent it or set it aside
             self._look_at = self._clock() + FILES_SECONDS
+
+    def _forget(self, path: Path) -> None:
+        events = self._own_files.pop(path, 0)
+        if self._spool.is_set_aside(path):
+            self._damaged_events += events
 
     def _send_waiting(self) -> None:
         while True:
@@ -284,5 +299,5 @@ class Sender:
         with self._boundary.contain("spooling events"):
             spooled = self._spool.write(events)
         with self._changed:
-            self._own_files |= set(self._spool.files()) - others
+            self._own_files |= dict.fromkeys(set(self._spool.files()) - others, spooled)
         return spooled

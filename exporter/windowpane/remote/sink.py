@@ -105,6 +105,10 @@ class RemoteSink:
         """Return when the server has stored all events durably. Raises `StoreError` while it has not."""
         is_settled = self._sender.settle(SETTLE_SECONDS)
         self._report_lost(())
+        damaged = self._sender.take_damaged()
+        if damaged:
+            self._count_drops("store", "error", damaged)
+            raise StoreError(f"{damaged} events are lost: the file in which they waited was damaged")
         if not is_settled:
             if self.problem:
                 raise StoreError(self.problem)

@@ -8,6 +8,7 @@ is redacted before it is written.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import logging
 import os
@@ -33,6 +34,9 @@ MAXIMUM_BYTES: Final = 256 * 2**20
 """Bytes of all spool files of a store; what does not fit is lost, and counted."""
 
 _SUFFIX: Final = ".jsonl"
+_SET_ASIDE: Final = ".set-aside"
+_PASSING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors of a process that has no descriptor or memory left, not of the file."""
 _log = logging.getLogger(__name__)
 
 
@@ -115,7 +119,10 @@ class Spool:
         return len(lines)
 
     def read(self, path: Path) -> SpooledEvents | None:
-        """Return the content of a file; None for one of another key, which stays, or a damaged one, set aside."""
+        """Return the content of a file; None for one of another key or user, which stays, or a damaged one.
+
+        A damaged one is set aside. Raises `StoreError` where the process lacks the means to read one for now.
+        """
         try:
             header, payload = _parts(path.read_bytes())
             if header.spool != FORMAT or header.keyed_by not in self._accepted_keys():
@@ -127,18 +134,27 @@ class Spool:
             return self._decoded(path, header, payload)
         except FileNotFoundError:
             return None  # another process has taken it in
+        except PermissionError:
+            _log.warning("%s is not taken in: it belongs to another user", path)
+            return None
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in _PASSING:
+                raise StoreError(f"{path}: cannot be read for now ({error.strerror})") from error
             self.set_aside(path, f"it is damaged ({error})")
             return None
 
     def set_aside(self, path: Path, reason: str) -> None:
         """Rename a file that cannot be taken in, so that it is not tried again and can be looked at."""
-        target = path.with_suffix(".set-aside")
+        target = path.with_suffix(_SET_ASIDE)
         _log.error("%s is not taken in: %s; renamed to %s", path, reason, target.name)
         try:
             path.replace(target)
         except OSError as error:
             _log.error("%s cannot be renamed: %s", path, error)
+
+    def is_set_aside(self, path: Path) -> bool:
+        """Return whether the file was damaged when it was to be read."""
+        return path.with_suffix(_SET_ASIDE).exists()
 
     def remove(self, path: Path) -> None:
         """Delete a file whose events are stored durably."""

@@ -29,13 +29,15 @@ from windowpane.store.sqlite_dialect import SqliteDatabase
 
 
 class SqliteEngine:
-    """Connections to one file. The writer's next check reports a file that was deleted or replaced."""
+    """Connections to one file. The writer's next check reports that it or its log was deleted or replaced."""
 
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
         self._busy_seconds = busy_seconds
         self._pool = ReaderPool(path, busy_seconds=busy_seconds)
-        self._file: FileIdentity | None = None
+        self._log = path.with_name(f"{path.name}-wal")
+        self._files: tuple[FileIdentity | None, FileIdentity | None] = (None, None)
+        """The file and its log as the writer has them open."""
 
     @property
     def address(self) -> Path:
@@ -98,7 +100,7 @@ class SqliteEngine:
         except BaseException:
             connection.close()
             raise
-        self._file = identity_of(self.path)
+        self._files = self._present_files()
         return connection
 
     def is_usable(self, database: Database) -> bool:  # noqa: ARG002  # a file does not disconnect
@@ -106,9 +108,12 @@ class SqliteEngine:
         return True
 
     def check_writer(self, database: Database) -> None:  # noqa: ARG002  # the file is compared
-        """Raise `StoreReplacedError` where the file was deleted or replaced."""
-        if identity_of(self.path) != self._file:
+        """Raise `StoreReplacedError` where the file or its log was deleted or replaced."""
+        if self._present_files() != self._files:
             raise StoreReplacedError(self.path)
+
+    def _present_files(self) -> tuple[FileIdentity | None, FileIdentity | None]:
+        return identity_of(self.path), identity_of(self._log)
 
     @contextmanager
     def transaction(self, database: Database, *, durable: bool = False) -> Iterator[object]:
