@@ -103,12 +103,14 @@ def test_reductions_count_by_policy_type_strategy_and_outcome(make_event, value_
         EvictedBlock("b2", "thinking", 80, "drop", "x"),
     )
     state.apply(make_event(BlocksEvicted("hybrid", blocks, 580, 540)))
+    state.apply(make_event(BlocksEvicted("unknown", (), 53_000, 53_000)))
     state.apply(make_event(ContentCompressed("compaction", "threshold", "accepted", 9_000, 1_000)))
     state.apply(make_event(ContentCompressed("compaction", "threshold", "rejected", 9_000, 9_500)))
     state.apply(make_event(ContentCompressed("truncation", "agent", "accepted", 50_000, 20_000, scope="window")))
     families = state.collect(now=NOW)
 
     assert value_of(families, "context_window_evicted_tokens_total", content_type="tool_result") == 500
+    assert value_of(families, "context_window_evicted_tokens_total", content_type="unattributed") == 53_000
     assert value_of(families, "context_window_evicted_blocks_total", content_type="thinking") == 1
     assert value_of(families, "context_window_compressions_total", strategy="compaction", outcome="rejected") == 1
     assert value_of(families, "context_window_compressions_total", strategy="truncation", outcome="accepted") == 1

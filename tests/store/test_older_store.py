@@ -6,13 +6,14 @@ import gzip
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.store.conformance.test_fleet import compressed_in_task
 
+from windowpane.core.events import ContentCompressed
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import EventFilter
 from windowpane.store.migrations import available, migrate
@@ -177,6 +178,36 @@ def test_a_compression_in_the_middle_of_a_task_is_counted(tmp_path, make_session
 
     assert counted == {"inside": 1, "between": 0}
     assert {row.session_id: row.compressions_in_task for row in again.sessions()} == counted
+    again.close()
+
+
+def test_the_cost_of_compressions_in_a_stored_session_is_added(tmp_path, make_session) -> None:
+    """A session whose summaries were paid for is folded again: its cost and that of its day contain them."""
+    path = tmp_path / "w.db"
+    store = SqliteStore(path)
+    paid = [
+        event._replace(data=replace(event.data, cost_dollars=0.25))
+        if isinstance(event.data, ContentCompressed)
+        else event
+        for event in compressed_in_task(make_session("paid", turns=2)[:-1], next_message=False)
+    ]
+    store.append(paid)
+    store.append(make_session("other", turns=2))
+    whole, days = [row.cost_dollars for row in store.sessions()], store.trends(days=10)
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "UPDATE sessions SET cost_dollars = nullif(cost_dollars - 0.25, 0) WHERE session_id = 'paid'"
+        )
+        connection.execute("UPDATE session_days SET cost_micros = cost_micros - 250000 WHERE session = 1")
+        connection.execute("DELETE FROM migrations WHERE name = 'm023_add_cost_of_compressions'")
+    connection.close()
+
+    again = SqliteStore(path)
+
+    assert [row.cost_dollars for row in again.sessions()] == whole
+    assert again.trends(days=10) == days
+    assert sum(day.cost_dollars for day in days) == pytest.approx(sum(cost or 0.0 for cost in whole))
     again.close()
 
 

@@ -48,9 +48,9 @@ def _sum(column: str) -> Callable[[ComparedSession], MeasureValue]:
 
 def _share(column: str) -> Callable[[ComparedSession], MeasureValue]:
     def share(side: ComparedSession) -> MeasureValue:
-        turns = side.timeline.turns
-        sent = float(turns["used"].sum())
-        return float(turns[column].sum()) / sent if sent else None
+        calls = side.timeline.turns.dropna(subset="sent")
+        sent = float(calls["sent"].sum())
+        return float(calls[column].sum()) / sent if sent else None
 
     return share
 
@@ -96,7 +96,7 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("yellow from", _threshold("yellow"), percent),
     Measure("red from", _threshold("red"), percent),
     Measure("overflows", lambda side: side.row.overflows, tokens, lower=True),
-    Measure("tokens sent", _sum("used"), tokens, lower=True),
+    Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens, lower=True),
     Measure("of these stale", _share("stale_tokens"), percent, lower=True),
     Measure("of these duplicate", _share("duplicate_tokens"), percent, lower=True),
     Measure("tokens added", _sum("added_tokens"), tokens),

@@ -85,7 +85,7 @@ def _as_recorded(rows: Sequence[SessionRow]) -> dict[str, Any]:
         "fidelity": sum(scores) / len(scores) if scores else None,
         "regrets": sum(row.regrets for row in rows),
         "regret share": None,
-        "peak": max((row.peak_utilization or 0.0 for row in rows), default=0.0),
+        "peak": max((row.peak_utilization for row in rows if row.peak_utilization is not None), default=None),
     }
 
 

@@ -11,9 +11,17 @@ from typing import Any, Final
 
 import pandas as pd
 
-from windowpane.core.events import AlertFired, ContentRegretted, FidelityEvaluated, LimitChanged, SessionStarted
+from windowpane.core.events import (
+    AlertFired,
+    ContentRegretted,
+    FidelityEvaluated,
+    LimitChanged,
+    PressureMeasured,
+    SessionStarted,
+)
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.core.vocabulary import COMPONENTS
+from windowpane.report.calls import sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals
 from windowpane.store.interface import EventFilter, EventReader
@@ -53,16 +61,10 @@ class Timeline:
     """Forecasts at the distance of the last one."""
     regrets: pd.DataFrame
     """`turn`, `turn_left`, `cause`, `tokens`, `block`: each re-fetch with the removal that caused it."""
-
-    @property
-    def worst_turn(self) -> int | None:
-        """The first turn in the worst zone of the session."""
-        zones = self.turns["zone"]
-        for zone in reversed(ZONES):
-            at = self.turns.loc[zones == zone, "turn"]
-            if len(at):
-                return int(at.iloc[0])
-        return None
+    latest: PressureMeasured | None = None
+    """The last measurement, of what the next call would send, as in lists; `turns` has what each call sent."""
+    worst_turn: int | None = None
+    """The first turn in the session's worst zone; None where that was before the first recorded call."""
 
 
 def read_timeline(reader: EventReader, session_id: str) -> Timeline:
@@ -72,7 +74,7 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
         return reader.events_or_damage(EventFilter(session_id=session_id, types=types, limit=limit))
 
     marked = without_deleted(record(*TRACK_TYPES, *NOTE_EVENTS, limit=TRACK_EVENTS + 1))
-    turns = reader.turns(session_id)
+    session, turns = reader.session(session_id), reader.turns(session_id)
     compressed = intact_events(record("content.compressed"))
     return Timeline(
         turns=turns_frame(turns),
@@ -82,7 +84,18 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
         facts=fact_totals(intact_events(record("fidelity.evaluated"))),
         forecasts=forecast_record(turns, compaction_turns(stored.event for stored in compressed)),
         regrets=regrets_frame(intact_events(marked[:TRACK_EVENTS])),
+        latest=latest_pressure(reader, session_id),
+        worst_turn=None if session is None else worst_turn(turns, session),
     )
+
+
+def latest_pressure(reader: EventReader, session_id: str) -> PressureMeasured | None:
+    """Return the last measurement of a session; None before the first."""
+    query = EventFilter(session_id=session_id, types=("pressure.measured",), newest_first=True, limit=1)
+    for stored in intact_events(reader.events_or_damage(query)):
+        if isinstance(stored.event.data, PressureMeasured):
+            return stored.event.data
+    return None
 
 
 def regrets_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
@@ -108,14 +121,19 @@ _TURN_LABELS: Final = ("model", "count_source", "zone")
 def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     """Return one row per measured turn: numbers as floats, missing as NaN, labels as text or None.
 
-    `used` is the final size, else the latest measured; `input_tokens` is all that a call sent, `fresh_tokens` the
-    part that was neither read from nor written to the prompt cache. `ahead_tokens`, `ahead`, `ahead_p10` and
-    `ahead_p90` are the forecast of the next event: the agent's own compaction where its level is known, else red.
+    `used` is the final size, else the latest measured; `sent` is that of the calls that count as sent;
+    `input_tokens` is all that a call reported, `fresh_tokens` the part that was neither read from nor written to
+    the prompt cache. `ahead_tokens`, `ahead`, `ahead_p10` and `ahead_p90` are the forecast of the next
+    event: the agent's own compaction where its level is known, else red.
     """
     rows = [row for row in rows if row.used_tokens is not None]
     data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
     data["window_id"] = pd.array([row.window_id for row in rows], dtype="int64")
     data["used"] = pd.array([row.used_tokens for row in rows], dtype="float64")
+    sent = {row.turn: row.used_final for row in sent_calls(rows)}
+    data["sent"] = pd.array([sent.get(row.turn) for row in rows], dtype="Float64").to_numpy(
+        "float64", na_value=float("nan")
+    )
     for component in COMPONENTS:
         data[component] = pd.array([row.components.get(component, 0) for row in rows], dtype="float64")
     for name in _TURN_VALUES:

@@ -37,16 +37,18 @@ _COLUMNS = {
 
 def resent_summary(turns: pd.DataFrame) -> str:
     """Return a sentence about the stale and duplicate tokens of all calls and their approximate cost."""
-    sent = float(turns["used"].sum())
-    stale, twice = float(turns["stale_tokens"].sum()), float(turns["duplicate_tokens"].sum())
+    calls = turns.dropna(subset="sent")
+    sent = float(calls["sent"].sum())
+    stale, twice = float(calls["stale_tokens"].sum()), float(calls["duplicate_tokens"].sum())
     if not sent or not stale + twice:
         return "No call paid again for stale or duplicate content."
-    again = (turns["stale_tokens"] + turns["duplicate_tokens"]) / turns["used"].where(turns["used"] > 0)
-    paid = float((again.clip(0, 1) * turns["cost_dollars"]).sum(skipna=True))
+    again = (calls["stale_tokens"] + calls["duplicate_tokens"]) / calls["sent"].where(calls["sent"] > 0)
+    paid = float((again.clip(0, 1) * calls["cost_dollars"]).sum(skipna=True))
     money = f", about {dollars(paid)} of the cost by its share of the tokens" if paid else ""
+    estimated = bool(calls["input_tokens"].isna().all())
     return (
-        f"Of {tokens(sent)} tokens that all calls sent, {tokens(stale)} ({percent(stale / sent)}) were stale and "
-        f"{tokens(twice)} ({percent(twice / sent)}) duplicates{money}."
+        f"Of {tokens(sent, estimated=estimated)} tokens that all calls sent, {tokens(stale)} "
+        f"({percent(stale / sent)}) were stale and {tokens(twice)} ({percent(twice / sent)}) duplicates{money}."
     )
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
 from windowpane.core.liveness import is_live
 from windowpane.store.records import SessionRow
-from windowpane.text.forecasts import compaction_level_text, next_event, with_band
+from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
@@ -60,14 +58,13 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
 
 
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
-    """Draw the nine metrics of a session at its last turn."""
-    last = timeline.turns.iloc[-1] if len(timeline.turns) else None
+    """Draw the nine metrics of a session as its next call would find it."""
     with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
-        for label, value, help_text in _metrics(row, timeline, last):
+        for label, value, help_text in _metrics(row, timeline):
             st.metric(label, value, help=help_text, width="content")
 
 
-def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> list[tuple[str, str, str]]:
+def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     used = tokens(row.used_tokens, estimated=row.is_estimated)
     share = (
         percent(row.utilization, estimated=row.is_estimated)
@@ -75,16 +72,16 @@ def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> lis
         else tokens_short(row.used_tokens, estimated=row.is_estimated)
     )
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
-    burn = None if last is None else _or_none(last["burn_rate"])
+    burn = None if timeline.latest is None else timeline.latest.burn_rate
     return [
         (
             "Utilization" if row.utilization is not None else "Used tokens",
             share,
-            f"Used tokens / limit at the last turn: {used} tokens of {tokens(row.limit_tokens)}.",
+            f"Used tokens / limit of the next call: {used} tokens of {tokens(row.limit_tokens)}.",
         ),
-        ("Zone", zone_label(row.zone), f"Zone at the last turn; the worst was {zone_label(row.worst_zone)}."),
+        ("Zone", zone_label(row.zone), f"Zone of the next call; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        _forecast(row, timeline, last),
+        _forecast(row, timeline),
         ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),
         ("Regret", f"{row.regrets:,}", "Regret: removed blocks that were needed again within 20 turns."),
         (
@@ -97,16 +94,16 @@ def _metrics(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> lis
     ]
 
 
-def _forecast(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> tuple[str, str, str]:
+def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     event = next_event(row)
     text = NOT_LIVE
-    if last is None:
+    if timeline.latest is None:
         text = UNKNOWN
-    elif is_live(row, time.time()):  # the median as in the lists, which may be newer than that of the last turn
-        text = with_band(event.turns, last["ahead_p10"], last["ahead_p90"])
+    elif is_live(row, time.time()):
+        text = with_band(event.turns, *next_band(timeline.latest))
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
-        f"Turns until {event.name} from the last turn: median (10–90 band).",
+        f"Turns until {event.name} from now: median (10–90 band).",
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
     if timeline.forecasts.text:
@@ -114,7 +111,3 @@ def _forecast(row: SessionRow, timeline: Timeline, last: pd.Series | None) -> tu
     if timeline.forecasts.open:
         parts.append(f"{timeline.forecasts.open:,} more are not decided yet.")
     return f"{event.name.capitalize()} in", text, " ".join(parts)
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -251,14 +251,15 @@ def report_table(reports: Sequence[FileReport]) -> Table:
     """Return the files as a table of at most 80 columns, one row each."""
     from rich.text import Text
 
-    numbers = {"sess": 4, "calls": 5, "tools": 5, "cmp": 3, "evt": 3, "peak": 5, "bad": 3, "new": 6}
+    numbers = {"sess": 4, "turns": 5, "tools": 5, "cmp": 3, "evt": 3, "peak": 5, "bad": 3, "new": 6}
     table = frameless_table({"file": (None, 24), "format": (11, 14)}, numbers)
     for report in reports:
         stats = report.stats
+        turns, new = (sum(getattr(one, name) for one in report.outcomes) for name in ("turns", "appended"))
         table.add_row(
             Text(plain(report.path.name)), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
-            f"{stats.api_calls:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",
+            f"{turns:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",
             formats.tokens_short(stats.peak_context) if stats.peak_context else formats.UNKNOWN,
-            f"{stats.bad_lines}", f"{sum(outcome.appended for outcome in report.outcomes):,}",
+            f"{stats.bad_lines}", f"{new:,}",
         )  # fmt: skip
     return table

@@ -138,6 +138,9 @@ class EventReducer:
             labels = (data.policy, block.content_type)
             self._evicted_blocks.add(row, 1, labels)
             self._evicted_tokens.add(row, block.tokens, labels)
+        unstated = data.tokens_removed - sum(block.tokens for block in data.blocks)
+        if unstated > 0:  # the size of the blocks is not recorded, or only a lower total shows the removal
+            self._evicted_tokens.add(row, unstated, (data.policy, "unattributed"))
 
     def _content_compressed(self, row: Row, data: events.ContentCompressed) -> None:
         """Count an attempt to compress; its tokens only where they are those of the replaced content."""

@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeVar
 from windowpane.alerts.rules import COMPACTION_TURNS
 from windowpane.core.events import CacheBroken, ContentRegretted
 from windowpane.core.liveness import is_live
+from windowpane.report.calls import sent_calls
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events
 from windowpane.text.formats import count, dollars, percent, tokens, tokens_short
@@ -87,9 +88,14 @@ class SessionEvidence:
     is_live: bool = False
 
     @property
+    def calls(self) -> Sequence[TurnRow]:
+        """The calls that count as sent."""
+        return sent_calls(self.turns)
+
+    @property
     def sent_tokens(self) -> int:
-        """Tokens that all calls sent."""
-        return sum(turn.used_final or 0 for turn in self.turns)
+        """Tokens that the calls sent."""
+        return sum(turn.used_final or 0 for turn in self.calls)
 
     def trial(self, *policies: str) -> Trial:
         """Return a replay in the session's own window; one policy needs no captured content."""
@@ -173,12 +179,14 @@ class _Resent:
         sent = data.sent_tokens
         if not sent:
             return None
-        share = sum(map(tokens_of, data.turns)) / sent
-        worst = max(data.turns, key=tokens_of)
+        calls = data.calls
+        share = sum(map(tokens_of, calls)) / sent
+        worst = max(calls, key=tokens_of)
         return cls(
             share,
-            f"{percent(share)} of the {tokens_short(sent)} tokens that all calls sent",
-            _share_of_cost(data.turns, tokens_of),
+            f"{percent(share)} of the {tokens_short(sent, estimated=calls[0].input_tokens is None)} tokens that "
+            "all calls sent",
+            _share_of_cost(calls, tokens_of),
             Evidence(worst.turn, f"{tokens(tokens_of(worst))} tokens"),
         )
 
@@ -218,7 +226,7 @@ def _unused_tools(data: SessionEvidence) -> Iterator[Finding]:
     called = {use.tool for use in data.uses}
     unused = [block for block in data.definitions if block.tool_name and block.tool_name not in called]
     size, sent = sum(block.tokens for block in unused), data.sent_tokens
-    if not sent or not called or size * len(data.turns) / sent < UNUSED_SHARE:
+    if not sent or not called or size * len(data.calls) / sent < UNUSED_SHARE:
         return
     largest = sorted(unused, key=lambda block: -block.tokens)[:EVIDENCE]
     yield Finding(

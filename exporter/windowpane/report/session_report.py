@@ -18,7 +18,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
-from windowpane.core.zones import default_zone
+from windowpane.report.calls import worst_turn, zone_of
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
@@ -74,6 +74,8 @@ class ReportedCompression:
     facts: FactTotals | None
     note: str
     """Reason for a missing fidelity score, or for the rejection."""
+    cost_dollars: float | None = None
+    """Price of the model calls that made it, which the cost of the session contains."""
     window_before: int | None = None
     """Tokens of the whole window by the provider's total before, and after; None where they are not known."""
     window_after: int | None = None
@@ -196,25 +198,16 @@ class SessionReport:
         return FactTotals(*map(sum, zip(*map(astuple, evaluated), strict=True))) if evaluated else None
 
 
-def _zone(turn: TurnRow, session: SessionRow) -> Zone | None:
-    """Return the zone of a turn, in the larger window where a later total refuted the size that was assumed."""
-    limit = session.limit_tokens
-    used = turn.used_tokens
-    if session.limit_source == "observed_floor" and limit and used and (turn.limit_tokens or limit) < limit:
-        return default_zone(used, limit)
-    return turn.zone
-
-
 def gather(store: EventReader, session: SessionRow, *, now: float | None = None) -> SessionReport:
     """Read the content of a report on *session* as of *now*, bounded for sessions of any length.
 
     Without *now* the session counts as over, so that no alert fires.
     """
     turns = store.turns(session.session_id)
-    zones = Counter(zone for turn in turns if (zone := _zone(turn, session)) is not None)
+    zones = Counter(zone for turn in turns if (zone := zone_of(turn, session)) is not None)
     record = [one for types in _READ for one in _record(store, session, types)]
     events = intact_events(record)
-    evidence = read_evidence(store, session, turns)
+    evidence = read_evidence(store, session, turns, now=now)
     return SessionReport(
         session=session,
         turns=turns,
@@ -228,7 +221,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
         compressions=_compressions(events),
         regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
         alerts=store.alerts(session_id=session.session_id),
-        worst_turn=next((turn.turn for turn in turns if _zone(turn, session) == session.worst_zone), None),
+        worst_turn=worst_turn(turns, session),
         forecast_record=forecast_record(turns, compaction_turns(one.event for one in events)),
         rewinds=[
             ReportedRewind(one.event.context.turn, data.turns, data.blocks, data.tokens)
@@ -316,6 +309,7 @@ def _compression(
         fidelity=evaluated.score if evaluated else None,
         facts=FactTotals.of([evaluated] if evaluated else []),
         note=data.reason or (evaluated.reason if evaluated else "not evaluated"),
+        cost_dollars=data.cost_dollars,
         window_before=None if measured is None else measured.tokens_before,
         window_after=None if measured is None else measured.tokens_after,
         faithfulness=evaluated.faithfulness if evaluated else None,

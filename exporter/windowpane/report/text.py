@@ -279,6 +279,9 @@ def _cost(report: SessionReport) -> list[str]:
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     written = f"written {formats.tokens(session.output_tokens)}"
     lines = [f"Cost   {formats.dollars(session.cost_dollars)}   {sent}; {written}"]
+    compressing = [item.cost_dollars for item in report.compressions if item.cost_dollars is not None]
+    if compressing:
+        lines.append(f"  {formats.dollars(sum(compressing))} of it for compressions")
     if session.subagent_cost_dollars is not None:
         total, below = formats.dollars(session.total_cost_dollars), formats.dollars(session.subagent_cost_dollars)
         lines.append(f"  {total} with its sub-agents, which cost {below}")

@@ -147,6 +147,7 @@ class Projection:
         blocks.discard_reply(self._statements, session, event, seq)
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
+        _add_cost(session, data.cost_dollars)
         if data.outcome == "accepted":
             session.compressions += 1
             session.fidelity = None
@@ -181,8 +182,7 @@ class Projection:
         if session.memory.compressed_exchange is not None:
             session.compressions_in_task += session.memory.compressed_exchange == session.exchanges
             session.memory.compressed_exchange = None
-        if data.cost_dollars is not None:
-            session.cost_dollars = (session.cost_dollars or 0.0) + data.cost_dollars
+        _add_cost(session, data.cost_dollars)
         if data.usage is not None:
             session.input_tokens += data.usage.input_total
             session.output_tokens += data.usage.output_tokens
@@ -280,6 +280,11 @@ class Projection:
         data: NotificationDelivered | NotificationFailed,
     ) -> None:
         alerts.record_delivery(self._statements, session.key, data)
+
+
+def _add_cost(session: SessionDraft, dollars: float | None) -> None:
+    if dollars is not None:
+        session.cost_dollars = (session.cost_dollars or 0.0) + dollars
 
 
 def _count_peak(

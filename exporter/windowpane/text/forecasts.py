@@ -10,6 +10,8 @@ TYPE_CHECKING = False  # the status line of a coding agent, which uses this, mus
 if TYPE_CHECKING:
     from typing import Final, Literal, Protocol
 
+    from windowpane.core.events import Pressure
+
     class Forecasted(Protocol):
         """A row or measurement with both forecasts."""
 
@@ -61,6 +63,13 @@ def next_event(forecasted: Forecasted) -> NextEvent:
     if forecasted.turns_until_compaction is not None:
         return NextEvent("compaction", forecasted.turns_until_compaction)
     return NextEvent("red", forecasted.turns_until_red)
+
+
+def next_band(pressure: Pressure) -> tuple[float | None, float | None]:
+    """Return the 10–90 band of the turns until the next event."""
+    if pressure.turns_until_compaction is not None:
+        return pressure.turns_until_compaction_p10, pressure.turns_until_compaction_p90
+    return pressure.turns_until_red_p10, pressure.turns_until_red_p90
 
 
 def with_band(median: float | None, early: float | None, late: float | None) -> str:

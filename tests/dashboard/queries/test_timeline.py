@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tests.dashboard.timelines import TURN, timeline
+from tests.dashboard.timelines import TURN
 
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline, turn_at, turns_frame
@@ -39,13 +39,13 @@ class TestTurns:
         """It is all that was sent, less the tokens read from the cache and written to it."""
         assert turns_frame([TURN])["fresh_tokens"].tolist() == [200]
 
-    def test_the_worst_turn_is_the_first_in_the_worst_zone(self) -> None:
-        """A single red turn is worse than several orange ones."""
-        zones = ("green", "orange", "red", "red", "yellow")
-        turns = [replace(TURN, turn=number, zone=zone) for number, zone in enumerate(zones, 1)]
+    def test_calls_without_usage_count_as_sent_only_where_none_has_it(self) -> None:
+        """Their estimates are in no bill; the turn that is still open has sent nothing."""
+        estimate = replace(TURN, turn=2, used_final=300, input_tokens=None)
+        open_turn = replace(TURN, turn=3, used_final=None, input_tokens=None)
 
-        assert timeline(*turns).worst_turn == 3
-        assert timeline(*turns[:2]).worst_turn == 2
+        assert turns_frame([TURN, estimate, open_turn])["sent"].sum() == 800
+        assert turns_frame([estimate, open_turn])["sent"].sum() == 300
 
     def test_resent_tokens_have_their_share_of_the_cost(self) -> None:
         """A tenth of a call's tokens is a tenth of its price; a call without a price adds none."""

@@ -154,9 +154,13 @@ SESSION = SessionRow(
 class TestCompare:
     def test_changes_are_relative_to_the_first_session(self) -> None:
         """Each measure has its change and the better side."""
-        one = ComparedSession(SESSION, timeline(TURN, replace(TURN, turn=2, stale_tokens=0)), ())
+        one = ComparedSession(
+            replace(SESSION, input_tokens=1_600, cache_read_tokens=640),
+            timeline(TURN, replace(TURN, turn=2, stale_tokens=0)),
+            (),
+        )
         other = ComparedSession(
-            replace(SESSION, cost_dollars=1.5, cache_read_tokens=60),
+            replace(SESSION, input_tokens=2_000, cost_dollars=1.5, cache_read_tokens=1_200),
             timeline(replace(TURN, used_final=2_000)),
             (),
         )

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -195,14 +194,14 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
 def test_the_session_page_forecasts_what_the_fleet_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The median is that of the session's row, which is newer than that of the last turn's end."""
+    """Median and band are those of the last measurement, which is newer than the end of the last turn."""
     row = SimpleNamespace(turns_until_red=7.4, turns_until_compaction=None, compaction_tokens=None,
                           compaction_evidence=None)  # fmt: skip
-    timeline = SimpleNamespace(forecasts=SimpleNamespace(text="", open=0))
-    last = pd.Series({"ahead": 7.6, "ahead_p10": 2.0, "ahead_p90": 22.0})
+    latest = SimpleNamespace(turns_until_compaction=None, turns_until_red_p10=2.0, turns_until_red_p90=22.0)
+    timeline = SimpleNamespace(forecasts=SimpleNamespace(text="", open=0), latest=latest)
     monkeypatch.setattr(session_header, "is_live", lambda *_: True)
 
-    assert session_header._forecast(row, timeline, last)[:2] == ("Red in", "7 (2–22)")
+    assert session_header._forecast(row, timeline)[:2] == ("Red in", "7 (2–22)")
 
 
 def test_a_session_that_is_over_does_not_forecast(

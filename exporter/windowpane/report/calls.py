@@ -1,0 +1,38 @@
+"""The calls of a session that count in its report: those that sent tokens, and the one that was fullest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from windowpane.core.zones import default_zone
+
+if TYPE_CHECKING:
+    from windowpane.core.vocabulary import Zone
+    from windowpane.store.records import SessionRow, TurnRow
+
+
+def sent_calls(turns: Sequence[TurnRow]) -> list[TurnRow]:
+    """Return the calls whose `used_final` are the tokens that the session sent: those that reported their input.
+
+    Estimates count only for a session none of whose calls reported it, as for its peak: no bill, metric or list
+    contains the others.
+    """
+    measured = [turn for turn in turns if turn.used_final is not None]
+    return [turn for turn in measured if turn.input_tokens is not None] or measured
+
+
+def zone_of(turn: TurnRow, session: SessionRow) -> Zone | None:
+    """Return the zone of a turn, in the larger window where a later total refuted the size that was assumed."""
+    limit = session.limit_tokens
+    used = turn.used_tokens
+    if session.limit_source == "observed_floor" and limit and used and (turn.limit_tokens or limit) < limit:
+        return default_zone(used, limit)
+    return turn.zone
+
+
+def worst_turn(turns: Sequence[TurnRow], session: SessionRow) -> int | None:
+    """Return the first turn in the session's worst zone; None where that was before the first recorded call."""
+    if session.worst_zone is None:
+        return None
+    return next((turn.turn for turn in turns if zone_of(turn, session) == session.worst_zone), None)

@@ -1,0 +1,648 @@
+"""The values of one session on every surface that shows it, by one name each.
+
+A label is a number where the surface has one, else its text. `disagreements` compares what has the same name.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rich.table import Table
+
+from windowpane.cli.sessions import session_table
+from windowpane.cli.top import top_table
+from windowpane.core.codec import decode
+from windowpane.core.events import (
+    AlertFired,
+    BlocksEvicted,
+    CacheBroken,
+    CompactionMeasured,
+    ContentCompressed,
+    ContentRegretted,
+    Event,
+    FidelityEvaluated,
+    OverflowDetected,
+    PressureMeasured,
+    SessionEnded,
+    TurnEnded,
+)
+from windowpane.core.vocabulary import COMPONENTS, REWOUND, SEVERITIES, Component
+from windowpane.hooks.status import session_line
+from windowpane.metrics import catalog
+from windowpane.metrics.catalog import Metric
+from windowpane.metrics.fold import MetricState
+from windowpane.report import gather, gather_turn, to_html, to_json, to_text, turn_to_json
+from windowpane.report.findings import findings, read_evidence
+from windowpane.report.headline import FactTotals, session_headline, turn_headline
+from windowpane.report.session_report import SessionReport
+from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.records import AlertRow, SessionRow
+from windowpane.store.sqlite import SqliteStore
+from windowpane.text import formats
+from windowpane.text.forecasts import next_band, next_event
+from windowpane.text.zones import zone_label
+from windowpane_dashboard.queries.comparison import ComparedSession, differences
+from windowpane_dashboard.queries.compressions import read_compressions
+from windowpane_dashboard.queries.fleet import Fleet, fleet_frame
+from windowpane_dashboard.queries.replays import results_frame
+from windowpane_dashboard.queries.timeline import Timeline, read_timeline
+from windowpane_dashboard.queries.window import read_turn_window
+from windowpane_dashboard.sections.cost import resent_summary
+from windowpane_dashboard.sections.turn_table import turn_table
+
+Values = Mapping[str, object]
+
+EVERYTHING = 1_000_000
+
+
+@dataclass(frozen=True)
+class StoredSession:
+    """A session of a store, each read made once."""
+
+    store: SqliteStore
+    row: SessionRow
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """Its events as the store returns them."""
+        query = EventFilter(session_id=self.row.session_id, limit=EVERYTHING)
+        return [stored.event for stored in self.store.events(query)]
+
+    @cached_property
+    def report(self) -> SessionReport:
+        """Its report."""
+        return gather(self.store, self.row)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The timeline of its page."""
+        return read_timeline(self.store, self.row.session_id)
+
+    @cached_property
+    def alerts(self) -> Sequence[AlertRow]:
+        """Its alerts."""
+        return self.store.alerts(session_id=self.row.session_id, limit=1_000)
+
+
+# -- the events, counted here -----------------------------------------------------------------------
+
+
+def of_events(session: StoredSession) -> Values:
+    """Return the values by adding up the events, independently of every fold."""
+    turns, compressions = _payloads(session, TurnEnded), _payloads(session, ContentCompressed)
+    evictions = [data for data in _payloads(session, BlocksEvicted) if data.policy != REWOUND]
+    breaks, usages = _payloads(session, CacheBroken), [turn.usage for turn in turns if turn.usage]
+    costs = [one.cost_dollars for one in (*turns, *compressions) if one.cost_dollars is not None]
+    measured = _payloads(session, PressureMeasured)
+    facts = FactTotals.of(_payloads(session, FidelityEvaluated))
+    fired = Counter(data.severity for data in _payloads(session, AlertFired))
+    sent = sum(usage.input_total for usage in usages)
+    values: dict[str, object] = {
+        "turns": len(turns),
+        "tokens sent": sent or None,
+        "output tokens": sum(usage.output_tokens for usage in usages),
+        "cached tokens": sum(usage.cache_read_tokens for usage in usages),
+        "cached share": sum(usage.cache_read_tokens for usage in usages) / sent if sent else None,
+        "cost": math.fsum(costs) if costs else None,
+        "blocks evicted": sum(len(data.blocks) for data in evictions),
+        "tokens evicted": sum(data.tokens_removed for data in evictions),
+        "compressions": sum(data.outcome == "accepted" for data in compressions),
+        "attempted compressions": len(compressions),
+        "regrets": len(_payloads(session, ContentRegretted)),
+        "overflows": len(_payloads(session, OverflowDetected)),
+        "cache breaks": len(breaks),
+        "cache break tokens": sum(data.rewritten_tokens for data in breaks),
+        "alerts": sum(fired.values()),
+        "critical alerts": fired["critical"],
+        "warnings": fired["warning"],
+        "worst severity": max(fired, key=SEVERITIES.index) if fired else None,
+        "facts": facts.total if facts else None,
+        "facts lost": facts.damaged if facts else None,
+    }
+    if measured:
+        last = measured[-1]
+        values |= {
+            "used tokens": last.used_tokens,
+            "utilization": last.utilization,
+            "limit": last.limit_tokens,
+            "zone": last.zone,
+            "velocity": last.velocity,
+            "turns ahead": next_event(last).turns,
+            "burn rate": last.burn_rate,
+            "compaction level": last.compaction_tokens,
+        }
+    totals = [turn.usage.input_total for turn in turns if turn.usage and turn.count_source == "usage"]
+    if totals:
+        stated = [
+            data.tokens_before
+            for data in _payloads(session, CompactionMeasured)
+            if data.source_before == "reported"
+        ]
+        values["peak tokens"] = max((*totals, *stated))
+    return values
+
+
+def _payloads(session: StoredSession, kind: type[Any]) -> list[Any]:
+    return [event.data for event in session.events if isinstance(event.data, kind)]
+
+
+# -- the command line ----------------------------------------------------------------------------------------
+
+
+def of_row(session: StoredSession) -> Values:
+    """`windowpane sessions --json`, which the pages and the status line read too."""
+    row = session.row
+    return {
+        "turns": row.turns, "tokens sent": row.input_tokens or None, "output tokens": row.output_tokens,
+        "cached tokens": row.cache_read_tokens, "cost": row.cost_dollars, "total cost": row.total_cost_dollars,
+        "blocks evicted": row.evicted_blocks, "tokens evicted": row.evicted_tokens,
+        "compressions": row.compressions, "regrets": row.regrets, "overflows": row.overflows,
+        "cache breaks": row.cache_breaks, "cache break tokens": row.cache_break_tokens,
+        "cache break cost": row.cache_break_dollars, "worst severity": row.worst_severity,
+        "used tokens": row.used_tokens, "utilization": row.utilization, "limit": row.limit_tokens,
+        "zone": row.zone, "worst zone": row.worst_zone, "velocity": row.velocity,
+        "turns ahead": next_event(row).turns, "compaction level": row.compaction_tokens,
+        "peak tokens": row.peak_used_tokens, "peak utilization": row.peak_utilization, "fidelity": row.fidelity,
+        "exchanges": row.exchanges, "windows": row.windows,
+    }  # fmt: skip
+
+
+def of_sessions_table(session: StoredSession) -> Values:
+    """`windowpane sessions`."""
+    cells = _cells(session_table([session.row]))
+    return {
+        "zone": cells["zone"], "turns": cells["turns"], "utilization": cells["now"],
+        "peak utilization": cells["peak"], "blocks evicted": cells["evt"], "compressions": cells["cmp"],
+        "regrets": cells["regr"], "total cost": cells["cost"],
+    }  # fmt: skip
+
+
+def of_top(session: StoredSession) -> Values:
+    """`windowpane top`."""
+    _, table = top_table([session.row], now=session.row.last_at or 0.0).renderables
+    assert isinstance(table, Table)
+    cells = _cells(table)
+    _, share, _ = cells["window"].split(maxsplit=2)
+    return {
+        "utilization": share,
+        "velocity": cells["Δ/turn"],
+        "total cost": cells["cost"],
+        "ahead": cells["next"],
+    }
+
+
+def _cells(table: Table) -> dict[str, str]:
+    """Return the only row of a table by its headings."""
+    return {str(column.header): str(next(iter(column.cells))) for column in table.columns}
+
+
+def of_status_line(session: StoredSession) -> Values:
+    """The status line of Claude Code before its first call, whose values are those of the store."""
+    line = session_line({"session_id": session.row.session_id}, str(session.store.path))
+    return _matches(
+        line, r"(?P<utilization>\S+%) ", r"(?P<used_tokens>[\d.kM]+)(?:/(?P<limit>[\d.kM]+))?(?: |$)",
+        r" (?P<velocity>\S+)/turn",
+    )  # fmt: skip
+
+
+def of_report(session: StoredSession) -> Values:
+    """`windowpane report --json`."""
+    document = to_json(session.report)
+    turns, compressions = document["turns"], document["compressions"]
+    costs = [turn["cost_dollars"] for turn in turns if turn["cost_dollars"] is not None]
+    facts = [one["facts"] for one in compressions if one["facts"]]
+    return {
+        "headline": document["answer"],
+        "tokens sent": sum(turn["input_tokens"] or 0 for turn in turns) or None,
+        "output tokens": sum(turn["output_tokens"] or 0 for turn in turns),
+        "cached tokens": sum(turn["cache_read_tokens"] or 0 for turn in turns),
+        "cost of turns": math.fsum(costs) if costs else None,
+        "tokens evicted": sum(one["tokens_removed"] for one in document["evictions"]),
+        "blocks evicted": sum(one["blocks"] for one in document["evictions"]),
+        "compressions": sum(one["outcome"] == "accepted" for one in compressions),
+        "attempted compressions": len(compressions),
+        "compression sizes": [one.sizes[:2] for one in session.report.compressions],
+        "compression ratios": [one.ratio for one in session.report.compressions],
+        "regrets": len(document["regrets"]),
+        "cache breaks": len(document["cache_breaks"]),
+        "cache break tokens": sum(one["rewritten_tokens"] for one in document["cache_breaks"]),
+        "alerts": len(document["alerts"]),
+        "facts": sum(one["total"] for one in facts) if facts else None,
+        "facts lost": sum(one["lost"] + one["contradicted"] for one in facts) if facts else None,
+        "worst turn": document["worst_turn"],
+        "forecast record": session.report.forecast_record.text,
+        "findings": [finding.text for finding in session.report.findings],
+    }
+
+
+def of_text_report(session: StoredSession) -> Values:
+    """`windowpane report`."""
+    text = " ".join(to_text(session.report).split())
+    return _matches(
+        text,
+        r"   ?(?P<turns>[\d,]+) turns?, (?P<exchanges>[\d,]+) exchanges?, (?P<windows>[\d,]+) windows?",
+        r"\] (?P<utilization>\S+) (?P<zone>\S+ \w+) (?P<used_tokens>≈?[\d.kM]+)/",
+        r"limit (?P<limit>[\d,]+) tokens",
+        r"compacts at (?P<compaction_level>[\d.kM]+)",
+        r"Evictions (?P<blocks_evicted>[\d,]+) blocks?, (?P<tokens_evicted>[\d,]+) tokens",
+        r"Compressions (?P<compressions>[\d,]+) accepted of (?P<attempted_compressions>[\d,]+)",
+        r"Cache breaks (?P<cache_breaks>[\d,]+), (?P<cache_break_tokens>[\d.kM]+) tokens again",
+        r"Regrets (?P<regrets>\d+) ",
+        r"Alerts (?P<alerts>\d+) ",
+        r"Cost (?P<cost>\S+) sent (?P<tokens_sent>[\d,]+) tokens, (?P<cached_share>\S+) from cache; "
+        r"written (?P<output_tokens>[\d,]+)",
+    )
+
+
+def of_html_report(session: StoredSession) -> Values:
+    """`windowpane report --html`."""
+    page = to_html(session.report)
+    tiles = {
+        html.unescape(name): (html.unescape(value), html.unescape(unit))
+        for name, value, unit in re.findall(r"<div><span>(.*?)</span><b>(.*?)</b><span>(.*?)</span></div>", page)
+    }
+    heading = re.search(r"<h1>(.*?)</h1>", page)
+    return {
+        "headline": html.unescape(heading[1]) if heading else "",
+        "utilization": tiles["utilization"][0],
+        "zone": tiles["utilization"][1],
+        "peak utilization": tiles["peak"][0],
+        "peak tokens": tiles["peak"][1].removesuffix(" tokens"),
+        "velocity": tiles["velocity"][0],
+        "blocks evicted": tiles["evicted"][0],
+        "tokens evicted": tiles["evicted"][1].removesuffix(" tokens"),
+        "fidelity": tiles["fidelity"][0],
+        "regrets": tiles["regrets"][0],
+        "cost": tiles["cost"][0],
+        "cached share": tiles["cost"][1].removeprefix("cache "),
+    } | _matches(page, r"<span>turns <b>(?P<turns>[\d,]+) in (?P<exchanges>[\d,]+) exchange")
+
+
+def _matches(text: str, *patterns: str) -> dict[str, object]:
+    found = [match.groupdict() for pattern in patterns if (match := re.search(pattern, text))]
+    return {name.replace("_", " "): value for groups in found for name, value in groups.items()}
+
+
+# -- metrics and exports -------------------------------------------------------------------------------------
+
+
+def of_metrics(session: StoredSession) -> Values:
+    """`/metrics` of a process that had only this session, or replays it from the store."""
+    state = MetricState()
+    state.write([event for event in session.events if not isinstance(event.data, SessionEnded)])
+    families = {family.metric: family for family in state.collect(now=0.0, as_of="last")}
+
+    def total(metric: Metric, **labels: str) -> float:
+        names = metric.labels
+        points = families[metric].points if metric in families else []
+        return math.fsum(
+            point.value
+            for point in points
+            if all(dict(zip(names, point.labels, strict=True))[name] == value for name, value in labels.items())
+        )
+
+    def gauge(metric: Metric, **labels: str) -> float | None:
+        return total(metric, **labels) if metric in families and families[metric].points else None
+
+    sent = sum(total(catalog.MODEL_TOKENS, type=kind) for kind in ("input", "cache_read", "cache_write"))
+    evicted_again = total(catalog.EVICTED_BLOCKS, policy=REWOUND), total(catalog.EVICTED_TOKENS, policy=REWOUND)
+    compacts = gauge(catalog.TURNS_UNTIL_COMPACTION, bound="p50") is not None
+    ahead = catalog.TURNS_UNTIL_COMPACTION if compacts else catalog.TURNS_UNTIL_RED
+    return {
+        "turns": total(catalog.TURNS),
+        "tokens sent": sent or None,
+        "output tokens": total(catalog.MODEL_TOKENS, type="output"),
+        "cached tokens": total(catalog.MODEL_TOKENS, type="cache_read"),
+        "cost": total(catalog.COST) or None,
+        "blocks evicted": total(catalog.EVICTED_BLOCKS) - evicted_again[0],
+        "tokens evicted": total(catalog.EVICTED_TOKENS) - evicted_again[1],
+        "compressions": total(catalog.COMPRESSIONS, outcome="accepted"),
+        "attempted compressions": total(catalog.COMPRESSIONS),
+        "regrets": total(catalog.REGRETS),
+        "overflows": total(catalog.OVERFLOWS),
+        "cache breaks": total(catalog.CACHE_BREAKS),
+        "cache break tokens": total(catalog.CACHE_REWRITTEN),
+        "alerts": total(catalog.ALERT_TRANSITIONS, state="firing"),
+        "critical alerts": total(catalog.ALERT_TRANSITIONS, state="firing", severity="critical"),
+        "warnings": total(catalog.ALERT_TRANSITIONS, state="firing", severity="warning"),
+        "used tokens": total(catalog.USED_TOKENS),
+        "utilization": gauge(catalog.UTILIZATION),
+        "limit": gauge(catalog.LIMIT_TOKENS),
+        "velocity": gauge(catalog.VELOCITY),
+        "burn rate": gauge(catalog.BURN_RATE),
+        "compaction level": gauge(catalog.COMPACTION_TOKENS),
+        "turns ahead": gauge(ahead, bound="p50"),
+        "turns ahead, early": gauge(ahead, bound="p10"),
+        "turns ahead, late": gauge(ahead, bound="p90"),
+    }
+
+
+def of_export(session: StoredSession) -> Values:
+    """`windowpane audit export` and the downloads, decoded."""
+    query = EventFilter(session_id=session.row.session_id, limit=EVERYTHING)
+    types = Counter(decode(row.body).type for batch in session.store.export_batches(query) for row in batch)
+    return {
+        "turns": types["turn.ended"],
+        "attempted compressions": types["content.compressed"],
+        "regrets": types["content.regretted"],
+        "overflows": types["overflow.detected"],
+        "cache breaks": types["cache.broken"],
+        "alerts": types["alert.fired"],
+    }
+
+
+# -- the pages -----------------------------------------------------------------------------------------------
+
+
+def of_fleet_page(session: StoredSession) -> Values:
+    """The row of the fleet's table."""
+    row = session.row
+    fleet = Fleet((row,), session.store.fleet_totals(SessionFilter(), live_since=0.0), {})
+    cells = fleet_frame(fleet, row.last_at or 0.0).iloc[0]
+    return {
+        "turns": int(cells["turns"]), "used tokens": int(cells["tokens"]), "utilization": cells["now"],
+        "zone": cells["zone"], "worst zone": cells["worst"], "velocity": cells["Δ/turn"],
+        "total cost": cells["cost"],
+    }  # fmt: skip
+
+
+def of_session_page(session: StoredSession) -> Values:
+    """The headline, the chart's frame, the compressions and the findings of the session page."""
+    row, timeline = session.row, session.timeline
+    turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
+    sizes = [one.data if one.window is None else one.window for one in compressions]
+    costs = turns["cost_dollars"].dropna()
+    read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
+    values: dict[str, object] = {
+        "headline": session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=False),
+        "tokens sent": turns["input_tokens"].sum() or None,
+        "output tokens": turns["output_tokens"].sum(),
+        "cached tokens": turns["cache_read_tokens"].sum(),
+        "cost of turns": costs.sum() if len(costs) else None,
+        "attempted compressions": len(compressions),
+        "compressions": sum(one.data.outcome == "accepted" for one in compressions),
+        "compression sizes": [(one.tokens_before, one.tokens_after) for one in sizes],
+        "compression ratios": [one.ratio for one in sizes],
+        "facts": timeline.facts.total if timeline.facts else None,
+        "facts lost": timeline.facts.damaged if timeline.facts else None,
+        "regrets": len(timeline.regrets),
+        **_latest(timeline),
+        "worst turn": timeline.worst_turn,
+        "forecast record": timeline.forecasts.text,
+        "findings": [finding.text for finding in read],
+        "alerts": len(session.alerts),
+    }
+    return values | {
+        name.replace("_", " "): value
+        for name, value in _matches(
+            resent_summary(turns), r"Of (?P<windows_sent>[\d,]+) tokens", r"\((?P<stale_share>\S+)\) were stale",
+            r"\((?P<duplicate_share>\S+)\) duplicates",
+        ).items()
+    }  # fmt: skip
+
+
+def _latest(timeline: Timeline) -> dict[str, object]:
+    """Return what the metrics at the top of the page add to the session's row."""
+    latest = timeline.latest
+    if latest is None:
+        return {}
+    early, late = next_band(latest)
+    return {
+        "turns ahead": next_event(latest).turns, "turns ahead, early": early, "turns ahead, late": late,
+        "burn rate": latest.burn_rate,
+    }  # fmt: skip
+
+
+def of_compare_page(session: StoredSession) -> Values:
+    """The table of differences, with the session on both sides."""
+    side = ComparedSession(session.row, session.timeline, tuple(session.alerts))
+    cells = differences(side, side).set_index("measure")["A"]
+    names = {
+        "window limit, tokens": "limit", "turns": "turns", "peak utilization": "peak utilization",
+        "worst zone": "worst zone", "overflows": "overflows", "tokens sent": "tokens sent",
+        "output tokens": "output tokens", "cost": "cost", "input from the cache": "cached share",
+        "blocks evicted": "blocks evicted", "tokens evicted": "tokens evicted", "compressions": "compressions",
+        "facts lost or contradicted": "facts lost", "fidelity, last": "fidelity", "regrets": "regrets",
+        "critical alerts": "critical alerts", "warnings": "warnings",
+    }  # fmt: skip
+    return {label: cells[name] for name, label in names.items()}
+
+
+def of_replay_page(session: StoredSession) -> Values:
+    """The line of the session as it was recorded, above its replays."""
+    cells = results_frame((), [session.row]).iloc[0]
+    names = {
+        "overflows": "overflows", "tokens sent": "tokens sent", "dollars": "cost", "cached": "cached share",
+        "evicted": "blocks evicted", "compressions": "compressions", "fidelity": "fidelity",
+        "regrets": "regrets", "peak": "peak utilization",
+    }  # fmt: skip
+    return {label: cells[name] for name, label in names.items()}
+
+
+# -- one turn ------------------------------------------------------------------------------------------------
+
+
+def turn_of_events(session: StoredSession, turn: int) -> Values:
+    """Return the values of a turn from its events."""
+    events = [event.data for event in session.events if event.context.turn == turn]
+    values: dict[str, object] = {
+        "alerts": sum(isinstance(data, AlertFired) for data in events),
+    }
+    for data in events:
+        if isinstance(data, PressureMeasured) and data.phase != "next":
+            values |= {
+                "used tokens": data.used_tokens, "limit": data.limit_tokens, "utilization": data.utilization,
+                "zone": data.zone, "velocity": data.velocity, "composition": _nonzero(data.used_by_component),
+                "stale tokens": data.stale_tokens, "duplicate tokens": data.duplicate_tokens,
+                "tokens added": data.added_tokens,
+            }  # fmt: skip
+        elif isinstance(data, TurnEnded):
+            values["cost"] = data.cost_dollars
+            if data.usage is not None:
+                values |= {
+                    "input tokens": data.usage.input_total, "output tokens": data.usage.output_tokens,
+                    "cached tokens": data.usage.cache_read_tokens,
+                }  # fmt: skip
+    return values
+
+
+def turn_of_report(session: StoredSession, turn: int) -> Values:
+    """`windowpane report --turn --json`."""
+    report = gather_turn(session.store, session.row, turn)
+    assert report is not None
+    document = turn_to_json(report)
+    row = document["turn"]
+    return {
+        **_values_of_turn(row),
+        "composition": _nonzero(row["components"]),
+        "used tokens": report.turn.used_tokens,
+        "alerts": len(document["alerts"]),
+        "headline": document["answer"],
+        "change": document["change_tokens"],
+        "composition of the blocks": sum(one["tokens"] for one in document["blocks"]),
+    }
+
+
+def turn_of_page(session: StoredSession, turn: int) -> Values:
+    """The window of the turn on the session page, and its line in the table of turns."""
+    window = read_turn_window(session.store, session.row.session_id, session.timeline, turn)
+    values = window.values
+    assert values is not None
+    line = turn_table(session.timeline.turns, "turn").set_index("turn").loc[turn]
+    return {
+        **_values_of_turn(values),
+        "used tokens": values["used"],
+        "composition": _nonzero({component: values[component] for component in COMPONENTS}),
+        "headline": turn_headline(
+            turn, values["used"], limit_tokens=_without_nan(values["limit_tokens"]),
+            utilization=_without_nan(values["utilization"]), zone=values["zone"],
+            estimated=values["count_source"] == "estimate",
+        ),
+        "alerts": sum(alert.fired_turn == turn for alert in session.alerts),
+        **({} if _without_nan(line["change"]) is None else {"change": line["change"]}),
+    }  # fmt: skip
+
+
+def _values_of_turn(values: Any) -> dict[str, object]:
+    names = {
+        "limit_tokens": "limit", "utilization": "utilization", "zone": "zone", "velocity": "velocity",
+        "stale_tokens": "stale tokens", "duplicate_tokens": "duplicate tokens", "added_tokens": "tokens added",
+        "cost_dollars": "cost", "input_tokens": "input tokens", "output_tokens": "output tokens",
+        "cache_read_tokens": "cached tokens",
+    }  # fmt: skip
+    return {label: values[name] for name, label in names.items()}
+
+
+def _nonzero(composition: Mapping[Component, float]) -> dict[str, float]:
+    return {str(component): float(tokens) for component, tokens in composition.items() if tokens}
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a label of a surface; None for the unknown numbers of data frames."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+TURN_SURFACES: Mapping[str, Callable[[StoredSession, int], Values]] = {
+    "events": turn_of_events,
+    "report --turn": turn_of_report,
+    "session page": turn_of_page,
+}
+
+
+# -- the comparison ------------------------------------------------------------------------------------------
+
+
+SURFACES: Mapping[str, Callable[[StoredSession], Values]] = {
+    "events": of_events,
+    "sessions --json": of_row,
+    "sessions": of_sessions_table,
+    "top": of_top,
+    "status line": of_status_line,
+    "report --json": of_report,
+    "report": of_text_report,
+    "report --html": of_html_report,
+    "metrics": of_metrics,
+    "export": of_export,
+    "fleet page": of_fleet_page,
+    "session page": of_session_page,
+    "compare page": of_compare_page,
+    "replay page": of_replay_page,
+}
+
+TEXTS: Mapping[str, Sequence[Callable[[Any], str]]] = {
+    **dict.fromkeys(
+        ("utilization", "peak utilization", "cached share", "stale share", "duplicate share"), (formats.percent,)
+    ),
+    **dict.fromkeys(("cost", "total cost"), (formats.dollars,)),
+    **dict.fromkeys(("zone", "worst zone"), (zone_label,)),
+    **dict.fromkeys(
+        ("velocity", "burn rate"),
+        (formats.tokens_short, lambda value: formats.tokens_short(value, signed=True)),
+    ),
+    "fidelity": (formats.ratio,),
+}
+"""The texts of a label other than numbers of tokens or things."""
+COUNTED = (formats.tokens, formats.tokens_short)
+
+
+def disagreements(session: StoredSession) -> list[str]:
+    """Return a line for each label of the session and some of its turns that two surfaces state differently."""
+    name = session.row.session_id
+    lines = compared(name, {surface: read(session) for surface, read in SURFACES.items()})
+    for turn in _sampled(session):
+        read = {surface: read(session, turn) for surface, read in TURN_SURFACES.items()}
+        lines += compared(f"{name} turn {turn}", read)
+    return lines
+
+
+def _sampled(session: StoredSession) -> list[int]:
+    """Return the first, a middle and the last measured turn, and the worst one."""
+    turns = session.timeline.turns["turn"].tolist()
+    chosen = {turns[at] for at in (0, len(turns) // 2, -1) if turns}
+    return sorted(chosen | {session.timeline.worst_turn} - {None})
+
+
+def compared(name: str, surfaces: Mapping[str, Values]) -> list[str]:
+    """Return a line for each label that differs from that of the first surface with it."""
+    first: dict[str, tuple[str, object]] = {}
+    lines = []
+    for surface, values in surfaces.items():
+        for label, value in values.items():
+            origin, expected = first.setdefault(label, (surface, value))
+            if not _same(label, expected, value):
+                lines.append(f"{name}: {label} is {expected!r} ({origin}) and {value!r} ({surface})")
+    return lines
+
+
+def _same(label: str, expected: object, value: object) -> bool:
+    expected, value = _without_nan(expected), _without_nan(value)
+    if isinstance(value, str) and not isinstance(expected, str):
+        return value.removeprefix(formats.ESTIMATED) in {text(expected) for text in TEXTS.get(label, COUNTED)}
+    if label in ("zone", "worst zone"):
+        return value in (expected, zone_label(expected))  # type: ignore[arg-type]  # of the events
+    if isinstance(value, float | int) and isinstance(expected, float | int):
+        return math.isclose(value, expected, rel_tol=1e-9, abs_tol=1e-9)
+    return value == expected
+
+
+def sums_disagreeing(store: SqliteStore, sessions: Sequence[StoredSession]) -> list[str]:
+    """Return a line for each sum over all sessions that differs from theirs: the fleet's, and the trends'."""
+    counted = [session.row for session in sessions if not session.row.same_as]
+    costs = [row.cost_dollars for row in counted if row.cost_dollars is not None]
+    totals = store.fleet_totals(SessionFilter(), live_since=math.inf)
+    surfaces: dict[str, Values] = {
+        "sessions": {
+            "sessions": len(counted),
+            "tokens sent": sum(row.input_tokens for row in counted),
+            "cached tokens": sum(row.cache_read_tokens for row in counted),
+            "cost": math.fsum(costs) if costs else None,
+        },
+        "fleet page": {
+            "sessions": totals.sessions, "tokens sent": totals.input_tokens,
+            "cached tokens": totals.cache_read_tokens, "cost": totals.cost_dollars,
+        },
+    }  # fmt: skip
+    dated = [row for row in counted if row.last_at is not None]
+    days = store.trends(days=36_500)
+    surfaces["dated sessions"] = {
+        "dated turns": sum(row.turns for row in dated),
+        "dated input": sum(row.input_tokens for row in dated),
+        "dated regrets": sum(row.regrets for row in dated),
+        "dated cache breaks": sum(row.cache_breaks for row in dated),
+        "dated cost": round(math.fsum(row.cost_dollars or 0.0 for row in dated), 3),
+    }
+    surfaces["trends page"] = {
+        "dated turns": sum(day.calls for day in days),
+        "dated input": sum(day.input_tokens for day in days),
+        "dated regrets": sum(day.regrets for day in days),
+        "dated cache breaks": sum(day.cache_breaks for day in days),
+        "dated cost": round(math.fsum(day.cost_dollars for day in days), 3),
+    }
+    return compared("all sessions", surfaces)
