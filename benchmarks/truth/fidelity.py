@@ -15,8 +15,9 @@ from truth.statistics import interval
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, ContentCompressed, FidelityEvaluated
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, TOKEN_KINDS, blocks_of
+from windowpane.fidelity.facts import PROSE_TYPES, blocks_of
 from windowpane.fidelity.probe import evaluate
+from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.sources.playback import session_events
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import TOKEN, extract_facts
+from windowpane.fidelity.facts import extract_facts
 from windowpane.fidelity.probe import evaluate
+from windowpane.fidelity.tokens import TOKEN
 
 
 def digest(text: str) -> str:

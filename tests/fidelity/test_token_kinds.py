@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.fidelity import facts
-from windowpane.fidelity.facts import TOKEN, TOKEN_KINDS, FactFinder
+from windowpane.fidelity import tokens
+from windowpane.fidelity.facts import FactFinder
+from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 
 def test_remembered_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More distinct tokens than the limit start the memory again, and a very long one is never kept."""
-    monkeypatch.setattr(facts, "MAXIMUM_CLASSIFIED", 10)
+    monkeypatch.setattr(tokens, "MAXIMUM_CLASSIFIED", 10)
     TOKEN_KINDS.clear()
     for number in range(100):
         assert TOKEN_KINDS[f"module_{number}.py"] == "path"

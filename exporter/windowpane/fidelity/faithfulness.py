@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import ALTERNATIVES, TOKEN, TOKEN_KINDS
 from windowpane.fidelity.statement_index import StatementIndex
 from windowpane.fidelity.statements import EXACT_WEIGHT, Statement, is_prose, read_statement, units_of
+from windowpane.fidelity.tokens import ALTERNATIVES, TOKEN, TOKEN_KINDS
 
 MAXIMUM_CLAIMS: Final = 250
 """Statements of the replacement that are checked."""

@@ -18,10 +18,11 @@ from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import TOKEN, Fact, FactFinder, FactKind
+from windowpane.fidelity.facts import Fact, FactFinder, FactKind
 from windowpane.fidelity.faithfulness import faithfulness
 from windowpane.fidelity.statement_index import StatementIndex
 from windowpane.fidelity.statements import Statement, is_prose, read_statement, units, units_of
+from windowpane.fidelity.tokens import TOKEN
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
 
@@ -125,12 +126,8 @@ def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]]) -> list[_We
             text = "\n".join(sentences) if is_prose(block) else block.text
             finder.read(index, block.content_type, text, turn=block.turn)
     facts = [_Weighed(fact, None, fact.weight) for fact in finder.names(MAXIMUM_NAMES)]
-    counts: dict[FactKind, int] = {}
     cued: set[str] = set()
-    for fact in finder.sentences():
-        counts[fact.kind] = counts.get(fact.kind, 0) + 1
-        if counts[fact.kind] > MAXIMUM_SENTENCES:
-            continue
+    for fact in finder.sentences(MAXIMUM_SENTENCES):
         statement = read_statement(fact.text)
         if statement is not None:
             cued.add(statement.text)

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import PROSE_TYPES, STOPWORDS, TOKEN, TOKEN_KINDS
+from windowpane.fidelity.facts import PROSE_TYPES
+from windowpane.fidelity.tokens import STOPWORDS, TOKEN, TOKEN_KINDS
 
 MINIMUM_TERMS: Final = 3
 """Shorter statements, such as headings and list labels, state nothing that could be compared."""

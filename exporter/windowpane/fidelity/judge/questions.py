@@ -8,9 +8,10 @@ from typing import Final, Literal, get_args
 
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
-from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactKind, extract_facts, significant_words
+from windowpane.fidelity.facts import PROSE_TYPES, Fact, FactKind, extract_facts
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
 from windowpane.fidelity.probe import Dimension
+from windowpane.fidelity.tokens import TOKEN, significant_words
 
 QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
 """A single fact; a file or name of the work; the state of the work; a decision and its reason."""

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.facts import TOKEN, significant_words
 from windowpane.fidelity.judge.prompts import ANSWER, COMPARE
+from windowpane.fidelity.tokens import TOKEN, significant_words
 
 EXPECTED: Final = "module:function or file.py:function"
 STRING_MATCH: Final = "string-match (no model)"

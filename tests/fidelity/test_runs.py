@@ -1,0 +1,53 @@
+"""Names and keyed numbers are found in the runs of a text as the regular expression finds them in its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.core import runs
+from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS, KeyedNumber, Marked, Runs
+
+PIECES = (
+    *("src/a.py", "parseDate", "user_id", "must", "TODO", "ValueError", "timeout", "x", "30s", "-5", "1,5", "٣"),
+    *("größe", "→", "·", "…", "=", ":", "==", " ", "\n", "\t", ".", "/", "-", "$", "%", "[", '"', "." * 40),
+    *("\ud800", "a" * 300),
+)
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
+
+
+def keyed_numbers(text: str) -> Iterator[KeyedNumber]:
+    for line in text.split("\n"):
+        tokens = TOKEN.findall(line)
+        for key, equals, value in zip(tokens, tokens[1:], tokens[2:], strict=False):
+            if equals in "=:" and TOKEN_KINDS[value] == "number" and len(key) > 2 and not key[0].isdigit():
+                yield KeyedNumber(key, value)
+
+
+@given(TEXTS)
+def test_runs_hold_the_tokens_of_the_text(text: str) -> None:
+    """Each distinct name or cue is found, in order of first appearance, whatever surrounds it."""
+    kinds = {token: TOKEN_KINDS[token] for token in TOKEN.findall(text)}
+    marked = [Marked(token, kind) for token, kind in kinds.items() if kind is not None and kind != "number"]
+
+    assert list(dict.fromkeys(Runs(text).marked())) == marked
+
+
+@given(TEXTS)
+def test_a_number_has_the_token_before_it_as_its_key(text: str) -> None:
+    """A key and its number are neighbors in one line."""
+    assert list(Runs(text).keyed_numbers()) == list(keyed_numbers(text))
+
+
+def test_remembered_runs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More distinct runs than the limit start the memory again, and a very long one is never kept."""
+    monkeypatch.setattr(runs, "MAXIMUM_REMEMBERED", 10)
+    reader = runs.RunReader(str.upper)
+    read = list(reader.read([b"%d" % number for number in range(100)] + [b"a" * 1_000]))
+
+    assert read == [str(number) for number in range(100)] + ["A" * 1_000]
+    assert len(reader) <= 10
+    assert b"a" * 1_000 not in reader
