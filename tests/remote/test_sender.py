@@ -94,7 +94,7 @@ def settle(sink: RemoteSink, *, seconds: float = 10) -> None:
 
 
 def problem_of_flush(sink: RemoteSink) -> str:
-    """Why a flush failed; empty if it did not."""
+    """The reason for which a flush failed; empty if it did not."""
     try:
         sink.flush()
     except StoreError as error:
@@ -163,8 +163,10 @@ def test_what_waits_moves_to_a_private_file_and_is_sent_first(
 def sink_with_file(
     server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until, monkeypatch: pytest.MonkeyPatch
 ) -> RemoteSink:
-    """A sink of which five events wait in a file."""
+    """A sink of which five events wait in a file; it sends only for a flush."""
     monkeypatch.setattr(sender, "SPOOL_SECONDS", 0.0)
+    monkeypatch.setattr(sender, "SHORTEST_PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(sender, "LONGEST_PAUSE_SECONDS", 60.0)
     server.respond = lambda _: UNAVAILABLE
     sink = make_sink(server.url)
     sink.write(session("s", range(5)))
@@ -202,9 +204,9 @@ def test_a_file_that_cannot_be_read_for_now_is_sent_later(
     def fail(_: Path) -> bytes:
         raise error
 
-    server.respond = stored
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Path, "read_bytes", fail)
+        server.respond = stored
         with pytest.raises(StoreError, match="cannot be read"):
             settle(sink_with_file, seconds=0.5)
         assert waiting_files(files)
