@@ -8,7 +8,7 @@ pytest.importorskip(
     "psycopg", reason="psycopg is not installed: pip install 'windowpane-observability[postgres]'"
 )
 
-from windowpane.store import alerts, blocks, chain, received, session_drafts, trends, turns, writes
+from windowpane.store import alerts, block_drafts, chain, received, session_drafts, trends, turns, writes
 from windowpane.store.postgres.bulk_statements import Conflicts, ManyRows, for_many_rows, translated
 
 
@@ -63,8 +63,8 @@ def test_rows_with_the_same_key_follow_one_another() -> None:
     "sql",
     [
         writes._INSERT_EVENT, writes._COUNT, session_drafts._INSERT, session_drafts._UPDATE, turns._SAVE,
-        trends._UPSERT, blocks._INSERT, blocks._REMOVE, blocks._REFER, blocks._REGRET, alerts._FIRE,
-        alerts._RESOLVE, chain._INSERT, received._SAVE,
+        trends._UPSERT, block_drafts._INSERT, block_drafts._REMOVE, block_drafts._REFER, block_drafts._REGRET,
+        alerts._FIRE, alerts._RESOLVE, chain._INSERT, received._SAVE,
     ],
 )  # fmt: skip
 def test_the_statements_of_the_write_path_take_many_rows(sql: str) -> None:

@@ -40,7 +40,8 @@ from windowpane.core.events import (
     WindowRolled,
 )
 from windowpane.core.vocabulary import REWOUND, SEVERITIES, ZONES, Zone
-from windowpane.store import alerts, blocks
+from windowpane.store import alerts, block_changes
+from windowpane.store.block_drafts import BlockDrafts
 from windowpane.store.call_ids import CallIds
 from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import StatementBatch
@@ -72,6 +73,7 @@ class Projection:
         self._statements = statements
         self._turns = TurnDrafts(statements)
         self._days = DayDrafts(statements)
+        self._blocks = BlockDrafts(statements)
         self.calls = CallIds(statements)
         self.first_turns: set[int] = set()
         """Row numbers of the sessions whose first turn ends in the batch."""
@@ -97,11 +99,6 @@ class Projection:
             self._turns.start(session.key, event, seq)
         self._days.apply(session, event)
         self.calls.apply(session.key, event)
-        if isinstance(data, BlockAdded):
-            if blocks.starts_reply(session, data.block, turn):
-                self._called(session, event, seq)
-            if blocks.append(self._statements, session, data.block, seq):
-                return
         handler = _HANDLERS.get(type(data))
         if handler is not None:
             handler(self, session, event, seq, data)
@@ -121,6 +118,7 @@ class Projection:
         """Write everything except the session rows."""
         self._turns.save()
         self._days.save()
+        self._blocks.save()
         self._statements.finish()
 
     # -- by event ---------------------------------------------------------------------------------------------
@@ -131,20 +129,28 @@ class Projection:
         self._turns.of(session.key, event, seq).call(seq - 1)
 
     def _block_added(self, session: SessionDraft, event: Event, seq: int, data: BlockAdded) -> None:
+        block, turn = data.block, event.context.turn
+        if block_changes.starts_reply(session, block, turn):
+            self._called(session, event, seq)
+        if block.exchange > session.exchanges:  # noqa: PLR1730  # max() costs a call, on the busiest path of all
+            session.exchanges = block.exchange
+        if block_changes.is_appended(session, block):
+            block_changes.append(self._blocks.of(session), session, block, seq)
+            return
         call_seq = None
-        if data.block.content_type == "unattributed":
-            draft = self._turns.find(session.key, event.context.turn)
+        if block.content_type == "unattributed":
+            draft = self._turns.find(session.key, turn)
             call_seq = None if draft is None else draft.call_seq
-        blocks.replace_others(self._statements, session, event, seq, call_seq)
+        block_changes.replace_others(self._blocks.of(session), session, block, turn, seq, call_seq=call_seq)
 
     def _evicted(self, session: SessionDraft, event: Event, seq: int, data: BlocksEvicted) -> None:
         if data.policy != REWOUND:
             session.evicted_blocks += len(data.blocks)
             session.evicted_tokens += data.tokens_removed
-        blocks.evict(self._statements, session, event, seq)
+        block_changes.evict(self._blocks.of(session), session, data, event.context.turn, seq)
 
-    def _discarded(self, session: SessionDraft, event: Event, seq: int, _data: ReplyDiscarded) -> None:
-        blocks.discard_reply(self._statements, session, event, seq)
+    def _discarded(self, session: SessionDraft, event: Event, seq: int, data: ReplyDiscarded) -> None:
+        block_changes.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
         _add_cost(session, data.cost_dollars)
@@ -152,18 +158,18 @@ class Projection:
             session.compressions += 1
             session.fidelity = None
             session.memory.compressed_exchange = session.exchanges
-            blocks.compress(self._statements, session, event, seq)
+            block_changes.compress(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _rolled(self, session: SessionDraft, event: Event, seq: int, data: WindowRolled) -> None:
         session.windows = max(session.windows, data.to_window)
-        blocks.roll(self._statements, session, event, seq, data.reason)
+        block_changes.roll(self._blocks.of(session), session, event.context.turn, seq, data.reason)
 
-    def _referenced(self, session: SessionDraft, event: Event, _seq: int, _data: BlocksReferenced) -> None:
-        blocks.refer(self._statements, session, event)
+    def _referenced(self, session: SessionDraft, event: Event, _seq: int, data: BlocksReferenced) -> None:
+        block_changes.refer(self._blocks.of(session), data, event.context.turn)
 
     def _regretted(self, session: SessionDraft, event: Event, _seq: int, data: ContentRegretted) -> None:
         session.regrets += 1
-        blocks.regret(self._statements, session, data.block_id, event.context.turn)
+        self._blocks.of(session).regret(data.block_id, event.context.turn)
 
     def _cache_broken(self, session: SessionDraft, _event: Event, _seq: int, data: CacheBroken) -> None:
         session.cache_breaks += 1

@@ -31,9 +31,9 @@ from windowpane.store.writes import Writer
 EventFactory = Callable[[], Iterable[Event]]
 """Makes the whole event sequence of a recorded session, the same at every call."""
 
-CHUNK_EVENTS: Final = 1_000
-SPOOLED_EVENTS: Final = 10_000
-"""Events made before the write lock is taken, so that most recordings hold it only while they are written."""
+CHUNK_EVENTS: Final = 10_000
+"""Events made before the write lock is taken, so that most recordings hold it only while they are written; and
+events stored with one statement for each table."""
 
 _SESSION: Final = (
     "SELECT key, revision, head_seq, turns, source FROM sessions WHERE session_id = ? AND +current = 1"
@@ -99,7 +99,7 @@ def compare(connection: Database, factory: EventFactory, capture: ContentCapture
         comparison.is_shorter = comparison.rank < 0 or (is_as_complete and _turns(factory()) < comparison.turns)
         if comparison.is_shorter or _is_superseded(connection, comparison, factory):
             comparison.change = Change.NONE
-    comparison.rest = chain(list(islice(comparison.rest, SPOOLED_EVENTS)), comparison.rest)
+    comparison.rest = chain(list(islice(comparison.rest, CHUNK_EVENTS)), comparison.rest)
     return comparison
 
 
