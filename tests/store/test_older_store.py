@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from windowpane.core.events import ContentCompressed
 from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import EventFilter
 from windowpane.store.migrations import available, migrate
+from windowpane.store.search import whole_text_of
 from windowpane.store.sqlite import SqliteStore
 from windowpane.store.sqlite_dialect import SqliteDatabase
+from windowpane.store.text_indexes import fts5
 
 DATA = Path(__file__).parent / "older_store"
 PEAKS = {
@@ -254,6 +256,33 @@ def test_the_sums_of_an_older_store_get_their_projects(tmp_path: Path) -> None:
     rows = connection.execute("SELECT project, calls, sessions FROM daily WHERE pruned = 0 ORDER BY project")
     assert rows.fetchall() == [("", 0, 0), ("bank", 5, 1), ("shop", 0, 0)]
     connection.close()
+
+
+def test_a_pruned_session_is_removed_from_an_earlier_index(tmp_path: Path, make_session, monkeypatch) -> None:
+    """Measurements that an earlier store indexed with their numbers leave no word behind when they are pruned."""
+    store = SqliteStore(tmp_path / "w.db")
+    store.append(make_session("s1", turns=4))
+    monkeypatch.setattr(fts5.Fts5EventIndex, "add", add_whole)
+    index_all(store)
+    monkeypatch.undo()
+    store.append(make_session("s2", turns=4))
+    index_all(store)
+    assert store.count_events(EventFilter(text="used_by_component")) > 0
+
+    assert store.prune(max_bytes=1) == 2
+
+    with store._writing() as writer:
+        writer.connection.execute(fts5._VOCABULARY)
+        assert writer.connection.execute("SELECT term FROM temp.events_words").fetchall() == []
+    store.close()
+
+
+def add_whole(index: fts5.Fts5EventIndex, database: SqliteDatabase, texts: Iterable[tuple[int, str]]) -> None:
+    """Index whole events, as earlier releases did."""
+    rows = [
+        (seq, database.execute("SELECT body FROM events WHERE seq = ?", (seq,)).fetchone()) for seq, _ in texts
+    ]
+    database.executemany(fts5._INSERT, [(seq, whole_text_of(body)) for seq, (body,) in rows])
 
 
 def insert(connection: SqliteDatabase, table: str, **values: Any) -> None:

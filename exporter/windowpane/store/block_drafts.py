@@ -15,7 +15,7 @@ from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import END, StatementBatch
 
 IN_WINDOW: Final = END
-"""`left_seq` of a block that is in the window."""
+"""`left_seq` of a block that is in the window, or `removed_seq` of its draft."""
 IDS_PER_STATEMENT: Final = 200
 
 
@@ -34,7 +34,7 @@ class BlockDraft:
     tokens: int
     calls_in: int
     price_in: int
-    left_seq: int = IN_WINDOW
+    removed_seq: int = IN_WINDOW
     turn_removed: int | None = None
     removed_by: str | None = None
     reason: str | None = None
@@ -50,7 +50,7 @@ class BlockDraft:
 class Removal(NamedTuple):
     """The columns that a removal sets, in the order of the statements."""
 
-    left_seq: int
+    removed_seq: int
     turn_removed: int
     removed_by: str
     reason: str
@@ -61,11 +61,13 @@ class Removal(NamedTuple):
 
 
 _COLUMNS: Final = tuple(item.name for item in fields(BlockDraft))
-_LIST: Final = ", ".join(f'"{name}"' if name == "references" else name for name in _COLUMNS)
+_IN_SQL: Final = {"removed_seq": "left_seq", "references": '"references"'}
+"""Columns that have another name in statements."""
+_LIST: Final = ", ".join(_IN_SQL.get(name, name) for name in _COLUMNS)
 _INSERT: Final = f"INSERT INTO blocks ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT DO NOTHING"  # noqa: S608
 _POSITION: Final = "SELECT position FROM blocks WHERE session = ? AND block_id = ? AND left_seq = ?"
 _FIRST_POSITION: Final = "SELECT min(position) FROM blocks WHERE session = ? AND left_seq = ? AND block_id IN "
-_SET: Final = ", ".join(f"{name} = ?" for name in Removal._fields)
+_SET: Final = ", ".join(f"{_IN_SQL.get(name, name)} = ?" for name in Removal._fields)
 _REMOVE: Final = f"UPDATE blocks SET {_SET} WHERE session = ? AND block_id = ? AND left_seq = ?"  # noqa: S608
 _REMOVE_ALL: Final = f"UPDATE blocks SET {_SET} WHERE session = ? AND left_seq = ?"  # noqa: S608  # our columns
 _MOVE_BACK: Final = "UPDATE blocks SET position = position + ? WHERE session = ? AND position > ?"
@@ -131,7 +133,7 @@ class NewBlocks:
     def position(self, block_id: str) -> int | None:
         """Return the position of a block; None where it is not in the window."""
         block = self._blocks.get(block_id)
-        return None if block is None or block.left_seq != IN_WINDOW else block.position
+        return None if block is None or block.removed_seq != IN_WINDOW else block.position
 
     def first_position(self, block_ids: Sequence[str]) -> int | None:
         """Return the first position of those blocks that are in the window; None without any."""
@@ -141,13 +143,13 @@ class NewBlocks:
     def remove(self, block_id: str, removal: Removal) -> None:
         """Remove a block from the window."""
         block = self._blocks.get(block_id)
-        if block is not None and block.left_seq == IN_WINDOW:
+        if block is not None and block.removed_seq == IN_WINDOW:
             _remove(block, removal)
 
     def remove_all(self, removal: Removal) -> None:
         """Remove every block from the window."""
         for block in self._blocks.values():
-            if block.left_seq == IN_WINDOW:
+            if block.removed_seq == IN_WINDOW:
                 _remove(block, removal)
 
     def move_back(self, position: int, by: int) -> None:
@@ -177,7 +179,7 @@ class NewBlocks:
 
 def _remove(block: BlockDraft, removal: Removal) -> None:
     (
-        block.left_seq, block.turn_removed, block.removed_by, block.reason, block.score, block.replaced_by,
+        block.removed_seq, block.turn_removed, block.removed_by, block.reason, block.score, block.replaced_by,
         block.calls_out, block.price_out,
     ) = removal  # fmt: skip
 

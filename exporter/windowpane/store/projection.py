@@ -46,7 +46,7 @@ from windowpane.store.call_ids import CallIds
 from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import StatementBatch
 from windowpane.store.tool_use import PRICE_SCALE
-from windowpane.store.trends import DayDrafts
+from windowpane.store.trends import COUNTED, DayDrafts
 from windowpane.store.turns import TurnDrafts
 
 _log: Final = logging.getLogger(__name__)
@@ -85,25 +85,32 @@ class Projection:
 
     def apply(self, session: SessionDraft, event: Event, seq: int) -> None:
         """Apply one event, in the order of `seq`."""
-        at, data = event.at, event.data
+        context, _n, at, data = event
         session.events += 1
         if at is not None and (session.last_at is None or at > session.last_at) and data.type not in ANNOTATIONS:
             session.last_at = at
             if session.started_at is None:
                 session.started_at = at
-        turn = event.context.turn
-        if turn < session.last_turn:
-            self._statements.defer(_LATE, (session.key, turn, seq))
-        elif turn > session.last_turn:
-            session.last_turn = turn
-            self._turns.start(session.key, event, seq)
-        self._days.apply(session, event)
-        self.calls.apply(session.key, event)
-        handler = _HANDLERS.get(type(data))
+        turn = context.turn
+        if turn != session.last_turn:
+            self._enter_turn(session, event, seq)
+        kind = type(data)
+        if kind in COUNTED:
+            self._days.count(session, event)
+        handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, session, event, seq, data)
         if data.type not in ROUTINE:
             session.last_event = data.type
+
+    def _enter_turn(self, session: SessionDraft, event: Event, seq: int) -> None:
+        """Start the row of a new turn, or record an event that comes after a later turn had started."""
+        turn = event.context.turn
+        if turn > session.last_turn:
+            session.last_turn = turn
+            self._turns.start(session.key, event, seq)
+        else:
+            self._statements.defer(_LATE, (session.key, turn, seq))
 
     def enter(self, session: SessionDraft, event: Event) -> None:
         """Record the session's identity; called when the events' context changes."""
@@ -130,6 +137,7 @@ class Projection:
 
     def _block_added(self, session: SessionDraft, event: Event, seq: int, data: BlockAdded) -> None:
         block, turn = data.block, event.context.turn
+        self.calls.apply(session.key, event)
         if block_changes.starts_reply(session, block, turn):
             self._called(session, event, seq)
         if block.exchange > session.exchanges:  # noqa: PLR1730  # max() costs a call, on the busiest path of all
@@ -182,6 +190,7 @@ class Projection:
         self._turns.of(session.key, event, seq)
 
     def _turn_ended(self, session: SessionDraft, event: Event, seq: int, data: TurnEnded) -> None:
+        self.calls.apply(session.key, event)
         session.turns += 1
         if session.turns == 1:
             self.first_turns.add(session.key)
@@ -233,7 +242,9 @@ class Projection:
         session.branch = data.branch or session.branch
         session.agent_version = data.agent_version or session.agent_version
         session.label = data.label or session.label
-        session.project = data.project or session.project
+        if data.project:
+            session.project = data.project
+            self._days.move(session)
 
     def _titled(self, session: SessionDraft, _event: Event, _seq: int, data: SessionTitled) -> None:
         session.title, session.title_source = data.title, BY_READER

@@ -1,5 +1,8 @@
 """Full-text search over event names and payloads, never over content.
 
+Measurements are half of what events hold, and are numbers that no one remembers: one is found by its phase, zone
+and sources.
+
 The index is filled in batches after the events are stored, so no agent waits for it; events not indexed yet are
 read one by one. A search finds the events that contain all its words, of which the last may be a prefix.
 
@@ -10,11 +13,12 @@ first and last event, or read through if that is less work. The index itself is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.events import PressureMeasured
 from windowpane.store.database import Database, WordSearch
 from windowpane.store.events import EventScope
 from windowpane.store.interface import EventFilter
@@ -49,16 +53,45 @@ class _Searchable(msgspec.Struct):
     data: msgspec.Raw
 
 
+class _MeasurementTexts(msgspec.Struct):
+    phase: str = ""
+    count_source: str = ""
+    limit_source: str = ""
+    zone: str = ""
+    compaction_evidence: str = ""
+
+
 _decoder: Final = msgspec.json.Decoder(_Searchable)
+_texts_decoder: Final = msgspec.json.Decoder(_MeasurementTexts)
 
 
 def text_of(body: bytes) -> str:
     """Return the searchable text of an event: its type, agent, model and payload; empty if it is damaged."""
+    return _text(body, _searchable_payload)
+
+
+def whole_text_of(body: bytes) -> str:
+    """Return the text that earlier stores were indexed by: it has the names and numbers of measurements too."""
+    return _text(body, _whole_payload)
+
+
+def _text(body: bytes, payload_of: Callable[[_Searchable], str]) -> str:
     try:
         event = _decoder.decode(body)
-        return f"{event.type} {event.agent} {event.model} {bytes(event.data).decode()}"
+        return f"{event.type} {event.agent} {event.model} {payload_of(event)}"
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         return ""
+
+
+def _whole_payload(event: _Searchable) -> str:
+    return bytes(event.data).decode()
+
+
+def _searchable_payload(event: _Searchable) -> str:
+    if event.type != PressureMeasured.type:
+        return _whole_payload(event)
+    texts = _texts_decoder.decode(event.data)
+    return f"{texts.phase} {texts.count_source} {texts.limit_source} {texts.zone} {texts.compaction_evidence}"
 
 
 def words_of(text: str) -> list[str]:

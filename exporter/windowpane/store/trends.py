@@ -18,7 +18,6 @@ from windowpane.core.events import (
     Event,
     FidelityEvaluated,
     PressureMeasured,
-    SessionDescribed,
     TurnEnded,
 )
 from windowpane.store.database import Database
@@ -99,17 +98,13 @@ class DayDrafts:
         self._statements = statements
         self._days: dict[tuple[int, int, str, str, str], dict[str, int]] = {}
         self._sessions: dict[int, SessionDraft] = {}
-        self._described: set[int] = set()
+        self._moved: dict[int, SessionDraft] = {}
 
-    def apply(self, session: SessionDraft, event: Event) -> None:
-        """Count an event on its day; events without a time belong to no day."""
-        self._sessions[session.key] = session
-        if isinstance(event.data, SessionDescribed) and event.data.project:
-            self._described.add(session.key)
-        count = _COUNTS.get(type(event.data))
-        if count is None or event.at is None or session.same_as:
+    def count(self, session: SessionDraft, event: Event) -> None:
+        """Count an event of `COUNTED` on its day; events without a time belong to no day."""
+        if event.at is None or session.same_as:
             return
-        counted = count(event.data)
+        counted = _COUNTS[type(event.data)](event.data)
         day = int(event.at // DAY_SECONDS)
         if not counted or not 0 <= day <= LAST_DAY:
             return
@@ -117,9 +112,14 @@ class DayDrafts:
         key = (session.key, day, session.agent, session.model, release)
         draft = self._days.get(key)
         if draft is None:
+            self._sessions[session.key] = session
             draft = self._days[key] = {**dict.fromkeys(SUMS, 0), PEAK: -1}
         for name, amount in counted.items():
             draft[name] = max(draft[PEAK], amount) if name == PEAK else draft[name] + amount
+
+    def move(self, session: SessionDraft) -> None:
+        """Move all days of a session to the project that it has when the batch ends."""
+        self._moved[session.key] = session
 
     def remove(self, session: int) -> None:
         """Remove all days of a session, which another one counts."""
@@ -129,14 +129,13 @@ class DayDrafts:
 
     def save(self) -> None:
         """Add the counts to the rows, which belong to the project that the session has now."""
-        for session in self._described:
-            project = self._sessions[session].project
-            self._statements.add(_MOVE, (project, session, project))
+        for session in self._moved.values():
+            self._statements.add(_MOVE, (session.project, session.key, session.project))
         for key, draft in self._days.items():
             self._statements.add(_UPSERT, (*key, self._sessions[key[0]].project, *draft.values()))
         self._days.clear()
         self._sessions.clear()
-        self._described.clear()
+        self._moved.clear()
 
 
 def _turn_ended(data: TurnEnded) -> dict[str, int]:
@@ -175,6 +174,8 @@ _COUNTS: Final[dict[type, Any]] = {
     ContentRegretted: lambda _data: {"regrets": 1},
     CacheBroken: _cache_broken,
 }
+COUNTED: Final = frozenset(_COUNTS)
+"""The payloads that are counted."""
 
 
 # -- reading and upkeep ---------------------------------------------------------------------------------------

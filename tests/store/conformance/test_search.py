@@ -44,7 +44,7 @@ def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch,
         {"text": "t"},
         {"text": "tool"},
         {"text": "read tool", "session_id": "s2"},
-        {"text": "tool_result", "session_id": "s3", "turn_from": 3, "turn_to": 6},
+        {"text": "tool_result", "session_id": "s3", "turn_from": 3, "turn_to": 9},
         {"text": "tool", "types": ("block.added", "turn.ended"), "session_id": "s1"},
         {"text": "tool", "types": ("turn.ended", "session.started")},
         {"text": "tool", "after_seq": 30},
@@ -73,6 +73,19 @@ def test_only_wanted_types_are_searched(store, make_session):
 
     assert matches
     assert {type(item.event.data) for item in matches} == {BlockAdded}
+
+
+def test_a_measurement_is_found_by_its_texts_and_not_by_its_numbers(store, make_session):
+    """Its phase, zone and sources are words that people look for; the names of its values are in every one."""
+    store.append(make_session("s1", turns=9))
+    queries = [
+        EventFilter(text=text) for text in ("pressure.measured final green", "used_by_component", "usage final")
+    ]
+    plain = [store.count_events(query) for query in queries]
+    while store.index_text():
+        pass
+
+    assert [store.count_events(query) for query in queries] == plain == [9, 0, 9]
 
 
 # -- content --------------------------------------------------------------------------------------------------

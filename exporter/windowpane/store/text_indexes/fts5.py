@@ -13,14 +13,17 @@ from functools import cached_property
 from typing import Final
 
 from windowpane.store.database import Database, WordSearch
-from windowpane.store.search import text_of, words_of
+from windowpane.store.search import text_of, whole_text_of, words_of
 
 PREFIX_WORDS: Final = 64
 """Words searched for instead of a prefix; with more, the index collects the events of the prefix itself."""
 
 _INSERT: Final = "INSERT INTO events_text (rowid, text) VALUES (?, ?)"
 _REMOVE: Final = "INSERT INTO events_text (events_text, rowid, text) VALUES ('delete', ?, ?)"
-_OF_SESSION: Final = "SELECT seq, body FROM events WHERE session = ? AND seq <= ?"
+_OF_SESSION: Final = "SELECT seq, body FROM events WHERE session = ? AND seq <= ? ORDER BY seq"
+_INDEXED_WHOLE: Final = """
+    SELECT rowid FROM events_text WHERE events_text MATCH '"used_by_component"' AND rowid BETWEEN ? AND ?"""
+"""The measurements that were indexed with the names of their values, found by one that each of them has."""
 _IN_USE: Final = """
     SELECT 1 FROM events_text JOIN events AS e ON e.seq = events_text.rowid WHERE events_text MATCH ? LIMIT 1"""
 _WITH_WORD: Final = """
@@ -44,7 +47,11 @@ class Fts5EventIndex:
     def remove(self, database: Database, session: int, *, indexed: int) -> None:
         """Remove a session's events up to the number *indexed*; FTS5 needs their texts again."""
         events = database.execute(_OF_SESSION, (session, indexed)).fetchall()
-        database.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in events))
+        if not events:
+            return
+        whole = {seq for (seq,) in database.execute(_INDEXED_WHOLE, (events[0][0], events[-1][0]))}
+        texts = ((seq, (whole_text_of if seq in whole else text_of)(body)) for seq, body in events)
+        database.executemany(_REMOVE, texts)
 
     def is_used(self, database: Database, word: str) -> bool:
         """Return whether a stored event contains the word."""
