@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from reads import Json, Read, read_rows
 
+from windowpane.core.events import Usage
 from windowpane.sources.copilot_cli.event_types import _KNOWN
 from windowpane.sources.copilot_cli.reader import CopilotReader
 from windowpane.sources.records import (
@@ -184,3 +187,62 @@ def test_every_type_of_event_is_read_or_named(tmp_path: Path) -> None:
         "events of the unknown type 'session.from_the_future' are skipped",
         "events of the unknown type 'novel' are skipped",
     ]
+
+
+# -- the session store ------------------------------------------------------------------------------------------
+
+STORE = """
+CREATE TABLE assistant_usage_events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, turn_index INTEGER, agent_id TEXT,
+  parent_tool_call_id TEXT, model TEXT NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
+  cache_read_tokens INTEGER, cache_write_tokens INTEGER, reasoning_tokens INTEGER, duration_ms INTEGER,
+  initiator TEXT
+);
+"""
+CALL = """
+INSERT INTO assistant_usage_events (session_id, parent_tool_call_id, model, input_tokens, output_tokens,
+  cache_read_tokens, cache_write_tokens, duration_ms, initiator) VALUES (?, ?, ?, ?, ?, 60, 10, 1500, ?)
+"""
+
+
+def stored(folder: Path, events: Events, *rows: tuple[Any, ...]) -> Read:
+    session = folder / "session-state" / "s1"
+    session.mkdir(parents=True)
+    with closing(sqlite3.connect(folder / "session-store.db", isolation_level=None)) as connection:
+        connection.executescript(STORE)
+        connection.executemany(CALL, rows)
+    return read_rows(CopilotReader(complete=True), session, events.rows)
+
+
+def test_the_session_store_has_the_usage_of_calls(tmp_path: Path) -> None:
+    """Its rows have the output that a reply states; summaries and other sessions have rows too."""
+    events = Events().user().reply("ok", outputTokens=5, model="gpt-5").user().reply("more", outputTokens=6)
+    events.add("subagent.started", toolCallId="t1", agentName="explore")
+    events.add("assistant.message", content="found", outputTokens=7, parentToolCallId="t1").reply(
+        "new", outputTokens=9
+    )
+    read = stored(
+        tmp_path,
+        events,
+        ("s2", None, "gpt-5", 900, 5, "user"),
+        ("s1", None, "gpt-5", 800, 6, "compaction"),
+        ("s1", None, "gpt-5", 100, 5, "user"),
+        ("s1", "t1", "gpt-5-mini", 200, 7, "sub-agent"),
+        ("s1", None, "gpt-5", 110, 4, "user"),
+        ("s1", None, "gpt-5", 120, 6, "user"),
+    )
+    calls = read.of(ModelCalled)
+
+    assert [call.usage and call.usage.input_total for call in calls] == [100, 120, None, 200]
+    assert (calls[0].usage, calls[0].latency_seconds) == (Usage(30, 5, 60, 10), 1.5)
+    assert ["input tokens of 1 of 4 calls" in str(problem) for problem in read.problems] == [True]
+
+
+def test_a_session_store_of_another_release_is_not_used(tmp_path: Path) -> None:
+    """The file alone is read then."""
+    session = tmp_path / "session-state" / "s1"
+    session.mkdir(parents=True)
+    (tmp_path / "session-store.db").write_bytes(b"damaged")
+    read = read_rows(CopilotReader(complete=True), session, Events().user().reply(outputTokens=5).rows)
+
+    assert [call.usage for call in read.of(ModelCalled)] == [None]

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from windowpane.core.file_kinds import irregular_kind
 from windowpane.core.store_names import DEFAULT_FILE
 from windowpane.exceptions import SourceError, UnknownFormatError
+from windowpane.sources import databases
 from windowpane.sources.aider.analytics import AiderAnalyticsReader
 from windowpane.sources.aider.history import FILE_NAME as AIDER_HISTORY
 from windowpane.sources.aider.history import AiderHistoryReader
@@ -34,6 +35,7 @@ from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesRe
 from windowpane.sources.goose.reader import GooseDatabaseReader, GooseExportReader, GooseLinesReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
+from windowpane.sources.openclaw import OpenClawDatabaseReader
 from windowpane.sources.opencode.reader import OpencodeDatabaseReader, OpencodeExportReader, OpencodeStorageReader
 from windowpane.sources.openhands.reader import BESIDE_EVENTS, OpenHandsReader
 from windowpane.sources.pi import PiReader
@@ -65,6 +67,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         OpencodeExportReader(complete=complete),
         OpencodeStorageReader(complete=complete),
         OpencodeDatabaseReader(complete=complete),
+        OpenClawDatabaseReader(complete=complete),
         MiniSweAgentReader(),
         SweAgentReader(),
         Tau2Reader(),
@@ -94,7 +97,7 @@ MARKDOWN_BYTES: Final = 4_096
 """Start of a Markdown file that is searched for the marks of Aider."""
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""
-SUFFIXES: Final = frozenset({".db", ".eval", ".json", ".jsonl", ".traj"})
+SUFFIXES: Final = databases.SUFFIXES | {".eval", ".json", ".jsonl", ".traj"}
 """Suffixes of the files read from folders; a file given by its path may have any."""
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from windowpane.sources.databases import SUFFIX, WAL
+from windowpane.sources.databases import SUFFIXES, WAL
 
 SETTLED_SECONDS: Final = 600.0
 """A folder without a new file for so long is not searched for files that were written to since."""
@@ -57,7 +57,7 @@ def stamp_of(path: Path, parts: Sequence[str], *, now: float | None = None) -> S
     """
     status = path.stat()
     latest, size = status.st_mtime_ns, status.st_size
-    if path.suffix == SUFFIX:
+    if path.suffix in SUFFIXES:
         with suppress(FileNotFoundError):
             log = path.with_name(path.name + WAL).stat()
             latest, size = max(latest, log.st_mtime_ns), size + log.st_size

@@ -30,9 +30,15 @@ def default_folders() -> tuple[Path, ...]:
 def locations() -> Iterator[Path]:
     """Yield every folder and database that the programs use by default; variables of theirs move some of them."""
     home = Path.home()
-    openclaw = sorted((home / ".openclaw" / "agents").glob("*/sessions"))
-    yield from (home / ".pi" / "agent" / "sessions", *openclaw)
-    yield home / ".codex" / "sessions"
+    yield _moved("PI_CODING_AGENT_SESSION_DIR", otherwise=_pi_folder(home) / "sessions")
+    for folder in (
+        _moved("OPENCLAW_STATE_DIR", otherwise=home / ".openclaw"),
+        home / ".clawdbot",
+        home / ".moltbot",
+    ):
+        yield from sorted((folder / "agents").glob("*/agent/openclaw-agent.sqlite"))
+        yield from sorted((folder / "agents").glob("*/sessions"))
+    yield from (home / ".codex" / "sessions", home / ".codex" / "archived_sessions")
     yield _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=home / ".qwen") / "projects"
     yield home / ".claude" / "projects"
     yield _moved("COPILOT_HOME", otherwise=home / ".copilot") / "session-state"
@@ -53,6 +59,10 @@ def _moved(*variables: str, otherwise: Path) -> Path:
     """Return the folder that the first of *variables* names, else the other one."""
     given = next((value for variable in variables if (value := os.environ.get(variable))), None)
     return otherwise if given is None else Path(given)
+
+
+def _pi_folder(home: Path) -> Path:
+    return _moved("PI_CODING_AGENT_DIR", otherwise=home / ".pi" / "agent")
 
 
 def _data_folder(home: Path) -> Path:

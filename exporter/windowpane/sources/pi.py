@@ -81,7 +81,7 @@ class PiReader(TranscriptReader):
         )
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
-        return _PiSession(path, log, complete=complete)
+        return PiTranscript(path, log, complete=complete)
 
 
 def _session_file(name: str, fork: Path) -> Path | None:
@@ -95,8 +95,10 @@ def _session_file(name: str, fork: Path) -> Path | None:
     return None
 
 
-class _PiSession(Transcript):
-    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
+class PiTranscript(Transcript):
+    """Reads the entries of one session."""
+
+    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None, agent: str = "") -> None:
         super().__init__(path, log, complete=complete)
         self._session: SessionOpened | None = None
         self._heading: SessionOpened | None = None
@@ -105,7 +107,7 @@ class _PiSession(Transcript):
         self._entry = -1
         """Number of the row among the file's rows, from 0."""
         self._ids: dict[str, int] = {}
-        self._agent = AGENT if _OPENCLAW_FOLDERS.isdisjoint(path.parts) else OPENCLAW
+        self._agent = agent or (AGENT if _OPENCLAW_FOLDERS.isdisjoint(path.parts) else OPENCLAW)
         self._tree: dict[str, _Entry] = {}
         self._tip = ""
         """Id of the entry that the next one follows in a conversation without branches."""
@@ -116,9 +118,11 @@ class _PiSession(Transcript):
 
     @property
     def opened(self) -> bool:
+        """Return whether the session has started."""
         return self._session is not None
 
     def read_row(self, row: dict[str, Any]) -> None:
+        """Add the records of one entry."""
         self._entry += 1
         kind = row.get("type")
         if kind == "session":

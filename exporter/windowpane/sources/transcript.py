@@ -93,10 +93,10 @@ class Transcript(ABC):
     def opened(self) -> bool:
         """Return whether a session is open that a lost line can belong to."""
 
-    def records(self) -> Iterator[Record]:
-        """Yield the file's records in order."""
+    def records(self, rows: Iterable[JsonRow] | None = None) -> Iterator[Record]:
+        """Yield the records in order: of *rows*, by default those of the file."""
         out = self.out
-        for row in read_rows(self.path, self.log):
+        for row in read_rows(self.path, self.log) if rows is None else rows:
             if self._step(row):
                 yield from out
                 out.clear()

@@ -1,8 +1,8 @@
 """Sessions of GitHub Copilot CLI: JSON Lines of events.
 
 Replies state their output tokens only. The input of single calls is in `assistant.usage` events, which the CLI
-does not write to its file; sums over the session are in `session.shutdown`. Events of a sub-agent name it by
-`agentId`, in earlier releases by the tool call that started it.
+does not write to its file, and in its session store; sums are in `session.shutdown`. Events of a sub-agent name
+it by `agentId`, in earlier releases by the tool call that started it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.copilot_cli.event_types import MAXIMUM_UNKNOWN, is_known
 from windowpane.sources.copilot_cli.session import CopilotSession, Prompt, compaction_trigger
+from windowpane.sources.copilot_cli.usage_store import UsageStore
 from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -63,6 +64,7 @@ class _CopilotTranscript(Transcript):
     def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, log, complete=complete)
         self._main = ""
+        self._store = UsageStore(path)
         self._sessions: dict[str, CopilotSession] = {}
         self._current = ""
         self._agents: dict[str, str] = {}
@@ -280,7 +282,8 @@ class _CopilotTranscript(Transcript):
         self._end_call(session)
         stats = self.stats
         stats.messages += 1
-        stats.add_usage(sum_assistant_outputTokens=count(data.get("outputTokens")))
+        session.output_tokens = count(data.get("outputTokens"))
+        stats.add_usage(sum_assistant_outputTokens=session.output_tokens)
         content, reasoning = text(data.get("content")), text(data.get("reasoningText"))
         stats.content_chars += len(content)
         self._add(session, "thinking", reasoning, at)
@@ -315,12 +318,12 @@ class _CopilotTranscript(Transcript):
     def _end_call(self, session: CopilotSession) -> None:
         if session.call is None:
             return
-        usage, session.usage = session.usage, None
-        if usage is not None:
+        call = session.stated_call(self._store)
+        if call.usage is not None:
             self._counted_calls += 1
-            self.stats.peak_context = max(self.stats.peak_context, usage.input_total)
-        self.out.append(replace(session.call, usage=usage))
-        session.call = None
+            self.stats.peak_context = max(self.stats.peak_context, call.usage.input_total)
+        self.out.append(call)
+        session.call = session.usage = None
 
     def _tool_call(
         self, session: CopilotSession, call_id: str, name: str, arguments: str, at: float | None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from windowpane.core.events import Usage
+from windowpane.sources.copilot_cli.usage_store import UsageStore
 from windowpane.sources.records import ModelCalled, SessionOpened
 
 
@@ -32,10 +33,24 @@ class CopilotSession:
     """The call whose reply was read, until its usage can no longer follow."""
     usage: Usage | None = None
     """Usage of the call whose reply has not come."""
+    output_tokens: int = 0
+    """Of the last reply, as it states them."""
     requested: set[str] = field(default_factory=set)
     """Ids of the tool calls in replies."""
     retained: list[str] | None = None
     """Keys of the content since a compaction started; None outside one."""
+
+    def stated_call(self, store: UsageStore) -> ModelCalled:
+        """Return the call whose reply was read, with the usage that its events state, else that in the store."""
+        assert self.call is not None
+        if self.usage is not None:
+            return replace(self.call, usage=self.usage)
+        main, _, started_by = self.opened.session_key.partition("/")
+        stated = self.output_tokens
+        stored = stated and store.take(main, started_by=started_by, model=self.call.model, output_tokens=stated)
+        if not stored or not stored.usage.input_total:
+            return self.call
+        return replace(self.call, usage=stored.usage, latency_seconds=stored.latency_seconds)
 
 
 def compaction_trigger(stated: str) -> str:
