@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources import openclaw
+from windowpane.sources import compressed
 from windowpane.sources.discovery import all_readers, files_of, reader_for
 from windowpane.sources.locations import default_folders
 from windowpane.sources.openclaw import OpenClawDatabaseReader
@@ -82,10 +82,10 @@ def test_compressed_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, 
     packed = [zstd.compress(json.dumps(entry).encode()) for entry in entries("s1")]
     path = database(tmp_path, s1=[*packed, b"damaged"], s2=packed)
     if not is_there:
-        monkeypatch.setattr(openclaw, "ZSTD_MODULES", ())
+        monkeypatch.setattr(compressed, "MODULES", ())
     read = Read(OpenClawDatabaseReader(complete=True), path)
 
     assert len(read.of(ModelCalled)) == 2 * is_there
-    assert [problem.field for problem in read.problems if "compressed" in problem.problem] == (
+    assert [problem.field for problem in read.problems if "Zstandard" in problem.problem] == (
         [] if is_there else ["event_zstd"]
     )

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from windowpane.core.file_kinds import irregular_kind
 from windowpane.core.store_names import DEFAULT_FILE
 from windowpane.exceptions import SourceError, UnknownFormatError
-from windowpane.sources import databases
+from windowpane.sources import agent_sidecar, compressed, databases
 from windowpane.sources.aider.analytics import AiderAnalyticsReader
 from windowpane.sources.aider.history import FILE_NAME as AIDER_HISTORY
 from windowpane.sources.aider.history import AiderHistoryReader
@@ -130,10 +130,10 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
             reader for reader in readers if isinstance(reader, FolderReader) and reader.parts(path, names)
         )
     try:
-        with path.open("rb") as file:
+        with compressed.open_recording(path) as file:
             head = file.read(HEAD_BYTES)
-    except OSError as error:
-        raise SourceError(str(path), error.strerror or "cannot be read") from error
+    except compressed.reading_errors() as error:
+        raise SourceError(str(path), getattr(error, "strerror", None) or "cannot be read") from error
     for reader in readers:
         if reader.recognizes(path, head):
             return reader
@@ -188,8 +188,14 @@ def list_folder(folder: Path) -> FolderListing:
                 (links if entry.is_symlink() else folders).append(entry.name)
     parts = frozenset(_parts(folder, names))
     beside = BESIDE_EVENTS if "events" in folders or "events" in links else frozenset()
+    listed = frozenset(names)
     files = sorted(
-        name for name in names if name not in parts and name not in beside and _is_searched(folder / name)
+        name
+        for name in names
+        if name not in parts
+        and name not in beside
+        and not _is_covered(name, listed)
+        and _is_searched(folder / name)
     )
     itself = (folder,) if parts else ()
     recordings = (*(folder / link for link in sorted(links)), *itself, *(folder / name for name in files))
@@ -212,6 +218,13 @@ def _below(folder: Path, depth: int = 0) -> Iterator[Path]:
             yield from _below(below, depth + 1)
 
 
+def _is_covered(name: str, names: frozenset[str]) -> bool:
+    """Return whether a file is read with another one, or is the compressed copy of another one."""
+    if name.endswith(agent_sidecar.SUFFIX):
+        return f"{name.removesuffix(agent_sidecar.SUFFIX)}.jsonl" in names
+    return name.endswith(compressed.SUFFIX) and name.removesuffix(".zst") in names
+
+
 def _is_searched(file: Path) -> bool:
     """Return whether a file of a folder may be a recording: no store, and of Markdown only Aider's histories."""
     if file.name == AIDER_HISTORY:
@@ -219,7 +232,7 @@ def _is_searched(file: Path) -> bool:
     if file.name.startswith(".") or file.name == DEFAULT_FILE:
         return False
     if file.suffix != ".md":
-        return file.suffix in SUFFIXES
+        return file.suffix in SUFFIXES or file.name.endswith(compressed.SUFFIX)
     try:
         with file.open("rb") as opened:
             return AiderHistoryReader.recognizes(file, opened.read(MARKDOWN_BYTES))

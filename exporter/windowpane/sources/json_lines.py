@@ -20,6 +20,7 @@ import msgspec
 
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.exceptions import SourceError
+from windowpane.sources import compressed
 from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, ProblemLog
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -78,7 +79,7 @@ def head_rows(head: bytes) -> tuple[dict[str, Any], ...]:
 
 def is_lines(path: Path) -> bool:
     """Return whether a file holds JSON Lines: by its name, or because its first line of several is one object."""
-    if path.suffix == ".jsonl":
+    if path.name.endswith((".jsonl", compressed.SUFFIX)):
         return True
     try:
         with path.open("rb") as file:
@@ -94,7 +95,7 @@ def read_rows(path: Path, log: ProblemLog, *, limit_bytes: int = MAXIMUM_RECORD_
     Raises `SourceError` when the file cannot be opened.
     """
     try:
-        file = path.open("rb")
+        file = compressed.open_recording(path)
     except OSError as error:
         raise SourceError(str(path), error.strerror or "cannot be opened") from error
     with file:
@@ -112,8 +113,8 @@ def _rows(file: BinaryIO, log: ProblemLog, limit_bytes: int, after_line: int = 0
     while True:
         try:
             raw = readline(limit_bytes + 1)
-        except OSError as error:
-            log.bad_line(number + 1, f"cannot be read: {error.strerror}")
+        except compressed.reading_errors() as error:
+            log.bad_line(number + 1, f"cannot be read: {getattr(error, 'strerror', None) or 'damaged'}")
             yield JsonRow(number + 1, None, "cannot be read")
             return
         if not raw:

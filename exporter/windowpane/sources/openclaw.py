@@ -6,12 +6,11 @@ Built from descriptions of the database; no recording was at hand.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.exceptions import SourceError
+from windowpane.sources.compressed import NEEDED, decompressed
 from windowpane.sources.databases import MAGIC, SessionState, columns_of, opened, tables_of
 from windowpane.sources.json_document import parse_embedded
 from windowpane.sources.json_lines import JsonRow
@@ -28,10 +27,7 @@ _SESSIONS: Final = """
     ORDER BY min(created_at), session_id
 """
 _ENTRIES: Final = "SELECT * FROM transcript_events WHERE session_id = ? ORDER BY seq"
-COMPRESSED: Final = (
-    "compressed entries are skipped: Python before 3.14 reads them with the package backports.zstd"
-)
-ZSTD_MODULES: Final = ("compression.zstd", "backports.zstd")
+COMPRESSED: Final = f"entries are skipped: they are {NEEDED}"
 
 
 class OpenClawDatabaseReader:
@@ -89,7 +85,8 @@ def _rows(entries: list[dict[str, Any]], log: ProblemLog, problems: list[Problem
         number = entry["seq"] if isinstance(entry["seq"], int) else 0
         compressed = entry.get(COMPRESSED_COLUMN)
         if stated is None and isinstance(compressed, bytes):
-            stated = _decompressed(compressed)
+            raw = decompressed(compressed, limit_bytes=MAXIMUM_RECORD_BYTES)
+            stated = None if raw is None else raw.decode(errors="replace")
             if stated is None and not any(COMPRESSED in problem.problem for problem in problems):
                 log.odd(None, COMPRESSED_COLUMN, COMPRESSED)
         value = parse_embedded(stated) if isinstance(stated, str) else None
@@ -99,20 +96,6 @@ def _rows(entries: list[dict[str, Any]], log: ProblemLog, problems: list[Problem
         if stated is not None:
             log.bad_line(number, "expected a JSON object")
         yield JsonRow(number, None, "a damaged entry")
-
-
-def _decompressed(raw: bytes) -> str | None:
-    """Return the text of a frame; empty for a damaged one, None where nothing here decompresses it."""
-    for name in ZSTD_MODULES:
-        with suppress(ImportError):
-            module = import_module(name)
-            try:
-                return bytes(module.ZstdDecompressor().decompress(raw, MAXIMUM_RECORD_BYTES)).decode(
-                    errors="replace"
-                )
-            except module.ZstdError:
-                return ""
-    return None
 
 
 def _seconds(value: object) -> float | None:

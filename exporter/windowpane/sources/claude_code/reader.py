@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.core.descriptions import without_wrappers
+from windowpane.sources.agent_sidecar import description_of
 from windowpane.sources.claude_code.branches import RowParents
 from windowpane.sources.claude_code.compaction import Compaction, cleared_results
 from windowpane.sources.claude_code.content import (
@@ -266,7 +267,9 @@ class _ClaudeTranscript(ForkedTranscript):
             key = f"{parent}/{self._side_chain(row)}"
         session = self._sessions.get(key)
         version = text(row.get("version"))
+        task = None
         if session is None:
+            task = _task_of(self.path) if key != parent else None
             at = instant(row.get("timestamp"))
             session = ClaudeSession(
                 key, parent, self.out, self.stats, at=at, version=version, folder=text(row.get("cwd"))
@@ -283,6 +286,8 @@ class _ClaudeTranscript(ForkedTranscript):
             self._unread = None
         branch = text(row.get("gitBranch"))
         session.describe(folder=text(row.get("cwd")), branch="" if branch == "HEAD" else branch, at=None)
+        if task is not None:
+            self.out.append(task)
         return session
 
     def _key(self, session_id: str) -> str:
@@ -307,6 +312,13 @@ class _ClaudeTranscript(ForkedTranscript):
             if len(self._roots) > RECENT_ROWS:
                 del self._roots[next(iter(self._roots))]
         return root
+
+
+def _task_of(path: Path) -> SessionDescribed | None:
+    """Return the task and the kind of a sub-agent; None where no file beside its own describes it."""
+    agent = description_of(path)
+    title, kind = text(agent.get("description")), text(agent.get("agentType"))
+    return SessionDescribed(title, label=kind) if title or kind else None
 
 
 def _is_prompt(row: dict[str, Any], counted: RowContent) -> bool:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.sources.agent_sidecar import description_of
 from windowpane.sources.forks import ForkedTranscript
 from windowpane.sources.gemini.parts import Part, parts_of, usage_of
-from windowpane.sources.json_document import parse_embedded
 from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -86,12 +86,11 @@ def _lineage(path: Path) -> _Lineage:
     try:
         with path.open("rb") as file:
             rows = head_rows(file.read(HEAD_BYTES))
-        beside = path.with_suffix(".meta.json")
-        agent = mapping(parse_embedded(beside.read_text("utf-8", "replace"))) if beside.is_file() else {}
     except OSError:
         return _Lineage()
     payloads = (mapping(row.get("systemPayload")) for row in rows if row.get("subtype") == "parent_session")
     parent = next((text(payload.get("parentSessionId")) for payload in payloads), "")
+    agent = description_of(path)
     names = (text(agent.get(name)) for name in ("parentAgentId", "model", "description"))
     return _Lineage(parent, *names)
 
