@@ -23,6 +23,7 @@ SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "windowpane.db"))
     return tmp_path
@@ -58,6 +59,15 @@ def test_install_prints_what_belongs_in_the_settings(home: Path) -> None:
     result = hook("install")
 
     assert " hook status" in json.loads(result.stdout)["statusLine"]["command"]
+    assert not (home / ".claude").exists()
+
+
+def test_install_writes_where_claude_code_reads(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable of Claude Code moves its settings."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "moved"))
+    hook("install", "--write")
+
+    assert "statusLine" in json.loads((home / "moved" / "settings.json").read_text(encoding="utf-8"))
     assert not (home / ".claude").exists()
 
 

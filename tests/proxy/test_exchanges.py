@@ -205,6 +205,30 @@ def test_run_observes_the_calls_of_one_program(end: str, code: int, tmp_path: Pa
     assert (session.agent, session.model, session.turns) == ("reviewer", "gpt-4o", 1)
 
 
+def test_run_uses_the_level_that_the_settings_of_the_agent_state(tmp_path: Path) -> None:
+    """Those of the project come before the user's; a proxy for any program reads none."""
+    program = (
+        "import anthropic\n"
+        "client = anthropic.Anthropic(api_key='k', default_headers={'User-Agent': 'claude-cli/2.1.50'})\n"
+        "client.messages.create(model='claude-sonnet-4-5', max_tokens=9,\n"
+        "    tools=[{'name': 't', 'input_schema': {}}], messages=[{'role': 'user', 'content': 'Hello.'}])\n"
+    )
+    store, home, folder = (tmp_path / name for name in ("windowpane.db", "home", "project"))
+    for place, tokens in ((home, 180_000), (folder / ".claude", 150_000)):
+        place.mkdir(parents=True)
+        (place / "settings.json").write_text(json.dumps({"autoCompactWindow": tokens}))
+    with loopback_provider() as provider:
+        command = [sys.executable, "-m", "windowpane", "run", "--store", str(store), "--", sys.executable, "-c",
+                   program]  # fmt: skip
+        environment = {**os.environ, "ANTHROPIC_BASE_URL": provider.url, "CLAUDE_CONFIG_DIR": str(home)}
+        subprocess.run(command, env=environment, cwd=folder, check=True, timeout=60)
+
+    with closing(SqliteStore(store)) as stored:
+        (session,) = stored.sessions()
+    assert session.agent == "claude-code"
+    assert (session.compaction_tokens, session.compaction_evidence) == (117_000, "stated")
+
+
 def test_run_names_a_program_that_is_not_there(tmp_path: Path) -> None:
     """An error before anything starts."""
     command = [

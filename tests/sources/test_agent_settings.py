@@ -24,7 +24,10 @@ LATER = CHANGED + 60
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home without settings."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+    for name in (
+        "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "QWEN_HOME", "PI_CODING_AGENT_DIR",
+        "XDG_CONFIG_HOME", "GOOSE_PATH_ROOT",
+    ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
@@ -67,6 +70,30 @@ def test_settings_state_the_level(home: Path, agent: str, name: str, text: str, 
 
     assert stated_level(agent, limit_tokens=200_000, started_at=LATER) == level
     assert stated_level(agent, limit_tokens=200_000, started_at=CHANGED - 1) is None
+
+
+@pytest.mark.parametrize(
+    ("agent", "variable", "name", "text"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", "settings.json", '{"autoCompactWindow": 133000}'),
+        ("codex", "CODEX_HOME", "config.toml", "model_auto_compact_token_limit = 100000"),
+        ("gemini-cli", "GEMINI_CLI_HOME", ".gemini/settings.json", '{"model": {"compressionThreshold": 0.5}}'),
+        ("qwen-code", "QWEN_HOME", "settings.json",
+         '{"model": {"chatCompression": {"contextPercentageThreshold": 0.5}}}'),
+        ("pi", "PI_CODING_AGENT_DIR", "settings.json", '{"compaction": {"reserveTokens": 100000}}'),
+        ("goose", "XDG_CONFIG_HOME", "goose/config.yaml", "GOOSE_AUTO_COMPACT_THRESHOLD: 0.5"),
+        ("goose", "GOOSE_PATH_ROOT", "config/config.yaml", "GOOSE_AUTO_COMPACT_THRESHOLD: 0.5"),
+    ],
+)  # fmt: skip
+def test_a_variable_of_the_agent_moves_its_settings(  # noqa: PLR0917  # parameters
+    home: Path, monkeypatch: pytest.MonkeyPatch, agent: str, variable: str, name: str, text: str
+) -> None:
+    """Those in the home no longer count."""
+    write(home / "moved", name, text)
+    write(home, ".codex/config.toml", "model_auto_compact_token_limit = 7")
+    monkeypatch.setenv(variable, str(home / "moved"))
+
+    assert stated_level(agent, limit_tokens=200_000, started_at=LATER) == 100_000
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"autoCompactWindow": "much"}', '{"env": []}', "\ud800"])

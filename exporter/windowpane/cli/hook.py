@@ -44,7 +44,7 @@ def command() -> None:
     "--settings",
     "settings_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Settings file; by default ~/.claude/settings.json.",
+    help="Settings file; by default ~/.claude/settings.json, or that in CLAUDE_CONFIG_DIR.",
 )
 @store_option
 @report_errors
@@ -60,7 +60,7 @@ def install(
     Example:
       windowpane hook install --write
     """
-    path = settings_path or Path.home() / ".claude" / "settings.json"
+    path = settings_path or Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
     commands = HookCommands.of(_store_to_name(store_path))
     if not write:
         click.echo(json.dumps(settings_snippet(commands), indent=2))

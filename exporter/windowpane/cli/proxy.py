@@ -101,6 +101,7 @@ def running_proxy(
         metrics_port=options["metrics_port"],
         store=None if store is None else full_name(store),
         capture=options["capture"],
+        folder=options.get("folder", ""),
     )
     with CallQueue(settings) as calls, ProxyServer(address, port, chosen, calls) as server:
         yield server, chosen, calls.reader.metrics_url

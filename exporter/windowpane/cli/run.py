@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from logging.handlers import MemoryHandler
+from pathlib import Path
 from typing import Any
 
 import click
@@ -50,6 +51,7 @@ def command(*, program: tuple[str, ...], upstreams: tuple[str, ...], **options: 
     source = click.get_current_context().get_parameter_source("agent")
     if settings.agent is not None and source is ParameterSource.DEFAULT:
         options["agent"] = settings.agent
+    options["folder"] = str(Path.cwd())
     with running_proxy(LOOPBACK, 0, (*settings.upstreams, *upstreams), options) as (server, chosen, _):
         environment = {
             **settings.variables(server.url), **os.environ, **client_environment(chosen, server.url),

@@ -49,6 +49,8 @@ REPLY_MESSAGES: Final = 4
 CONVERSATIONS_PER_KEY: Final = 8
 COMPACTION_TURNS: Final = 3
 """Turns after which a list without generated content can be the same conversation, compacted."""
+LevelBySettings = Callable[[str, int | None], int | None]
+"""Returns the used tokens at which an agent compacts by its settings, given the size of its window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Scope:
     """The project that the session belongs to; empty for the configured one."""
     source: str = "live"
     """Origin of the calls: `live` in the agent's process."""
+    level_by_settings: LevelBySettings | None = field(default=None, compare=False)
+    """For callers on this machine the level at which they compact by their settings; None for any others."""
     run: str = field(default="", compare=False)
     """One run of an agent of a framework that names its agents, which may open a session."""
     parent_run: str = field(default="", compare=False)

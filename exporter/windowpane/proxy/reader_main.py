@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,7 @@ from windowpane.proxy.call_reader import CallReader, boundary
 from windowpane.proxy.reader_process import ReaderSettings
 from windowpane.proxy.spool import LENGTH_BYTES, Spool
 from windowpane.runtime.start import start
+from windowpane.sources.agent_settings import stated_level
 
 NICENESS: Final = 10
 """The calls themselves come first where processors are scarce."""
@@ -54,7 +57,10 @@ def main() -> None:
         _write_line(error=str(error))
         sys.exit(1)
     _write_line(metrics_url=outputs.url)
-    calls = CallReader(outputs, Scope(settings.agent, limit_tokens=settings.limit_tokens))
+    level = partial(_level_by_settings, settings.folder) if settings.folder else None
+    calls = CallReader(
+        outputs, Scope(settings.agent, limit_tokens=settings.limit_tokens, level_by_settings=level)
+    )
     decoder = msgspec.msgpack.Decoder(CallMessage)
 
     def read(encoded: bytes) -> None:
@@ -69,6 +75,13 @@ def main() -> None:
     while (encoded := spool.read()) is not None:  # the forwarding process has ended: nothing is delayed any more
         read(encoded)
     outputs.close()
+
+
+def _level_by_settings(folder: str, agent: str, limit_tokens: int | None) -> int | None:
+    """Return the level for a session that starts now; the variables of the agent are those of this process."""
+    return stated_level(
+        agent, limit_tokens=limit_tokens, started_at=time.time(), folder=folder, environment=os.environ
+    )
 
 
 def _read_beside_calls(spool: Spool, read: Callable[[bytes], None]) -> None:

@@ -38,6 +38,8 @@ class ReaderSettings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int = 0
     store: str | None = None
     capture: bool | None = None
+    folder: str = ""
+    """The folder in which the only caller runs, on this machine; empty where any program may call."""
 
 
 class ReaderError(WindowpaneError):

@@ -37,10 +37,10 @@ Environment = Mapping[str, str]
 class _Agent(NamedTuple):
     """The files of one agent's settings, and how they state the level."""
 
-    variable: str
-    """Names the folder of the user's settings; empty where no variable does."""
+    moved_by: tuple[tuple[str, str], ...]
+    """Variables that move the user's settings, and the folder below the one that each names; the first counts."""
     folder: str
-    """The same folder in the home."""
+    """The folder in the home without them."""
     name: str
     parse: Callable[[str], Any]
     level: Callable[[Settings, Environment, int | None], int | None]
@@ -69,8 +69,7 @@ def stated_level(
     program = _AGENTS.get(agent)
     if program is None or started_at is None:
         return None
-    home = os.environ.get(program.variable) or Path.home() / program.folder
-    settings = _read(Path(home) / program.name, program.parse, started_at)
+    settings = _read(_user_folder(program) / program.name, program.parse, started_at)
     if settings is None:
         return None
     folders = _folders(Path(folder), upwards=program.in_parents) if Path(folder).is_absolute() else []
@@ -92,6 +91,11 @@ def codex_home(environment: Environment) -> Path:
     """Return the folder of Codex's settings and login."""
     home = environment.get("CODEX_HOME")
     return Path(home) if home else Path(environment.get("HOME", "~")).expanduser() / ".codex"
+
+
+def _user_folder(program: _Agent) -> Path:
+    moved = ((os.environ.get(variable), below) for variable, below in program.moved_by)
+    return next((Path(folder) / below for folder, below in moved if folder), Path.home() / program.folder)
 
 
 def _folders(folder: Path, *, upwards: bool) -> list[Path]:
@@ -205,11 +209,11 @@ def _share(value: object, limit: int | None) -> int | None:
 
 
 _CLAUDE: Final = _Agent(
-    "CLAUDE_CONFIG_DIR", ".claude", "settings.json", json.loads, _claude_code,
+    (("CLAUDE_CONFIG_DIR", ""),), ".claude", "settings.json", json.loads, _claude_code,
     (".claude/settings.json", ".claude/settings.local.json"),
 )  # fmt: skip
 _CODEX: Final = _Agent(
-    "CODEX_HOME", ".codex", "config.toml", tomllib.loads, _codex,
+    (("CODEX_HOME", ""),), ".codex", "config.toml", tomllib.loads, _codex,
     (".codex/config.toml",), in_parents=True, trusts=_codex_trusts,
 )  # fmt: skip
 _AGENTS: Final[Mapping[str, _Agent]] = {
@@ -217,11 +221,22 @@ _AGENTS: Final[Mapping[str, _Agent]] = {
     CLAUDE_CODE_AGENT: _CLAUDE,
     CODEX: _CODEX,
     CODEX_AGENT: _CODEX,
-    "gemini-cli": _Agent("", ".gemini", "settings.json", json.loads, _gemini, (".gemini/settings.json",)),
-    "qwen-code": _Agent("", ".qwen", "settings.json", json.loads, _qwen, (".qwen/settings.json",)),
-    "pi": _Agent("PI_CODING_AGENT_DIR", ".pi/agent", "settings.json", json.loads, _pi, (".pi/settings.json",)),
-    "opencode": _Agent(
-        "", ".config/opencode", "opencode.json", json.loads, _opencode, ("opencode.json",), in_parents=True
+    "gemini-cli": _Agent(
+        (("GEMINI_CLI_HOME", ".gemini"),), ".gemini", "settings.json", json.loads, _gemini,
+        (".gemini/settings.json",),
     ),
-    "goose": _Agent("", ".config/goose", "config.yaml", yaml.safe_load, _goose),
-}
+    "qwen-code": _Agent(
+        (("QWEN_HOME", ""),), ".qwen", "settings.json", json.loads, _qwen, (".qwen/settings.json",)
+    ),
+    "pi": _Agent(
+        (("PI_CODING_AGENT_DIR", ""),), ".pi/agent", "settings.json", json.loads, _pi, (".pi/settings.json",)
+    ),
+    "opencode": _Agent(
+        (("XDG_CONFIG_HOME", "opencode"),), ".config/opencode", "opencode.json", json.loads, _opencode,
+        ("opencode.json",), in_parents=True,
+    ),
+    "goose": _Agent(
+        (("GOOSE_PATH_ROOT", "config"), ("XDG_CONFIG_HOME", "goose")), ".config/goose", "config.yaml",
+        yaml.safe_load, _goose,
+    ),
+}  # fmt: skip

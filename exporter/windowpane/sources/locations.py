@@ -38,9 +38,10 @@ def locations() -> Iterator[Path]:
     ):
         yield from sorted((folder / "agents").glob("*/agent/openclaw-agent.sqlite"))
         yield from sorted((folder / "agents").glob("*/sessions"))
-    yield from (home / ".codex" / "sessions", home / ".codex" / "archived_sessions")
+    codex = _moved("CODEX_HOME", otherwise=home / ".codex")
+    yield from (codex / "sessions", codex / "archived_sessions")
     yield _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=home / ".qwen") / "projects"
-    yield home / ".claude" / "projects"
+    yield _moved("CLAUDE_CONFIG_DIR", otherwise=home / ".claude") / "projects"
     yield _moved("COPILOT_HOME", otherwise=home / ".copilot") / "session-state"
     yield _moved("GEMINI_CLI_HOME", otherwise=home) / ".gemini" / "tmp"
     yield from (storage / name / "tasks" for storage in _editor_storages(home) for name in CLINE_EXTENSIONS)
@@ -49,10 +50,14 @@ def locations() -> Iterator[Path]:
     goose = _goose_folder(home)
     yield from (goose, goose / "sessions.db")
     opencode = _data_folder(home) / "opencode"
-    yield from (opencode / "storage" / "message", opencode / "opencode.db")
+    yield from (opencode / "storage" / "message", opencode / os.environ.get("OPENCODE_DB", "opencode.db"))
     yield from sorted(opencode.glob("opencode-*.db"))
     yield _mini_swe_agent_folder(home)
-    yield from (home / ".openhands" / "conversations", home / ".openhands" / "sessions")
+    openhands = _moved("OPENHANDS_PERSISTENCE_DIR", otherwise=home / ".openhands")
+    yield from (
+        _moved("OPENHANDS_CONVERSATIONS_DIR", otherwise=openhands / "conversations"),
+        openhands / "sessions",
+    )
 
 
 def _moved(*variables: str, otherwise: Path) -> Path:
@@ -91,8 +96,10 @@ def _editor_storages(home: Path) -> Iterator[Path]:
 
 
 def _mini_swe_agent_folder(home: Path) -> Path:
-    if sys.platform != "linux":
-        import platformdirs  # takes long to load, and returns the folder below on Linux
+    if sys.platform == "linux":
+        default = _moved("XDG_CONFIG_HOME", otherwise=home / ".config") / "mini-swe-agent"
+    else:
+        import platformdirs  # takes long to load, and returns the folder above on Linux
 
-        return platformdirs.user_config_path("mini-swe-agent")
-    return _moved("XDG_CONFIG_HOME", otherwise=home / ".config") / "mini-swe-agent"
+        default = platformdirs.user_config_path("mini-swe-agent")
+    return _moved("MSWEA_GLOBAL_CONFIG_DIR", otherwise=default)

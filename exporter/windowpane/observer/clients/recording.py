@@ -200,7 +200,11 @@ def open_conversation(
         clock=time.time,
         next_limit=lambda above: packaged_catalog().next_limit(tracker.info.model, above),
         smaller_limit=lambda used: packaged_catalog().smaller_limit(tracker.info.model, used),
-        program=AgentProgram(scope.agent, earlier=EarlierSessions(earlier)),
+        program=AgentProgram(
+            scope.agent,
+            compaction_tokens=_level_by_settings(scope, profile(call.model).limits),
+            earlier=EarlierSessions(earlier),
+        ),
     )
     tracker.start()
     names = SessionDescriptions()
@@ -210,6 +214,12 @@ def open_conversation(
     if parent is None:
         _describe(tracker, names, call, scope, captures=outputs.config.store.capture)
     return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
+
+
+def _level_by_settings(scope: Scope, limits: WindowLimits | None) -> int | None:
+    if scope.level_by_settings is None:
+        return None
+    return scope.level_by_settings(scope.agent, None if limits is None else limits.limit_tokens)
 
 
 def _describe(
