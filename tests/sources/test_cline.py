@@ -177,12 +177,12 @@ def test_forks_of_the_extension_are_named(tmp_path: Path) -> None:
 def test_a_sub_task_is_a_child_and_names_its_folder(tmp_path: Path) -> None:
     """Roo Code states parent and workspace beside the messages."""
     folder = Folder(tmp_path, QUESTION)
-    folder.write("history_item.json", {"parentTaskId": "root", "workspace": "/work"})
+    folder.write("history_item.json", {"parentTaskId": "root", "workspace": "/work", "title": "Fix"})
     folder.write("task_metadata.json", {"environment_history": [{"cline_version": "3.40"}]})
     (opened,) = folder.read().of(SessionOpened)
 
     assert (opened.agent, opened.parent_key, opened.agent_version) == ("roo-code", "root", "3.40")
-    assert folder.read().of(SessionDescribed) == [SessionDescribed(folder="/work")]
+    assert folder.read().of(SessionDescribed) == [SessionDescribed("Fix", "user", folder="/work")]
 
 
 @pytest.mark.parametrize(

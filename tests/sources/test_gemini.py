@@ -125,12 +125,15 @@ class TestGemini:
 
     def test_a_session_is_described_and_a_sub_agent_names_its_parent(self, tmp_path: Path) -> None:
         """The summary is the title; the chats of sub-agents are in a folder named by the parent."""
-        described = document(tmp_path, message("a"), summary="Fix it", directories=["/work"])
+        chats = tmp_path / "shop" / "chats"
+        chats.mkdir(parents=True)
+        (chats.parent / ".project_root").write_text("/work/shop\n")
+        described = document(chats, message("a"), summary="Fix it", directories=["/added"])
         folder = tmp_path / "parent-id"
         folder.mkdir()
         child = read_rows(GeminiLinesReader(complete=True), folder, [HEADER | {"kind": "subagent"}])
 
-        assert described.of(SessionDescribed) == [SessionDescribed(title="Fix it", folder="/work")]
+        assert described.of(SessionDescribed) == [SessionDescribed(title="Fix it", folder="/work/shop")]
         assert child.of(SessionOpened)[0].parent_key == "parent-id"
 
     def test_a_growing_document_only_appends(self, sessions_dir: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class ClineReader:
             at=next((at for at in times if at is not None), None),
             agent_version=_version(metadata),
         )
-        yield SessionDescribed(folder=text(item.get("workspace")))
+        yield SessionDescribed(text(item.get("title")), "user", folder=text(item.get("workspace")))
         task = Task(stats, visible, models=models)
         yield from task.read(messages)
         _report(task, visible, log)

@@ -7,6 +7,7 @@ another follows. `$set.messages` replaces the history: after a compression, a ro
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,10 @@ REPLACED: Final = "history_replaced"
 SNAPSHOT: Final = "<state_snapshot>"
 """The element in which Gemini CLI has a summary written."""
 USAGE_NAMES: Final = ("input", "output", "cached", "thoughts", "tool", "total")
+PROJECT_FILE: Final = ".project_root"
+MAXIMUM_PATH_BYTES: Final = 4_096
+MAXIMUM_DEPTH: Final = 3
+"""Folders above a recording, of which one is `chats`: those of sub-agents are in a folder within it."""
 _SHOWN_ONLY: Final = frozenset({"info", "warning", "error"})
 """Messages to the user; media that was read for the model is recorded as `info` as well."""
 
@@ -53,6 +58,7 @@ class GeminiSession(Transcript):
         self._calls: set[str] = set()
         """Ids of the tool calls that were added."""
         self._messages = 0
+        self._folder = _project_folder(path)
         self._unknown: set[str] = set()
 
     @property
@@ -95,7 +101,7 @@ class GeminiSession(Transcript):
             AGENT,
             parent_key=self.path.parent.name if is_child and self.path.parent.name != "chats" else None,
             at=instant(header.get("startTime")),
-            folder=_folder(header),
+            folder=self._folder,
         )
         self.stats.sessions += 1
         self.out.append(self._session)
@@ -103,9 +109,8 @@ class GeminiSession(Transcript):
 
     def _describe(self, fields: dict[str, Any]) -> None:
         title = text(fields.get("summary"))
-        folder = _folder(fields)
-        if title or folder:
-            self.out.append(SessionDescribed(title=title, folder=folder))
+        if title or self._folder:
+            self.out.append(SessionDescribed(title=title, folder=self._folder))
 
     def _change(self, fields: dict[str, Any]) -> None:
         if "messages" in fields:
@@ -324,8 +329,13 @@ class GeminiSession(Transcript):
         self.log.odd_line(self.line or None, f"{self.location}{field}", problem)
 
 
-def _folder(fields: dict[str, Any]) -> str:
-    return next(iter(text(folder) for folder in sequence(fields.get("directories"))), "")
+def _project_folder(recording: Path) -> str:
+    """Return the folder of the project, which a file beside the folder `chats` names."""
+    for above in recording.absolute().parents[:MAXIMUM_DEPTH]:
+        if above.name == "chats":
+            with suppress(OSError), (above.parent / PROJECT_FILE).open("rb") as file:
+                return file.read(MAXIMUM_PATH_BYTES).decode(errors="replace").strip()
+    return ""
 
 
 def _last_key(messages: dict[str, list[str]]) -> str | None:
