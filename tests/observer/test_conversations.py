@@ -250,6 +250,33 @@ def test_a_sliding_window_keeps_its_conversation(desk: Desk) -> None:
     assert ids == {"s0"}
 
 
+@pytest.mark.parametrize("window", [1_000, 9])
+@pytest.mark.parametrize("prompt", ["You are careful.", "It is the {}th minute of the hour."])
+def test_short_replies_do_not_split_a_conversation(desk: Desk, window: int, prompt: str) -> None:
+    """Nor if the agent drops the oldest messages, or states the time in the system prompt."""
+    messages: list[dict[str, Any]] = []
+    ids = []
+    for number in range(20):
+        messages.append(user(f"Step {number}"))
+        system = {"role": "system", "content": prompt.format(number)}
+        ids.append(desk.send([system, *messages[-window:]], "Done."))
+        messages.append(reply("Done."))
+
+    assert set(ids) == {"s0"}
+
+
+def test_the_same_question_to_other_system_prompts_is_asked_in_conversations_of_their_own(desk: Desk) -> None:
+    """Agents with one task and the same words of the model share nothing else."""
+    chats = {name: [{"role": "system", "content": f"You are {name}."}, user("Task")] for name in ("one", "two")}
+    ids: dict[str, set[str]] = {name: set() for name in chats}
+    for number in range(10):
+        for name, messages in chats.items():
+            ids[name].add(desk.send(messages, "Done."))
+            messages += [reply("Done."), user(f"Step {number}")]
+
+    assert ids == {"one": {"s0"}, "two": {"s1"}}
+
+
 def test_a_message_that_grows_keeps_its_conversation(desk: Desk) -> None:
     """An agent that writes its whole history into one message continues when the text does."""
     story = "Answer the question with one thought at a time. "

@@ -17,6 +17,11 @@ UNIQUE_TEXT_CHARACTERS: Final = 80
 START_CHARACTERS: Final = 32
 """Characters of the first message by which conversations are indexed: it may grow at its end."""
 
+REPLY_MESSAGES: Final = 4
+"""Messages after those of the last call in which its reply is looked for first."""
+COMPARED_CHARACTERS: Final = 10_000
+"""Characters of a system prompt that are compared with another one."""
+
 MODEL_ROLES: Final = ("assistant", "model")
 
 
@@ -64,3 +69,26 @@ def system_prompt(call: ApiCall) -> object:
         return call.system
     first = call.messages[0] if call.messages else None
     return field_of(first, "content") if is_system(first) else None
+
+
+def holds_any(call: ApiCall, keys: frozenset[object], *, after: int) -> bool:
+    """Return whether one of the first messages of *call* *after* so many holds content of these *keys*."""
+    return bool(keys) and any(
+        spec.key in keys
+        for message in call.messages[after : after + REPLY_MESSAGES]
+        for spec in message_blocks(call.shape, message)
+    )
+
+
+def is_similar(one: object, other: object) -> bool:
+    """Return whether two system prompts differ in one part only, at most half of the shorter: a time, a list."""
+    texts = [str(prompt)[:COMPARED_CHARACTERS] for prompt in (one, other)]
+    start = _common_characters(*texts)
+    end = _common_characters(*(text[start:][::-1] for text in texts))
+    return 2 * (start + end) >= min(map(len, texts))
+
+
+def _common_characters(one: str, other: str) -> int:
+    """Return the number of leading characters that two texts share."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))

@@ -1,7 +1,8 @@
 """Assigns each call to its conversation.
 
 A conversation is recognized, in this order, by
-1. its messages: this list starts with the list of the last call, whatever became of the reply;
+1. its messages: this list starts with the list of the last call, whatever became of the reply; or with its last
+   messages and the reply, where the agent rewrites its system prompt or drops the oldest messages;
 2. ids that a model or provider generated in it: stored responses, tool calls;
 3. texts that a model generated in it, where the call also shares a message with the last one: agents that cut or
    rewrite their history send some of it again.
@@ -25,6 +26,8 @@ from windowpane.observer.block_specs import Key, copy_structure
 from windowpane.observer.compactions import summarizes
 from windowpane.observer.conversation_keys import (
     generated_keys,
+    holds_any,
+    is_similar,
     is_text,
     is_unique,
     opening,
@@ -44,8 +47,6 @@ IDLE_SECONDS: Final = 3_600.0
 """A conversation without a call for so long has ended."""
 MAXIMUM_KEYS: Final = 64
 """Generated pieces indexed per conversation, the latest."""
-REPLY_MESSAGES: Final = 4
-"""Messages after those of the last call in which its reply is looked for first."""
 CONVERSATIONS_PER_KEY: Final = 8
 COMPACTION_TURNS: Final = 3
 """Turns after which a list without generated content can be the same conversation, compacted."""
@@ -130,7 +131,7 @@ ANSWERED: Final = 3
 GENERATED_ID: Final = 3
 """An id that was generated in the conversation; a longer list in common decides between the two."""
 CONTINUED: Final = 2
-"""The list starts with that of the last call, and its reply was not recognized."""
+"""The list starts with that of the last call or the end of it, below another system prompt or the same."""
 SHARED: Final = 1
 """A text that was generated in the conversation, and a message in common."""
 REPLACED: Final = 0
@@ -276,7 +277,9 @@ class Conversations:
             common = conversation.observer.common_messages(call)
             if longest is not None and common < longest.common:
                 continue
-            came_back = common == conversation.observer.sent_count and _reply_follows(call, conversation, common)
+            came_back = common == conversation.observer.sent_count and holds_any(
+                call, conversation.reply_keys, after=common
+            )
             if longest is None or (common, came_back) > (longest.common, longest.came_back):
                 longest = _Evidence(ANSWERED, common, came_back, conversation)
         return longest if longest is not None and longest.came_back else None
@@ -313,7 +316,7 @@ class Conversations:
             if repeated and observer.tracker.turn == 1 and not in_session:  # another run of the same task
                 return None
             return ANSWERED if came_back else CONTINUED
-        if observer.grew_into(call, common):
+        if observer.grew_into(call, common) or _keeps_end(call, conversation):
             return ANSWERED if came_back else CONTINUED
         unique = [key for key in conversation.keys.keys() & generated if is_unique(key)]
         if not all(is_text(key) for key in unique):
@@ -387,10 +390,9 @@ class Conversations:
                 del self._by_key[key]
 
 
-def _reply_follows(call: ApiCall, conversation: Conversation, common: int) -> bool:
-    """Return whether content of the conversation's last reply follows the first *common* messages."""
-    return bool(conversation.reply_keys) and any(
-        spec.key in conversation.reply_keys
-        for message in call.messages[common : common + REPLY_MESSAGES]
-        for spec in message_blocks(call.shape, message)
-    )
+def _keeps_end(call: ApiCall, conversation: Conversation) -> bool:
+    """Return whether *call* holds the last messages of the conversation and its reply below a similar prompt."""
+    kept = conversation.observer.kept_messages(call)
+    if not kept or not holds_any(call, conversation.reply_keys, after=kept.stop):
+        return False
+    return is_similar(conversation.system, system_prompt(call))

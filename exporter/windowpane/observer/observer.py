@@ -6,6 +6,7 @@ so comparing the common prefix compares references, and only new content is read
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from windowpane.core.events import OverflowDetected
@@ -28,6 +29,8 @@ from windowpane.observer.messages import (
 
 UNMISTAKABLE_CHARACTERS: Final = 80
 """A message of at least this length that starts another one has grown into it."""
+UNMISTAKABLE_MESSAGES: Final = 4
+"""So many messages in a row that come again are of the same conversation, however short."""
 
 
 class WindowObserver:
@@ -95,6 +98,25 @@ class WindowObserver:
         return len(before) >= UNMISTAKABLE_CHARACTERS or any(
             spec.text and spec.text in after[len(before) :] for spec in self.reply
         )
+
+    def kept_messages(self, call: ApiCall) -> range:
+        """Return where *call* holds, right after its system prompt, the last messages of the call before.
+
+        All of them where only the system prompt changed, fewer where the agent dropped the oldest; empty where
+        the messages are others, or hold too little to tell conversations apart.
+        """
+        sent = self._sent_specs[_first_message(self._sent) :]
+        first = _first_message(call.messages)
+        specs: list[list[BlockSpec]] = []
+        kept = 0
+        for message in call.messages[first : first + len(sent)]:
+            specs.append(message_blocks(call.shape, message))
+            if same_content(specs[-1], sent[-1]) and all(map(same_content, specs, sent[-len(specs) :])):
+                kept = len(specs)
+        characters = sum(len(spec.text or "") for message in specs[:kept] for spec in message)
+        if kept < len(sent) and kept < UNMISTAKABLE_MESSAGES and characters < UNMISTAKABLE_CHARACTERS:
+            kept = 0
+        return range(first, first + kept)
 
     def last_sent_in(self, call: ApiCall) -> bool:
         """Return whether *call* still holds the last message of the call before."""
@@ -197,3 +219,8 @@ class WindowObserver:
             self._model = model
             self._changes.profile = profile = self._profiles(model)
             self.tracker.set_model(model, profile.limits, at)
+
+
+def _first_message(messages: Sequence[Any]) -> int:
+    """Return the position of the first message after the system prompt."""
+    return next((index for index, message in enumerate(messages) if not is_system(message)), len(messages))
