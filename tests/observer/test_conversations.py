@@ -265,7 +265,7 @@ def test_short_replies_do_not_split_a_conversation(desk: Desk, window: int, prom
     assert set(ids) == {"s0"}
 
 
-def test_the_same_question_to_other_system_prompts_is_asked_in_conversations_of_their_own(desk: Desk) -> None:
+def test_one_task_for_two_system_prompts_is_two_conversations(desk: Desk) -> None:
     """Agents with one task and the same words of the model share nothing else."""
     chats = {name: [{"role": "system", "content": f"You are {name}."}, user("Task")] for name in ("one", "two")}
     ids: dict[str, set[str]] = {name: set() for name in chats}

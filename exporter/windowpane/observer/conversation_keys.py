@@ -91,4 +91,4 @@ def is_similar(one: object, other: object) -> bool:
 def _common_characters(one: str, other: str) -> int:
     """Return the number of leading characters that two texts share."""
     pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))
+    return next((index for index, (first, second) in pairs if first != second), min(len(one), len(other)))

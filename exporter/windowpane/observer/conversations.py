@@ -34,7 +34,7 @@ from windowpane.observer.conversation_keys import (
     start_of,
     system_prompt,
 )
-from windowpane.observer.messages import ApiCall, Shape, message_blocks, reply_blocks
+from windowpane.observer.messages import ApiCall, Shape, reply_blocks
 from windowpane.observer.observer import WindowObserver
 
 CAPACITY: Final = 1_024
@@ -316,7 +316,7 @@ class Conversations:
             if repeated and observer.tracker.turn == 1 and not in_session:  # another run of the same task
                 return None
             return ANSWERED if came_back else CONTINUED
-        if observer.grew_into(call, common) or _keeps_end(call, conversation):
+        if observer.grew_into(call, common) or _repeats_end(call, conversation):
             return ANSWERED if came_back else CONTINUED
         unique = [key for key in conversation.keys.keys() & generated if is_unique(key)]
         if not all(is_text(key) for key in unique):
@@ -390,9 +390,9 @@ class Conversations:
                 del self._by_key[key]
 
 
-def _keeps_end(call: ApiCall, conversation: Conversation) -> bool:
+def _repeats_end(call: ApiCall, conversation: Conversation) -> bool:
     """Return whether *call* holds the last messages of the conversation and its reply below a similar prompt."""
-    kept = conversation.observer.kept_messages(call)
-    if not kept or not holds_any(call, conversation.reply_keys, after=kept.stop):
+    repeated = conversation.observer.repeated_messages(call)
+    if not repeated or not holds_any(call, conversation.reply_keys, after=repeated.stop):
         return False
     return is_similar(conversation.system, system_prompt(call))

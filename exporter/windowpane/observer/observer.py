@@ -99,24 +99,21 @@ class WindowObserver:
             spec.text and spec.text in after[len(before) :] for spec in self.reply
         )
 
-    def kept_messages(self, call: ApiCall) -> range:
+    def repeated_messages(self, call: ApiCall) -> range:
         """Return where *call* holds, right after its system prompt, the last messages of the call before.
 
         All of them where only the system prompt changed, fewer where the agent dropped the oldest; empty where
-        the messages are others, or hold too little to tell conversations apart.
+        the messages are others, or short enough to occur in any conversation.
         """
         sent = self._sent_specs[_first_message(self._sent) :]
         first = _first_message(call.messages)
-        specs: list[list[BlockSpec]] = []
-        kept = 0
-        for message in call.messages[first : first + len(sent)]:
-            specs.append(message_blocks(call.shape, message))
-            if same_content(specs[-1], sent[-1]) and all(map(same_content, specs, sent[-len(specs) :])):
-                kept = len(specs)
-        characters = sum(len(spec.text or "") for message in specs[:kept] for spec in message)
-        if kept < len(sent) and kept < UNMISTAKABLE_MESSAGES and characters < UNMISTAKABLE_CHARACTERS:
-            kept = 0
-        return range(first, first + kept)
+        specs = [message_blocks(call.shape, message) for message in call.messages[first : first + len(sent)]]
+        ends = (count for count in range(len(specs), 0, -1) if same_content(specs[count - 1], sent[-1]))
+        repeated = next((count for count in ends if all(map(same_content, specs[:count], sent[-count:]))), 0)
+        characters = sum(len(spec.text or "") for message in specs[:repeated] for spec in message)
+        if repeated < len(sent) and repeated < UNMISTAKABLE_MESSAGES and characters < UNMISTAKABLE_CHARACTERS:
+            repeated = 0
+        return range(first, first + repeated)
 
     def last_sent_in(self, call: ApiCall) -> bool:
         """Return whether *call* still holds the last message of the call before."""
