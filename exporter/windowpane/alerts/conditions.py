@@ -217,6 +217,8 @@ class SignalHistory:
 
     def eviction_rate(self, turn: int) -> float:
         """Return the blocks evicted per turn; 0 after a single removal, however many blocks it removed."""
+        if not self._evictions:
+            return 0.0
         evicting = sum(eviction.turn > turn - REGRET_TURNS for eviction in self._evictions)
         return self.pressure.eviction_rate if self.pressure and evicting >= EVICTING_TURNS else 0.0
 
@@ -343,10 +345,12 @@ def sample_of(rule: Rule, history: SignalHistory) -> float | None:
 
 def threshold_of(rule: Rule, pressure: PressureMeasured | None, history: SignalHistory) -> float | None:
     """Return the rule's threshold in the window of *pressure*; None when it depends on an unknown limit."""
+    if rule.threshold_from is None:
+        return rule.threshold
     if rule.threshold_from == "usual_fidelity":
         usual = history.usual_fidelity
         return rule.threshold if usual is None else usual * USUAL_SHARE
-    if rule.threshold_from is None or pressure is None:
+    if pressure is None:
         return rule.threshold
     limit = pressure.limit_tokens
     if limit is None:

@@ -32,6 +32,7 @@ from windowpane.core.events import (
     BlockAdded,
     Event,
     EventContext,
+    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -162,7 +163,9 @@ class AlertEngine:
         """Yield *events*, each followed by the alerts it causes; for whole recordings."""
         for event in events:
             yield event
-            yield from self._evaluate(event)
+            alerts = self._evaluate(event)
+            if alerts:
+                yield from alerts
 
     def report(
         self, alert: str, *, holds: bool, context: EventContext, at: float | None, value: float | None = None
@@ -179,26 +182,35 @@ class AlertEngine:
         alerts = state.hold(rule, context.turn, value, None, pressure) if holds else state.resolve(rule, value)
         return [session.event(data, context, at) for data in alerts]
 
-    def _evaluate(self, event: Event) -> list[Event]:
-        data, context = event.data, event.context
-        if isinstance(data, SessionStarted):
-            self._start(context.stream_id, event.n)
-            return []
-        if type(data) not in RELEVANT_PAYLOADS and not isinstance(data, SessionEnded):
-            return []
+    def _evaluate(self, event: Event) -> Sequence[Event]:
+        context, n, at, data = event
+        if type(data) not in RELEVANT_PAYLOADS:
+            if isinstance(data, SessionStarted):
+                self._start(context.stream_id, n)
+                return ()
+            if not isinstance(data, SessionEnded):
+                return ()
+        elif isinstance(data, BlockAdded) and data.block.tool_call_id is None:  # by far the most events
+            return ()
         session = self._session(context.stream_id)
         if session is None:
-            return []
+            return ()
         if isinstance(data, SessionEnded):
             alerts = self._end(context.stream_id, session)
         else:
-            occurrences = session.history.record(data, context.turn)
-            alerts = self._on_occurrences(session, context.turn, occurrences)
-            if not isinstance(data, BlockAdded):  # by far the most events, and no sample
-                alerts += self._on_samples(session, context.turn)
-            if isinstance(data, PressureMeasured) and data.phase == "final":
-                alerts += self._on_turn_end(session, data, context.turn)
-        return [session.event(alert, context, event.at) for alert in alerts]
+            alerts = self._on_event(session, data, context.turn)
+        return [session.event(alert, context, at) for alert in alerts] if alerts else ()
+
+    def _on_event(self, session: _Session, data: Payload, turn: int) -> list[AlertPayload]:
+        occurrences = session.history.record(data, turn)
+        alerts = self._on_occurrences(session, turn, occurrences) if occurrences else []
+        if isinstance(data, BlockAdded):  # no sample
+            return alerts
+        if session.history.has_samples:
+            alerts += self._on_samples(session, turn)
+        if isinstance(data, PressureMeasured) and data.phase == "final":
+            alerts += self._on_turn_end(session, data, turn)
+        return alerts
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
@@ -255,9 +267,11 @@ class AlertEngine:
             if scope and breaches(rule, value, threshold):
                 if state.is_due_again(rule, turn):
                     alerts += state.resolve(rule, value)
-                inhibited = session.inhibits(rule)
+                inhibited = bool(rule.inhibited_by) and session.inhibits(rule)
                 alerts += state.hold(rule, turn, value, threshold, session.history.pressure, inhibited=inhibited)
-            elif not scope or state.fired_turn is None or has_cleared(rule, value, threshold):
+            elif state.crossing_turn is not None and (
+                not scope or state.fired_turn is None or has_cleared(rule, value, threshold)
+            ):
                 alerts += state.resolve(rule, value)
         for rule in self._occurrences:
             occurred = session.alerts.get(rule.name)
@@ -268,8 +282,6 @@ class AlertEngine:
     def _on_samples(self, session: _Session, turn: int) -> list[AlertPayload]:
         """Fire on a new sample at once; it resolves at the end of a turn, so that nothing flaps within one."""
         alerts: list[AlertPayload] = []
-        if not session.history.has_samples:
-            return alerts
         for rule in self._samples:
             value, threshold = sample_of(rule, session.history), threshold_of(rule, None, session.history)
             if value is None or threshold is None or not breaches(rule, value, threshold):

@@ -17,7 +17,7 @@ READ_CHARACTERS: Final = 4_096
 MAXIMUM_REMEMBERED: Final = 4_096
 """Targets of which is remembered that they hold no secret: an agent works on the same files for hours."""
 
-_STRING: Final = r'\s{0,4}:\s{0,4}\[?\s{0,4}"((?:[^"\\]|\\.){1,400})"'
+_STRING: Final = r'\s{0,4}:\s{0,4}\[?\s{0,4}"((?:[^"\\]|\\.){1,400}+)"'
 _FILE: Final = re.compile(
     r'"(?:file_path|filePath|notebook_path|absolute_path|target_file|relative_path|filename|file|path)"' + _STRING
 )

@@ -151,26 +151,19 @@ def forecast(
     held = max(used_tokens / pace.typical, MINIMUM_HELD_TURNS)
     squared = (median + SHAPE_TURNS) / SHAPE_DIVISOR * math.sqrt(held / TYPICAL_HELD_TURNS)
     shape = min(MAXIMUM_SHAPE, math.sqrt(squared / uneven))
-    before = math.floor(_turns_of_share((1 - BAND) / 2, median, shape))
-    share = _share_of_turns(before, median, shape) + BAND
-    last = math.floor(_turns_of_share(share, median, shape))
-    if share - _share_of_turns(last, median, shape) > _share_of_turns(last + 1, median, shape) - share:
+    # Of a Weibull distribution of this median, 1 - 2 ** -((t / median) ** shape) is the probability of at most t
+    # turns, and median * (-log2(1 - p)) ** (1 / shape) the turns that are enough with probability p.
+    before = math.floor(median * _EARLY_POWER ** (1 / shape))
+    share = 1 - 2.0 ** -((before / median) ** shape) + BAND
+    last = math.floor(median * (-math.log2(1 - share)) ** (1 / shape))
+    if share - (1 - 2.0 ** -((last / median) ** shape)) > 1 - 2.0 ** -(((last + 1) / median) ** shape) - share:
         last += 1
     return Forecast(max(median, before + 1.0), before + 1.0, float(max(before + 1, last)))
 
 
 _NOW: Final = Forecast(0.0, 0.0, 0.0)
 _NEVER: Final = Forecast(math.inf, math.inf, math.inf)
-
-
-def _share_of_turns(turns: int, median: float, shape: float) -> float:
-    """Return the probability of at most *turns* in a Weibull distribution of this median."""
-    return 1 - float(2.0 ** -((turns / median) ** shape))
-
-
-def _turns_of_share(share: float, median: float, shape: float) -> float:
-    """Return the turns that are enough with this probability in a Weibull distribution of this median."""
-    return median * float((-math.log2(1 - share)) ** (1 / shape))
+_EARLY_POWER: Final = -math.log2(1 - (1 - BAND) / 2)
 
 
 class GrowthHistory:
@@ -186,6 +179,8 @@ class GrowthHistory:
         self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
         self._evicted: deque[int] = deque([0], maxlen=settings.velocity_turns)
         """Blocks evicted in each of the last 5 turns; the last entry belongs to the open turn."""
+        self._recently_evicted = 0
+        """Their sum."""
         self.pace = GrowthPace(documented_growth)
         self.velocity: float | None = None
         """Tokens per turn, mean of the last 5 turns; None before the second turn."""
@@ -203,7 +198,10 @@ class GrowthHistory:
 
     def open_turn(self) -> None:
         """Start counting the evictions of another turn."""
-        self._evicted.append(0)
+        evicted = self._evicted
+        if len(evicted) == evicted.maxlen:
+            self._recently_evicted -= evicted[0]
+        evicted.append(0)
 
     def close_turn(self, turn: int, added: int, by_component: dict[Component, int]) -> float | None:
         """Count the additions of a turn that ended; return the baseline that they spiked above, else None."""
@@ -226,10 +224,11 @@ class GrowthHistory:
     def count_evicted(self, blocks: int) -> None:
         """Count evicted blocks towards the open turn, or towards the last one if none is open."""
         self._evicted[-1] += blocks
+        self._recently_evicted += blocks
 
     def eviction_rate(self) -> float:
         """Return the blocks evicted per turn over the last 5 turns, the open one included."""
-        return sum(self._evicted) / self._settings.velocity_turns
+        return self._recently_evicted / self._settings.velocity_turns
 
     def burn_by_component(self) -> dict[Component, float]:
         """Return the burn rate of each component in tokens per turn; empty before the second turn."""

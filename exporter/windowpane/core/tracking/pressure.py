@@ -51,9 +51,13 @@ class PressureGauge:
         self.exact = True
         """True while every block was counted by the model's own tokenizer."""
         self.estimate_error: float | None = None
-        self.last_usage: Usage | None = None
+        self.cache_hit_ratio: float | None = None
+        """Share of the last call's input that was read from the prompt cache."""
         self._window = window
         self._shares = [(name, share) for name, share in settings.budget.items() if share > 0]
+        self._budget: list[tuple[Component, float]] = []
+        """Budgets of the components in tokens, in a window of `_budget_limit`."""
+        self._budget_limit: int | None = None
         self._grown_from: int | None = None
         """Used tokens at the end of the last turn, less what was removed since; None where no total compares."""
         self._added: int | None = None
@@ -132,6 +136,11 @@ class PressureGauge:
         if unseen_tokens(tokens, added=self.reply_tokens) > 0:
             self._hidden_reply = tokens - round(self.account.calibration * self.reply_tokens)
 
+    def count_cache(self, usage: Usage | None) -> None:
+        """Measure what the turn's call read from the prompt cache."""
+        total = 0 if usage is None else usage.input_total
+        self.cache_hit_ratio = usage.cache_read_tokens / total if usage is not None and total else None
+
     def count_total(self, total: int, *, first: bool) -> TotalReport:
         """Adopt the provider's total of the turn's call; nothing compares with the *first* of a window."""
         self._hidden_reply = 0
@@ -192,9 +201,9 @@ class PressureGauge:
 
         Takes constant time. Compression ratio and fidelity are not measured here, they have separate events.
         """
-        window, history, usage = self._window, self.growth, self.last_usage
+        window, history = self._window, self.growth
         used = self.account.used(self.call_tokens) if reported_tokens is None else reported_tokens
-        parts = apportion(used, self._components())
+        parts = apportion(used, self._components() if self._hidden_reply else self.call_components)
         duplicate = stale = 0
         if window.duplicate_tokens or window.stale_tokens:
             scale = used / window.tokens
@@ -217,7 +226,7 @@ class PressureGauge:
             used / limits.usable_tokens if limits else None,
             limits.zone_of(used, previous=self.zone) if limits else None,
             red,
-            self.added,
+            self._visible_growth if self._added is None else self._added,
             dict(self.added_by_component),
             history.velocity,
             median,
@@ -233,7 +242,7 @@ class PressureGauge:
             stale,
             history.eviction_rate(),
             self.estimate_error if phase == "final" else None,
-            usage.cache_read_tokens / usage.input_total if usage and usage.input_total else None,
+            self.cache_hit_ratio,
             len(window),
             level.tokens if level else None,
             level.evidence if level else None,
@@ -252,13 +261,13 @@ class PressureGauge:
     def _components(self) -> dict[Component, int]:
         """Return the counts of the measured content; hidden reasoning of the last reply is unattributed."""
         components = self.call_components
-        if not self._hidden_reply:
-            return components
         return {**components, "unattributed": components.get("unattributed", 0) + self._hidden_reply}
 
     def _budget_utilization(self, parts: dict[Component, int], limits: WindowLimits) -> dict[Component, float]:
-        limit = limits.limit_tokens
-        return {name: parts[name] / (share * limit) for name, share in self._shares}
+        if limits.limit_tokens != self._budget_limit:
+            self._budget_limit = limits.limit_tokens
+            self._budget = [(name, share * limits.limit_tokens) for name, share in self._shares]
+        return {name: parts[name] / budget for name, budget in self._budget}
 
 
 def _turns_at_rate(remaining_tokens: int, burn: float | None) -> float | None:

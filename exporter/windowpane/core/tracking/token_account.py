@@ -119,8 +119,10 @@ def unseen_tokens(difference: int, *, added: int, removed: int = 0) -> int:
     """
     low, high = CALIBRATION_RANGE
     most = high * added - low * removed + CALIBRATION_MINIMUM_TOKENS
+    if difference > most:
+        return round(difference - most)
     least = low * added - high * removed - CALIBRATION_MINIMUM_TOKENS
-    return round(max(0.0, difference - most) + min(0.0, difference - least))
+    return round(difference - least) if difference < least else 0
 
 
 def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, int]:

@@ -199,8 +199,9 @@ class TurnTracker:
         gauge, self.rejected = self.gauge, None
         if not self._replied or not self.in_turn:
             self._measure_call(at)
-        trusted = usage is not None and usage.input_total > 0 and self._accept_total(usage.input_total, at)
-        total = usage.input_total if usage is not None and trusted else None
+        reported = 0 if usage is None else usage.input_total
+        trusted = reported > 0 and self._accept_total(reported, at)
+        total = reported if trusted else None
         removed = False
         source: CountSource = "usage" if trusted else gauge.count_source
         if reported_tokens is not None and self._accept_report(reported_tokens, total, at) and total is None:
@@ -213,7 +214,7 @@ class TurnTracker:
                 self.update_compaction_level()
             if usage is not None and trusted:
                 gauge.count_reply(usage)
-        gauge.last_usage = usage
+        gauge.count_cache(usage)
         response_id = None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS]
         ended = self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason, response_id), at)
         if usage is not None and trusted:
