@@ -21,7 +21,14 @@ from windowpane.sources.opencode.reader import OpencodeStorageReader
 from windowpane.sources.opencode.session import OpencodeSession
 from windowpane.sources.opencode.session_messages import SessionMessages
 from windowpane.sources.reader import FileStats
-from windowpane.sources.records import Compacted, ContentAdded, ContentRemoved, ModelCalled, SessionOpened
+from windowpane.sources.records import (
+    Compacted,
+    ContentAdded,
+    ContentRemoved,
+    ModelCalled,
+    SessionDescribed,
+    SessionOpened,
+)
 
 TABLE = """CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, type text NOT NULL,
     seq integer NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL)"""
@@ -88,6 +95,46 @@ def database(folder: Path, rows: list[tuple[str, Any]], *, old_tables: bool = Tr
         if not old_tables:
             connection.executescript("DROP TABLE message; DROP TABLE part")
     return path
+
+
+SECOND = """CREATE TABLE session_v2 (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, slug text,
+    directory text NOT NULL, title text, version text NOT NULL, cost real, revert text,
+    time_created integer NOT NULL, time_updated integer NOT NULL, fork_session_id text)"""
+
+
+def second(path: Path, key: str, *, drop: bool) -> None:
+    """Add what release 2 adds: its own table of sessions, beside the earlier ones or in place of them."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(SECOND)
+        values = (key, "p", "ses_0", "slug", "/new", "New title", "2.0.12", 0.5, None, START, START + 50, None)
+        connection.execute("INSERT INTO session_v2 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        if drop:
+            connection.executescript("DROP TABLE session; DROP TABLE message; DROP TABLE part")
+
+
+@pytest.mark.parametrize("drop", [True, False])
+def test_release_2_has_another_table_of_sessions(tmp_path: Path, *, drop: bool) -> None:
+    """The earlier tables, where they remain, have older rows of a session, or sessions of earlier releases."""
+    path = database(tmp_path, WHOLE)
+    if not drop:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            old = json.dumps({"role": "user", "time": {"created": START}})
+            for key in ("ses_1", "ses_old"):
+                values = (key, "p", None, "slug", "/old", "Old title", "1.9.0", None, START - 9, START - 9)
+                connection.execute("INSERT OR IGNORE INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+                columns = "(id, session_id, time_created, time_updated, data)"
+                row = (f"m_{key}", key, START - 9, START - 9, old)
+                connection.execute(f"INSERT INTO message {columns} VALUES (?, ?, ?, ?, ?)", row)
+    second(path, "ses_1", drop=drop)
+    reader = reader_for(path, all_readers(complete=True))
+    read = Read(reader, path)
+    opened = {one.session_key: one for one in read.of(SessionOpened)}
+    (described,) = [one for one in read.of(SessionDescribed) if one.title == "New title"]
+
+    assert set(opened) == ({"ses_1"} if drop else {"ses_1", "ses_old"})
+    assert (opened["ses_1"].parent_key, described.folder, described.agent_version) == ("ses_0", "/new", "2.0.12")
+    assert len(read.of(ModelCalled)) == 7
+    assert len(read.of(Compacted)) == 1
 
 
 @pytest.mark.parametrize("old_tables", [True, False])

@@ -43,6 +43,9 @@ _FIELDS: Final = ("id", "parent_id", "directory", "title", "version", "time_crea
 _MESSAGES: Final = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 _UNCHANGED: Final = "SELECT id, time_updated, NULL, NULL FROM session ORDER BY time_created, id"
 _NEW_TABLE: Final = "session_message"
+_NEW_SESSIONS: Final = "session_v2"
+"""Sessions since release 2, which copies the rows of the earlier tables, which stay as they were."""
+_NEW_UNCHANGED: Final = "SELECT id, time_updated FROM session_v2 ORDER BY time_created, id"
 _NEW_CHANGES: Final = "SELECT session_id, max(time_updated), count(*) FROM session_message GROUP BY session_id"
 _NEW_MESSAGES: Final = "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY {order}"
 _PARTS: Final = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
@@ -73,7 +76,9 @@ class OpencodeDatabaseReader:
         if not head.startswith(MAGIC):
             return False
         tables = tables_of(path)
-        return tables >= _TABLES or (tables >= {"session", _NEW_TABLE} and "part" not in tables)
+        if tables >= _TABLES or tables >= {_NEW_SESSIONS, _NEW_TABLE}:
+            return True
+        return tables >= {"session", _NEW_TABLE} and "part" not in tables
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all sessions, one after the other."""
@@ -83,14 +88,14 @@ class OpencodeDatabaseReader:
     def sessions(self, path: Path) -> dict[str, SessionState]:
         """Return the states of the sessions by their last message."""
         with opened(path) as connection:
-            has_old = bool(columns_of(connection, "message"))
-            rows = connection.execute(_CHANGES if has_old else _UNCHANGED).fetchall()
+            rows = _sessions(connection)
+            is_second = bool(columns_of(connection, _NEW_SESSIONS))
             new: dict[str, tuple[object, int]] = {}
             if columns_of(connection, _NEW_TABLE):
                 new = {key: (changed, number) for key, changed, number in connection.execute(_NEW_CHANGES)}
         states = {}
-        for key, updated, last, changed in rows:
-            if last is None and key in new:
+        for key, (updated, last, changed) in rows.items():
+            if key in new and (last is None or (is_second and _is_later(new[key][0], changed))):
                 changed, last = new[key]  # noqa: PLW2901  # the messages of this session are in the newer table
             times = [at for at in map(milliseconds, (updated, changed)) if at is not None]
             state = f"{updated} {last} {changed} {self._is_complete(changed)}"
@@ -119,11 +124,33 @@ class OpencodeDatabaseReader:
         return at is None or time.time() - at > IDLE_SECONDS
 
 
+def _sessions(connection: sqlite3.Connection) -> dict[str, tuple[object, object, object]]:
+    """Return the time of the last change of each session, and its last message in the earlier table."""
+    sessions: dict[str, tuple[object, object, object]] = {}
+    if columns_of(connection, "session"):
+        query = _CHANGES if columns_of(connection, "message") else _UNCHANGED
+        sessions = {str(key): tuple(stated) for key, *stated in connection.execute(query)}
+    if columns_of(connection, _NEW_SESSIONS):
+        for key, updated in connection.execute(_NEW_UNCHANGED):
+            _, last, changed = sessions.get(str(key), (None, None, None))
+            sessions[str(key)] = (updated, last, changed)
+    return sessions
+
+
+def _is_later(new: object, old: object) -> bool:
+    """Return whether a session's rows of the newer table are at least as recent as those of the earlier one."""
+    newest, oldest = milliseconds(new), milliseconds(old)
+    return newest is not None and (oldest is None or newest >= oldest)
+
+
 def _info(connection: sqlite3.Connection, key: str, log: DocumentLog) -> JsonObject:
     """Return a session's row in the form of its exported `info`."""
-    fields = [name for name in _FIELDS if name in columns_of(connection, "session")]
-    row = connection.execute(f"SELECT {', '.join(fields)} FROM session WHERE id = ?", (key,)).fetchone()  # noqa: S608
-    stated: dict[str, Any] = dict(zip(fields, row or (), strict=False))
+    stated: dict[str, Any] = {}
+    for table in (_NEW_SESSIONS, "session"):
+        fields = [name for name in _FIELDS if name in columns_of(connection, table)]
+        if fields and not stated:
+            row = connection.execute(f"SELECT {', '.join(fields)} FROM {table} WHERE id = ?", (key,)).fetchone()  # noqa: S608
+            stated = dict(zip(fields, row or (), strict=False))
     path = f"session {key}"
     info = {
         "id": key,
@@ -146,15 +173,17 @@ def _messages(connection: sqlite3.Connection, key: str, log: DocumentLog) -> Ite
 
 
 def _is_new(connection: sqlite3.Connection, key: str) -> bool:
-    """Return whether the messages of a session are only in the table of newer releases."""
+    """Return whether the messages of a session are only in the table of newer releases, or more recent there."""
     if not columns_of(connection, _NEW_TABLE):
         return False
     if not columns_of(connection, "message"):
         return True
-    exists = "SELECT EXISTS (SELECT 1 FROM {} WHERE session_id = ?)"
-    (old,) = connection.execute(exists.format("message"), (key,)).fetchone()
-    (new,) = connection.execute(exists.format(_NEW_TABLE), (key,)).fetchone()
-    return bool(new and not old)
+    latest = "SELECT max(time_updated) FROM {} WHERE session_id = ?"
+    (old,) = connection.execute(latest.format("message"), (key,)).fetchone()
+    (new,) = connection.execute(latest.format(_NEW_TABLE), (key,)).fetchone()
+    if old is None or new is None:
+        return old is None and new is not None
+    return bool(columns_of(connection, _NEW_SESSIONS)) and _is_later(new, old)
 
 
 def _new_messages(connection: sqlite3.Connection, key: str, log: DocumentLog) -> Iterator[Message]:

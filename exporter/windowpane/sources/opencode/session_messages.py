@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 _INJECTED: Final = frozenset({"synthetic", "system", "shell"})
 """Texts that opencode adds to the conversation."""
-_BOOKKEEPING: Final = frozenset({"agent-switched", "model-switched"})
+_BOOKKEEPING: Final = frozenset({"agent-switched", "idle", "model-switched"})
 
 
 class SessionMessages:
