@@ -9,7 +9,7 @@ import html
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,7 +33,7 @@ from windowpane.core.events import (
     SessionEnded,
     TurnEnded,
 )
-from windowpane.core.vocabulary import COMPONENTS, REWOUND, SEVERITIES, Component
+from windowpane.core.vocabulary import COMPONENTS, REWOUND, SEVERITIES, ZONES, Component
 from windowpane.hooks.status import session_line
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
@@ -48,8 +48,10 @@ from windowpane.store.sqlite import SqliteStore
 from windowpane.text import formats
 from windowpane.text.forecasts import next_band, next_event
 from windowpane.text.zones import zone_label
+from windowpane_dashboard.queries.alerts import read_firings
 from windowpane_dashboard.queries.comparison import ComparedSession, differences
 from windowpane_dashboard.queries.compressions import read_compressions
+from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.queries.fleet import Fleet, fleet_frame
 from windowpane_dashboard.queries.replays import results_frame
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
@@ -60,6 +62,8 @@ from windowpane_dashboard.sections.turn_table import turn_table
 Values = Mapping[str, object]
 
 EVERYTHING = 1_000_000
+GUESSED = ("assumed", "catalogue", "observed_floor", "observed_compaction")
+"""Sources of a limit that a larger total refutes."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def of_row(session: StoredSession) -> Values:
         "zone": row.zone, "worst zone": row.worst_zone, "velocity": row.velocity,
         "turns ahead": next_event(row).turns, "compaction level": row.compaction_tokens,
         "peak tokens": row.peak_used_tokens, "peak utilization": row.peak_utilization, "fidelity": row.fidelity,
-        "exchanges": row.exchanges, "windows": row.windows,
+        "exchanges": row.exchanges, "windows": row.windows, "unresolved alerts": row.firing,
     }  # fmt: skip
 
 
@@ -420,6 +424,18 @@ def _latest(timeline: Timeline) -> dict[str, object]:
     }  # fmt: skip
 
 
+def of_alerts_page(session: StoredSession) -> Values:
+    """The alerts page, of one session."""
+    listed = read_firings(session.store, AlertFilters(session=session.row.session_id), math.inf)
+    severities = Counter(row.severity for row in listed.rows)
+    return {
+        "alerts": len(listed.rows),
+        "critical alerts": severities["critical"],
+        "warnings": severities["warning"],
+        "unresolved alerts": sum(row.resolved_turn is None for row in listed.rows),
+    }
+
+
 def of_compare_page(session: StoredSession) -> Values:
     """The table of differences, with the session on both sides."""
     side = ComparedSession(session.row, session.timeline, tuple(session.alerts))
@@ -552,6 +568,7 @@ SURFACES: Mapping[str, Callable[[StoredSession], Values]] = {
     "export": of_export,
     "fleet page": of_fleet_page,
     "session page": of_session_page,
+    "alerts page": of_alerts_page,
     "compare page": of_compare_page,
     "replay page": of_replay_page,
 }
@@ -579,7 +596,20 @@ def disagreements(session: StoredSession) -> list[str]:
     for turn in _sampled(session):
         read = {surface: read(session, turn) for surface, read in TURN_SURFACES.items()}
         lines += compared(f"{name} turn {turn}", read)
-    return lines
+    return lines + [f"{name}: {line}" for line in _impossible(session)]
+
+
+def _impossible(session: StoredSession) -> Iterator[str]:
+    """Yield statements about the session that exclude each other."""
+    row, report = session.row, session.report
+    worst = max((ZONES.index(zone) for zone in report.zone_turns), default=0)
+    if report.headline.startswith("Stayed green") and worst:
+        yield f"stayed green, and has turns in {ZONES[worst]}"
+    sizes = [one.window_before for one in report.compressions if one.window_before is not None]
+    if sizes and max(sizes) > row.peak_used_tokens:
+        yield f"a compaction from {max(sizes)} tokens above the peak of {row.peak_used_tokens}"
+    if row.limit_tokens is not None and row.limit_source in GUESSED and row.peak_used_tokens > row.limit_tokens:
+        yield f"a peak of {row.peak_used_tokens} in a window that is assumed to have {row.limit_tokens}"
 
 
 def _sampled(session: StoredSession) -> list[int]:

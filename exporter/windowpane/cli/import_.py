@@ -242,7 +242,8 @@ def _differing_turns(reports: Sequence[FileReport]) -> str:
     number, report = differing[0]
     more = f" (and {len(differing) - 1} more files)" if len(differing) > 1 else ""
     return (
-        f"{number:,} turns are listed for {report.stats.api_calls:,} reported calls in {report.path.name}{more}: "
+        f"{formats.count(number, 'turn')} {'is' if number == 1 else 'are'} listed for "
+        f"{formats.count(report.stats.api_calls, 'reported call')} in {report.path.name}{more}: "
         "a turn may have no reported call, and a call no reply"
     )
 
