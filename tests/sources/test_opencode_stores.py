@@ -44,6 +44,11 @@ CREATE TABLE part (
 TOKENS = {"input": 100, "output": 20, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 
 
+def reply(at: int) -> Json:
+    times = {"created": at, "completed": at + 1}
+    return {"role": "assistant", "modelID": "gpt-5", "tokens": TOKENS, "time": times}
+
+
 class Database:
     """A database as opencode writes it: in WAL mode, open while it is read."""
 
@@ -110,6 +115,32 @@ class TestDatabase:
         assert [call.cost_dollars for call in read.of(ModelCalled)] == [0.5, 0.5]
         assert read.problems == []
         assert database.files() == before
+
+    def test_the_calls_of_a_fork_are_counted_once(self, database: Database, store: SqliteStore) -> None:
+        """A fork has copies of earlier messages; those of a removed session count, and it is reported."""
+        at = old(3)
+        call = {
+            "type": "tool",
+            "tool": "read",
+            "callID": "call_1",
+            "state": {"status": "completed", "output": "a"},
+        }
+        for name, created in (("ses_1", at), ("ses_2", at + 9_000), ("ses_3", at + 18_000)):
+            database.add_session(name, created)
+            database.add_turn(name, int(name[-1]) * 10, created)
+        database.add_turn("ses_2", 8, at)
+        database.add_message("ses_1", "msg_10b", reply(at + 1), call)
+        database.add_message("ses_2", "msg_8b", reply(at + 1), call)
+        database.add_turn("ses_3", 9, at - 5_000)
+        read = Read(reader_for(database.path, all_readers()), database.path)
+        playback = playback_settings(store.digester())
+        import_file(database.path, AlertingStore(store), readers=all_readers(), playback=playback)
+        rows = [store.session(f"opencode:{name}") for name in ("ses_1", "ses_2", "ses_3")]
+
+        assert [row and (row.turns, row.cost_dollars, row.same_as) for row in rows] == [
+            (1, 0.5, ""), (1, 0.5, ""), (2, 1.0, "")
+        ]  # fmt: skip
+        assert [problem.field for problem in read.problems] == ["session ses_3.time"]
 
     @pytest.mark.parametrize("kept", [("opencode.db",), ("opencode.db", "opencode.db-wal")])
     def test_a_copy_without_its_index_is_read_and_not_written(

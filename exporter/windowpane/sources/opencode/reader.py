@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -23,8 +23,8 @@ from windowpane.sources.json_document import (
     parse_object,
     shape_of,
 )
-from windowpane.sources.json_lines import milliseconds
-from windowpane.sources.opencode.session import Message, OpencodeSession
+from windowpane.sources.json_lines import mapping, milliseconds
+from windowpane.sources.opencode.session import Message, OpencodeSession, is_earlier
 from windowpane.sources.opencode.session_messages import SessionMessages, first_message
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Record
@@ -48,7 +48,18 @@ _NEW_SESSIONS: Final = "session_v2"
 _NEW_UNCHANGED: Final = "SELECT id, time_updated FROM session_v2 ORDER BY time_created, id"
 _NEW_CHANGES: Final = "SELECT session_id, max(time_updated), count(*) FROM session_message GROUP BY session_id"
 _NEW_MESSAGES: Final = "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY {order}"
+_ORIGINALS: Final = """
+    SELECT json_extract(data, '$.time.created'), json_extract(data, '$.time.completed')
+    FROM (
+        SELECT CASE WHEN json_valid({table}.data) THEN {table}.data END AS data
+        FROM {table} JOIN {sessions} AS older ON older.id = {table}.session_id
+        WHERE (older.time_created, older.id) < (?, ?) AND {table}.time_created < ?
+    )
+"""
 _PARTS: Final = "SELECT id, data FROM part WHERE message_id = ? ORDER BY id"
+
+_Times = tuple[float | None, float | None]
+"""The start and end of a message, which no other message of a computer has."""
 
 
 def _records(
@@ -115,7 +126,8 @@ class OpencodeDatabaseReader:
             changed = connection.execute(f"SELECT max(time_updated) FROM {table} WHERE session_id = ?", (key,))  # noqa: S608
             (updated,) = changed.fetchone()
             session = OpencodeSession(stats, complete=self._is_complete(updated))
-            yield from _records(session, info, messages(connection, key, log), log, f"session {key}")
+            marked = _marked(connection, info, messages(connection, key, log), table)
+            yield from _records(session, info, marked, log, f"session {key}")
 
     def _is_complete(self, updated: object) -> bool:
         if self._complete is not None:
@@ -170,6 +182,38 @@ def _messages(connection: sqlite3.Connection, key: str, log: DocumentLog) -> Ite
         info.value["id"] = message_id
         parts = connection.execute(_PARTS, (message_id,))
         yield Message(info, [parse_object(part, f"part {part_id}", log) for part_id, part in parts])
+
+
+def _marked(
+    connection: sqlite3.Connection, info: JsonObject, messages: Iterable[Message], table: str
+) -> Iterator[Message]:
+    """Yield the messages; the copies of a fork are marked where an older session has the original.
+
+    A fork has copies of all messages before it, with their times and usage under new ids. opencode states
+    neither that they are copies nor of which session.
+    """
+    originals: set[_Times] | None = None
+    for message in messages:
+        if not is_earlier(message.info, info):
+            yield message
+            continue
+        if originals is None:
+            originals = set(_originals(connection, info, table))
+        stated = message.info.item("time").value
+        yield message._replace(is_copy=_times(stated.get("created"), stated.get("completed")) in originals)
+
+
+def _originals(connection: sqlite3.Connection, info: JsonObject, table: str) -> Iterator[_Times]:
+    """Yield the times of the messages that older sessions had when this one was started."""
+    name = _NEW_SESSIONS if table == _NEW_TABLE and columns_of(connection, _NEW_SESSIONS) else "session"
+    started = mapping(info.value["time"])["created"]
+    query = _ORIGINALS.format(table=table, sessions=name)
+    for created, completed in connection.execute(query, (started, info.value["id"], started)):
+        yield _times(created, completed)
+
+
+def _times(created: object, completed: object) -> _Times:
+    return milliseconds(created), milliseconds(completed)
 
 
 def _is_new(connection: sqlite3.Connection, key: str) -> bool:

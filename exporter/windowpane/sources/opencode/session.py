@@ -48,6 +48,8 @@ class Message(NamedTuple):
 
     info: JsonObject
     parts: list[JsonObject]
+    is_copy: bool = False
+    """The message is another session's, from which this one was forked; its calls are that session's."""
 
 
 def session_key(info: JsonObject, first: JsonObject | None) -> str:
@@ -93,6 +95,8 @@ class OpencodeSession:
             upcoming = chain((following,), upcoming)
         yield self._opened(info, first)
         yield self._described(info)
+        if message is not None and not message.is_copy and is_earlier(message.info, info):
+            info.log.odd(None, info.at("time"), "messages of another session, whose calls are counted here too")
         while message is not None:
             following = next(upcoming, None)
             self._number += 1
@@ -132,9 +136,12 @@ class OpencodeSession:
             yield from self._request(message)
         elif role == "assistant":
             self._stats.messages += 1
+            self._count(message)
+            if message.is_copy:
+                yield from (one for one in self._reply(message) if not isinstance(one, ModelCalled))
+                return
             self._stats.api_calls += 1
             self._add_usage(info)
-            self._count(message)
             ended = info.item("time").has("completed") or info.has("error")
             if is_last and not ended and not self._complete:
                 self.deferred = True
@@ -392,6 +399,12 @@ def _failure(state: JsonObject, status: str | None) -> str:
 
 def _created(info: JsonObject) -> float | None:
     return milliseconds(info.item("time").value.get("created"))
+
+
+def is_earlier(message: JsonObject, session: JsonObject) -> bool:
+    """Return whether a message was written before its session was started, as the copies in a fork were."""
+    written, started = _created(message), _created(session)
+    return written is not None and started is not None and written < started
 
 
 def _model_of(info: JsonObject) -> str:
