@@ -479,6 +479,28 @@ def test_a_value_of_any_type_is_valid_or_a_configuration_error(key: tuple[str, .
     assert all(key[0] in refusal for refusal in refusals)
 
 
+@pytest.mark.parametrize("key", ["public_url", "otlp.endpoint", "otlp.forward"])
+def test_an_address_is_the_url_of_a_host(key: str) -> None:
+    """Other texts are errors at once, not at the first request."""
+    section, _, name = key.rpartition(".")
+
+    def load_with(url: str) -> Config:
+        return load_config(environ={}, arguments={section: {name: url}} if section else {name: url})
+
+    for url in (
+        "collector:4318",
+        "ftp://host",
+        "http://",
+        "http://a b",
+        "http://host:port",
+        "javascript:alert(1)",
+    ):
+        with pytest.raises(ConfigurationError, match=rf"^{re.escape(key)}: .*names a host"):
+            load_with(url)
+    for url in ("http://collector:4318/base", "HTTPS://host", "http://[::1]:4318"):
+        load_with(url)
+
+
 @pytest.mark.parametrize("value", [1, True, [1], "x", b"x", object()], ids=lambda value: type(value).__name__)
 def test_settings_that_are_no_mapping_are_a_configuration_error(value: Any) -> None:
     """Likewise a file that is not a path."""

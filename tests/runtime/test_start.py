@@ -210,6 +210,8 @@ def test_an_invalid_setting_raises_at_start(start_outputs: Start, tmp_path: Path
     for options, where in (
         ({"port": 70_000}, "server.port"),
         ({"notify": ["nonsense://host"]}, "notify.channels.url"),
+        ({"otlp_endpoint": "not a url"}, "otlp.endpoint"),
+        ({"settings": [1]}, "settings: is a list"),
         ({"config": tmp_path / "nowhere.yaml"}, "nowhere.yaml"),
         ({"settings": {"store": {"audit_key_file": tmp_path / "nowhere.key"}}}, "store.audit_key_file"),
     ):

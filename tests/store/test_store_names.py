@@ -41,7 +41,7 @@ def test_a_name_means_a_file(name: str, path: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["postgresql://host/db", "http://host/x", "file:///w.db", "sqlite://w.db", "sqlite:/w.db", "sqlite:///",
-     "sqlite:///:memory:", "sqlite:///w.db?mode=ro", str(Path("sqlite:////data/w.db"))],
+     "sqlite:w.db", "file:w.db", "", " ", "sqlite:///:memory:", "sqlite:///w.db?mode=ro", str(Path("sqlite:////data/w.db"))],
 )  # fmt: skip
 def test_any_other_url_is_an_error(name: str) -> None:
     """It is not taken for the name of a folder."""

@@ -11,7 +11,7 @@ from pydantic import Field, SecretStr, field_serializer, field_validator, model_
 
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.config.paths import default_store, named_store
-from windowpane.config.section import NUMBER, Section
+from windowpane.config.section import NUMBER, HttpUrl, Section
 from windowpane.core.store_names import EXPECTED_URL, StoreUrl
 from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import ConfigurationError
@@ -125,7 +125,7 @@ class NotifyConfig(Section):
 class OtlpConfig(Section):
     """Push to an OpenTelemetry endpoint, where one is set, and what `windowpane serve --otlp` receives."""
 
-    endpoint: str | None = None
+    endpoint: HttpUrl | None = None
     """Base URL of the receiver, such as `http://127.0.0.1:4318`."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     events: bool = True
@@ -136,17 +136,10 @@ class OtlpConfig(Section):
     """Port on which `windowpane serve --otlp` takes traces and logs."""
     receive_wait_seconds: Annotated[float, NUMBER, Field(ge=0, le=300)] = 10
     """Time for which a call is held until everything that reports it has come."""
-    forward: str | None = None
+    forward: HttpUrl | None = None
     """Base URL of another collector, to which every request that is received is passed on unchanged."""
     forward_headers: dict[str, SecretStr] = Field(default_factory=dict)
     """Headers added to what is passed on, such as the collector's credentials."""
-
-    @field_validator("forward")
-    @classmethod
-    def _collector(cls, url: str | None) -> str | None:
-        if url is not None and not url.lower().startswith(("http://", "https://")):
-            raise ValueError("otlp.forward must start with http:// or https://")
-        return url
 
 
 class ClickHouseConfig(Section):

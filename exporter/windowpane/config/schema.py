@@ -23,7 +23,7 @@ from windowpane.config.outputs import (
     StoreConfig,
 )
 from windowpane.config.projects import ProjectConfig, ProjectRetention, check_projects
-from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
+from windowpane.config.section import NUMBER, HttpUrl, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.core.names import check_project
 from windowpane.core.vocabulary import Component, ContentType
@@ -290,7 +290,7 @@ class Config(Section):
     notify: NotifyConfig = NotifyConfig()
     otlp: OtlpConfig = OtlpConfig()
     clickhouse: ClickHouseConfig = ClickHouseConfig()
-    public_url: str | None = None
+    public_url: HttpUrl | None = None
     """Address of the dashboard, for links in messages."""
     project: str = ""
     """The project that this process's sessions belong to; empty for none."""
@@ -311,13 +311,6 @@ class Config(Section):
     def _distinct_projects(cls, projects: dict[str, ProjectConfig]) -> dict[str, ProjectConfig]:
         check_projects(projects)
         return projects
-
-    @field_validator("public_url")
-    @classmethod
-    def _address(cls, url: str | None) -> str | None:
-        if url is not None and not url.lower().startswith(("http://", "https://")):
-            raise ValueError("public_url must start with http:// or https://")
-        return url
 
     @field_validator("preset")
     @classmethod

@@ -1,10 +1,11 @@
-"""Base of all sections of the configuration, and the types of their numbers."""
+"""Base of all sections of the configuration, and the types of their numbers and addresses."""
 
 from __future__ import annotations
 
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from windowpane.core.limits import MAXIMUM_TOKENS
 
@@ -21,6 +22,20 @@ Ratio = Annotated[float, NUMBER, Field(ge=0, le=1)]
 Share = Annotated[float, NUMBER, Field(gt=0, le=1)]
 Turns = Annotated[int, NUMBER, Field(ge=1)]
 Tokens = Annotated[int, NUMBER, Field(ge=1, le=MAXIMUM_TOKENS)]
+
+
+def _http_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, half an IPv6 address
+        is_usable = False
+    if not is_usable or any(character.isspace() for character in url):
+        raise ValueError("must be a URL that starts with http:// or https:// and names a host")
+    return url
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
 class Section(BaseModel):

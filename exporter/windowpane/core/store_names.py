@@ -21,8 +21,8 @@ ENDPOINTS: Final = ("http", "https")
 """Schemes of a server that receives events for its own store."""
 EXPECTED_URL: Final = f"{EXPECTED}, or postgresql://user@host/database"
 
-_SCHEME: Final = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]+):/")
-"""Of two characters or more: one is a drive of Windows."""
+_SCHEME: Final = re.compile(r"\A(?=(?:sqlite|file):|[A-Za-z][A-Za-z0-9+.-]+:/)([A-Za-z0-9+.-]+):")
+"""Of two characters or more: one is a drive of Windows. SQLite itself takes `file:name` for a URL."""
 _PASSWORD: Final = re.compile(r"(?<=://)([^:/?#@]*):.*@", re.DOTALL)
 """Up to the last `@`: a password may contain one that should have been quoted."""
 _PASSWORD_OPTION: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
@@ -77,6 +77,8 @@ def full_name(name: StoreName) -> str:
 
 def store_file(name: str, *, key: str = "store", expected: str = EXPECTED) -> str:
     """Return the path of the file that *name* means. Raises `ConfigurationError` about *key* for another URL."""
+    if not name.strip():
+        raise ConfigurationError(key, "is blank", expected=expected)
     scheme = _SCHEME.match(name)
     if scheme is None:
         return name

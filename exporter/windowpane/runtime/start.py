@@ -24,6 +24,7 @@ from windowpane.core.redaction import redact
 from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.time_limit import TimeLimit, run_within
+from windowpane.exceptions import ConfigurationError
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpSink
 from windowpane.runtime.current import running_outputs, set_running_outputs
@@ -214,6 +215,8 @@ def start(
                 "session_label": session_label,
             }
         )
+        if not isinstance(settings, Mapping | None):
+            raise ConfigurationError("settings", f"is a {type(settings).__name__}", expected="a mapping")
         arguments = {**(settings or {})}
         for key, value in overrides.items():
             section = arguments.get(key)
