@@ -28,7 +28,7 @@ def _http_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, half an IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         is_usable = False
     if not is_usable or any(character.isspace() for character in url):
         raise ValueError("must be a URL that starts with http:// or https:// and names a host")
