@@ -57,7 +57,7 @@ from windowpane_dashboard.queries.replays import results_frame
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.window import read_turn_window
 from windowpane_dashboard.sections.cost import resent_summary
-from windowpane_dashboard.sections.turn_table import turn_table
+from windowpane_dashboard.sections.turn_table import counted_turns, turn_table
 
 Values = Mapping[str, object]
 
@@ -224,6 +224,8 @@ def of_report(session: StoredSession) -> Values:
     facts = [one["facts"] for one in compressions if one["facts"]]
     return {
         "headline": document["answer"],
+        "turns": len(turns) - (document["open_turn"] is not None),
+        "open turn": document["open_turn"],
         "tokens sent": sum(turn["input_tokens"] or 0 for turn in turns) or None,
         "output tokens": sum(turn["output_tokens"] or 0 for turn in turns),
         "cached tokens": sum(turn["cache_read_tokens"] or 0 for turn in turns),
@@ -385,6 +387,7 @@ def of_session_page(session: StoredSession) -> Values:
     costs = turns["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
     values: dict[str, object] = {
+        "turns": counted_turns(turns).split()[0],
         "headline": session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=False),
         "tokens sent": turns["input_tokens"].sum() or None,
         "output tokens": turns["output_tokens"].sum(),
@@ -605,6 +608,8 @@ def _impossible(session: StoredSession) -> Iterator[str]:
     worst = max((ZONES.index(zone) for zone in report.zone_turns), default=0)
     if report.headline.startswith("Stayed green") and worst:
         yield f"stayed green, and has turns in {ZONES[worst]}"
+    if sum(report.zone_turns.values()) > row.turns:
+        yield f"{sum(report.zone_turns.values())} turns by zone of {row.turns}"
     sizes = [one.window_before for one in report.compressions if one.window_before is not None]
     if sizes and max(sizes) > row.peak_used_tokens:
         yield f"a compaction from {max(sizes)} tokens above the peak of {row.peak_used_tokens}"

@@ -121,7 +121,8 @@ _TURN_LABELS: Final = ("model", "count_source", "zone")
 def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     """Return one row per measured turn: numbers as floats, missing as NaN, labels as text or None.
 
-    `used` is the final size, else the latest measured; `sent` is that of the calls that count as sent;
+    `used` is the final size, else the latest measured; `sent` is that of the calls that count as sent. The call
+    of the last turn may not have `ended`; no count of turns contains it then.
     `input_tokens` is all that a call reported, `fresh_tokens` the part that was neither read from nor written to
     the prompt cache. `ahead_tokens`, `ahead`, `ahead_p10` and `ahead_p90` are the forecast of the next
     event: the agent's own compaction where its level is known, else red.
@@ -130,6 +131,7 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
     data["window_id"] = pd.array([row.window_id for row in rows], dtype="int64")
     data["used"] = pd.array([row.used_tokens for row in rows], dtype="float64")
+    data["ended"] = pd.array([row.used_final is not None for row in rows], dtype="bool")
     sent = {row.turn: row.used_final for row in sent_calls(rows)}
     data["sent"] = pd.array([sent.get(row.turn) for row in rows], dtype="Float64").to_numpy(
         "float64", na_value=float("nan")

@@ -170,7 +170,7 @@ def chart_description(turns: pd.DataFrame) -> str:
     share = "" if pd.isna(last["utilization"]) else f", {percent(last['utilization'])} utilization"
     zone = "" if last["zone"] is None else f", {last['zone']}"
     return (
-        f"Stacked area of tokens by component over {len(turns):,} turns. "
+        f"Stacked area of tokens by component over {int(turns['ended'].sum()):,} turns. "
         f"Highest at turn {peak['turn']} with {tokens(peak['used'])} tokens; "
         f"at the last turn {tokens(last['used'])} tokens{share}{zone}."
     )

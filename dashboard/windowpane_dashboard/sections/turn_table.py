@@ -60,7 +60,14 @@ def turn_table_section(timeline: Timeline) -> None:
             "utilization": st.column_config.NumberColumn(width=84),
         },
     )
-    st.caption(f"{count(len(frame), 'turn')}. Select a row to see the window there.")
+    st.caption(f"{counted_turns(timeline.turns)}. Select a row to see the window there.")
+
+
+def counted_turns(turns: pd.DataFrame) -> str:
+    """Return the number of turns as every list states it: `27 turns, and turn 28 has not ended`."""
+    waiting = turns.loc[~turns["ended"], "turn"]
+    counted = count(len(turns) - len(waiting), "turn")
+    return f"{counted}, and turn {waiting.iloc[-1]} has not ended" if len(waiting) else counted
 
 
 def turn_table(turns: pd.DataFrame, order: TurnOrder) -> pd.DataFrame:

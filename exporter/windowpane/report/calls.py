@@ -1,4 +1,4 @@
-"""The calls of a session that count in its report: those that sent tokens, and the one that was fullest."""
+"""The calls of a session that count: those that ended, that sent tokens, and the one that was fullest."""
 
 from __future__ import annotations
 
@@ -18,8 +18,18 @@ def sent_calls(turns: Sequence[TurnRow]) -> list[TurnRow]:
     Estimates count only for a session none of whose calls reported it, as for its peak: no bill, metric or list
     contains the others.
     """
-    measured = [turn for turn in turns if turn.used_final is not None]
-    return [turn for turn in measured if turn.input_tokens is not None] or measured
+    ended = ended_turns(turns)
+    return [turn for turn in ended if turn.input_tokens is not None] or ended
+
+
+def ended_turns(turns: Sequence[TurnRow]) -> list[TurnRow]:
+    """Return the turns whose call has ended: those that every count of turns contains."""
+    return [turn for turn in turns if turn.used_final is not None]
+
+
+def open_turn(turns: Sequence[TurnRow]) -> int | None:
+    """Return the turn whose call has not ended, which the last rows may be about; None without one."""
+    return turns[-1].turn if turns and turns[-1].used_final is None else None
 
 
 def zone_of(turn: TurnRow, session: SessionRow) -> Zone | None:

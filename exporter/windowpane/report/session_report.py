@@ -18,7 +18,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
-from windowpane.report.calls import worst_turn, zone_of
+from windowpane.report.calls import ended_turns, open_turn, worst_turn, zone_of
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
@@ -144,6 +144,7 @@ class SessionReport:
 
     session: SessionRow
     turns: Sequence[TurnRow]
+    """The last one may not have ended (`open_turn`); no count of turns contains it."""
     zone_turns: dict[Zone, int]
     """Turns that ended in each zone; only zones that occurred."""
     composition: dict[Component, int]
@@ -179,10 +180,11 @@ class SessionReport:
     @property
     def missing_costs(self) -> tuple[str, ...]:
         """Calls without a price and turns without usage, which the cost does not contain; one sentence each."""
+        ended = ended_turns(self.turns)
         unpriced = Counter(
-            turn.model for turn in self.turns if turn.input_tokens is not None and turn.cost_dollars is None
+            turn.model for turn in ended if turn.input_tokens is not None and turn.cost_dollars is None
         )
-        uncounted = sum(turn.input_tokens is None for turn in self.turns)
+        uncounted = sum(turn.input_tokens is None for turn in ended)
         sentences = [
             f"{formats.count(calls, 'call')} of {model or 'an unnamed model'} not included: no price is known"
             for model, calls in unpriced.most_common()
@@ -204,7 +206,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     Without *now* the session counts as over, so that no alert fires.
     """
     turns = store.turns(session.session_id)
-    zones = Counter(zone for turn in turns if (zone := zone_of(turn, session)) is not None)
+    zones = Counter(zone for turn in ended_turns(turns) if (zone := zone_of(turn, session)) is not None)
     record = [one for types in _READ for one in _record(store, session, types)]
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)
@@ -325,6 +327,7 @@ def to_json(report: SessionReport) -> dict[str, Any]:
     return {
         **plain_values(asdict(report)),
         "answer": report.headline,
+        "open_turn": open_turn(report.turns),
         "missing_costs": list(report.missing_costs),
     }
 

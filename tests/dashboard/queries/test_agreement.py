@@ -86,6 +86,9 @@ def test_generated_sessions(tmp_path: Path, number: int) -> None:
             tracker.compress(compressed, (summary,), at=float(turn), window_tokens_before=stated)
         elif random.random() < 0.05:
             tracker.roll("clear", float(turn))
+    if number % 2:  # a call that has not ended
+        tracker.add("user_message", None, 90_000, at=41.0)
+        tracker.measure("before", 41.0)
     tracker.flush()
     with opened(tmp_path / "store.db") as store:
         store.append(events)
