@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.core import runs
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS, KeyedNumber, Marked, Runs
 
 PIECES = (
@@ -40,14 +38,3 @@ def test_runs_hold_the_tokens_of_the_text(text: str) -> None:
 def test_a_number_has_the_token_before_it_as_its_key(text: str) -> None:
     """A key and its number are neighbors in one line."""
     assert list(Runs(text).keyed_numbers()) == list(keyed_numbers(text))
-
-
-def test_remembered_runs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More distinct runs than the limit start the memory again, and a very long one is never kept."""
-    monkeypatch.setattr(runs, "MAXIMUM_REMEMBERED", 10)
-    reader = runs.RunReader(str.upper)
-    read = list(reader.read([b"%d" % number for number in range(100)] + [b"a" * 1_000]))
-
-    assert read == [str(number) for number in range(100)] + ["A" * 1_000]
-    assert len(reader) <= 10
-    assert b"a" * 1_000 not in reader

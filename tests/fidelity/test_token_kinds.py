@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from windowpane.core import remembered
 from windowpane.core.vocabulary import ContentType
-from windowpane.fidelity import tokens
 from windowpane.fidelity.facts import FactFinder
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 
 def test_remembered_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More distinct tokens than the limit start the memory again, and a very long one is never kept."""
-    monkeypatch.setattr(tokens, "MAXIMUM_CLASSIFIED", 10)
+    monkeypatch.setattr(remembered, "MAXIMUM_REMEMBERED", 10)
     TOKEN_KINDS.clear()
     for number in range(100):
         assert TOKEN_KINDS[f"module_{number}.py"] == "path"

@@ -20,8 +20,8 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.tokens import (
     ALTERNATIVES,
-    CUES,
     TOKEN,
+    TOKEN_KINDS,
     CueKind,
     NameKind,
     Runs,
@@ -132,9 +132,9 @@ class _Passage:
         if "error" in kinds and (not self.spoken or ":" in line):
             yield from _sentence("error", line.strip(), self.block)
         for sentence in line.split(". ") if self.spoken else ():
-            own = {CUES.get(token.lower()) for token in TOKEN.findall(sentence)}
+            own = set(map(TOKEN_KINDS.__getitem__, TOKEN.findall(sentence)))
             for kind in kinds:
-                if kind in own:
+                if kind in own and kind != "error":
                     yield from _sentence(kind, sentence.strip(" \t-*#>."), self.block)
 
 

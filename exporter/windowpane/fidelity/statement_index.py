@@ -11,12 +11,12 @@ from windowpane.fidelity.statements import (
     EXACT_WEIGHT,
     MATCH,
     NEGATION,
+    STEMS,
     WRAPPED_CHARACTERS,
     Statement,
     contradicts,
     denies,
     read_statement,
-    stem,
 )
 
 MAXIMUM_LINES: Final = 6
@@ -43,34 +43,30 @@ class StatementIndex:
             for word in statement.words | statement.exact:
                 self._postings.setdefault(word, [])
         self._units: list[str] = []
-        self._starts: set[int] = set()
+        self._starts_block = True
+        self._continuing: set[int] = set()
+        """Units that may continue the one before them."""
         self._read: dict[int, Statement | None] = {}
         self._negated: dict[int, frozenset[str]] = {}
-        self._keys: dict[str, str | None] = {}
 
     def start_block(self) -> None:
         """Note that the next unit does not continue the one before it."""
-        self._starts.add(len(self._units))
+        self._starts_block = True
 
     def add(self, unit: str, words: Iterable[str]) -> None:
         """Index a unit, given the words of its text."""
-        number, keys, postings = len(self._units), self._keys, self._postings
+        number = len(self._units)
+        if not self._starts_block and len(self._units[-1]) >= WRAPPED_CHARACTERS:
+            self._continuing.add(number)
+        self._starts_block = False
         self._units.append(unit)
-        for word in words:
-            try:
-                key = keys[word]
-            except KeyError:
-                key = keys[word] = self._key(word)
-            if key is not None:
-                posting = postings[key]
-                if not posting or posting[-1] != number:
-                    posting.append(number)
-
-    def _key(self, word: str) -> str | None:
-        if word in self._postings:
-            return word
-        reduced = stem(word.lower())
-        return reduced if reduced in self._postings else None
+        postings = self._postings
+        for word in dict.fromkeys(words):
+            posting = postings.get(word)
+            if posting is None:
+                posting = postings.get(STEMS[word])
+            if posting is not None and (not posting or posting[-1] != number):
+                posting.append(number)
 
     def having(self, word: str) -> Sequence[int]:
         """Return the numbers of the units that have a word of the wanted statements."""
@@ -79,7 +75,7 @@ class StatementIndex:
     def votes(self, statement: Statement) -> Counter[int]:
         """Return the weight of the words that each unit shares with *statement*, by the number of the unit."""
         counted = chain(statement.words, *repeat(statement.exact, EXACT_WEIGHT))
-        return Counter(chain.from_iterable(self._postings[word] for word in counted))
+        return Counter(chain.from_iterable(map(self._postings.__getitem__, counted)))
 
     def statement(self, number: int) -> Statement | None:
         """Return what a unit is compared by; None if it has too few significant words."""
@@ -98,28 +94,31 @@ class StatementIndex:
         """Return the closest unit that does not contradict *statement*."""
         votes = self.votes(statement)
         needed = MATCH * statement.weight
-        same, contradicted = 0, False
-        for number, vote in votes.items():
-            match = self.statement(number) if vote >= needed else None
-            if match is None:
-                continue
-            if statement.text in match.text or not conflicts(statement, match):
-                same = max(same, vote)
-            else:
-                contradicted = True
+        same, others, contradicted = 0, max(votes.values(), default=0), False
+        if others >= needed:
+            others = max((vote for vote in votes.values() if vote < needed), default=0)
+            for number, vote in votes.items():
+                match = self.statement(number) if vote >= needed else None
+                if match is None:
+                    continue
+                if statement.text in match.text or not conflicts(statement, match):
+                    same = max(same, vote)
+                else:
+                    contradicted = True
         if same < statement.weight:
             same = max(same, self._vote_over_lines(statement, votes))
-        others = max((vote for vote in votes.values() if vote < needed), default=0)
         return Closest(max(same, others) / statement.weight, same > 0, contradicted)
 
     def _vote_over_lines(self, statement: Statement, votes: Counter[int]) -> int:
         """Return the vote of neighboring lines that together state *statement*; a formatter has wrapped it."""
         needed, best = MATCH * statement.weight, 0
-        for start in votes:
-            end = start + 1
-            while end - start < MAXIMUM_LINES and votes[end] and self._may_continue(end):
+        continuing = self._continuing & votes.keys()
+        for second in continuing:
+            start, end = second - 1, second
+            vote = votes.get(start, 0)
+            while vote and end - start < MAXIMUM_LINES and end in continuing:
+                vote += votes[end]
                 end += 1
-                vote = sum(votes[number] for number in range(start, end))
                 if vote < needed or vote <= best:
                     continue
                 joined = read_statement(" ".join(self._units[start:end]))
@@ -128,9 +127,6 @@ class StatementIndex:
                 if not denies(statement, joined) and not differs(statement, joined):
                     best = max(best, statement.common(joined))
         return best
-
-    def _may_continue(self, number: int) -> bool:
-        return number not in self._starts and len(self._units[number - 1]) >= WRAPPED_CHARACTERS
 
 
 def conflicts(one: Statement, other: Statement) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from windowpane.core.remembered import Remembered
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import PROSE_TYPES
 from windowpane.fidelity.tokens import STOPWORDS, TOKEN, TOKEN_KINDS
@@ -138,27 +139,41 @@ def read_statement(text: str) -> Statement | None:
     exact: set[str] = set()
     negated: set[str] = set()
     reach = 0
-    for token in TOKEN.findall(_SHORT_NOT.sub(" not", text)):
-        kind = TOKEN_KINDS[token]
-        if kind in ("path", "identifier", "number"):
-            exact.add(token)
-            word = token
+    for role, term in map(_ROLES.__getitem__, TOKEN.findall(_SHORT_NOT.sub(" not", text))):
+        if role == "other":
+            reach = max(0, reach - 1)
+        elif role == "negation":
+            reach = 0 if reach else NEGATION_REACH
         else:
-            word = token.lower()
-            if word in _NEGATIONS:
-                reach = 0 if reach else NEGATION_REACH
-                continue
-            if len(word) < 3 or kind is not None or word in _STOPWORDS or not word[0].isalnum():
-                reach = max(0, reach - 1)
-                continue
-            word = stem(word)
-            words.add(word)
-        if reach:
-            negated.add(word)
-            reach = 0
+            (words if role == "word" else exact).add(term)
+            if reach:
+                negated.add(term)
+                reach = 0
     if len(words) + len(exact) < MINIMUM_TERMS:
         return None
     return Statement(text, frozenset(words), frozenset(exact), frozenset(negated))
+
+
+class _Role(NamedTuple):
+    """The part of a token in a statement, and the term that it is compared as."""
+
+    role: Literal["exact", "word", "negation", "other"]
+    term: str
+
+
+def _role_of(token: str) -> _Role:
+    kind = TOKEN_KINDS[token]
+    if kind in ("path", "identifier", "number"):
+        return _Role("exact", token)
+    word = token.lower()
+    if word in _NEGATIONS:
+        return _Role("negation", word)
+    if len(word) < 3 or kind is not None or word in _STOPWORDS or not word[0].isalnum():
+        return _Role("other", word)
+    return _Role("word", STEMS[token])
+
+
+_ROLES: Final = Remembered(_role_of)
 
 
 def states_nothing(text: str) -> bool:
@@ -168,7 +183,6 @@ def states_nothing(text: str) -> bool:
     return not any(read_statement(unit) for unit in units(text))
 
 
-@lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
     """Return *word* without the endings that inflection changes, at most two, and with at least three letters."""
     for _ in range(2):
@@ -177,6 +191,9 @@ def stem(word: str) -> str:
                 word = word[: -len(suffix)]
                 break
     return word[:-1] if len(word) > MINIMUM_STEM and word[-1] == word[-2] else word
+
+
+STEMS: Final[Remembered[str, str]] = Remembered(lambda word: stem(word.lower()))
 
 
 def contradicts(one: Statement, other: Statement) -> bool:

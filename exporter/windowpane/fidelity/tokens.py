@@ -12,42 +12,40 @@ from itertools import chain
 from string import ascii_letters, digits
 from typing import Final, Literal, NamedTuple
 
-from windowpane.core.runs import RunReader
+from windowpane.core.remembered import MAXIMUM_LENGTH, Remembered
 
 NameKind = Literal["identifier", "number", "path"]
 CueKind = Literal["error", "decision", "constraint", "open_work"]
 TokenKind = NameKind | CueKind
 
-MAXIMUM_CLASSIFIED: Final = 50_000
-"""Distinct tokens whose kind is remembered."""
-MAXIMUM_REMEMBERED_CHARACTERS: Final = 200
-
 _PUNCTUATION: Final = ".-/@~$+"
 _P: Final = f"[{re.escape(_PUNCTUATION)}]"
-_RUNS: Final = rf"[\w%]++(?:{_P}++[\w%]++)*"
-TOKEN: Final = re.compile(rf"{_RUNS}|{_P}{{1,32}}{_RUNS}|[=:]")
+_W: Final = r"[A-Za-z0-9_%\w]"
+"""A character of a word; most are in ASCII, where a set is faster than a category."""
+_RUNS: Final = rf"{_W}++(?:{_P}++{_W}++)*+"
+TOKEN: Final = re.compile(rf"(?=[{re.escape(_PUNCTUATION)}=:A-Za-z0-9_%\w])(?:{_RUNS}|{_P}{{1,32}}{_RUNS}|[=:])")
 """Words, names, paths and numbers whole, without the punctuation that ends them; `=` and `:` for keys.
 
 No more than so many signs before a word are read as its beginning: a line of a million dots costs no more than
 any other.
 """
 
-_CLASS: Final = re.compile(
-    r"(?P<number>[-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3}))"
-    r"|(?P<error>\w*(?:Error|Exception|Failure)|error|ERROR|failed|FAILED|Traceback|panic|fatal|FATAL)"
-    r"|(?P<path>(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]+|/[\w.@+-]{2,}"
-    r"|[\w-]+\.(?:py|ts|tsx|js|jsx|go|rs|c|h|cpp|java|rb|php|sh|sql|md|txt|json|jsonl|ya?ml|toml|cfg|ini|lock"
-    r"|html|css|csv|xml|log|db|proto|ipynb))"
-    r"|(?P<identifier>[A-Za-z$_][\w$]*(?:_[\w$]+|(?<=[a-z0-9])[A-Z][\w$]*)|(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+"
-    r"|[A-Z]{2,}-\d+|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})"
+_NUMBER: Final = re.compile(r"[-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3})")
+_PATH: Final = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]+|/[\w.@+-]{2,}")
+_FILE: Final = re.compile(
+    r"[\w-]+\.(?:py|ts|tsx|js|jsx|go|rs|c|h|cpp|java|rb|php|sh|sql|md|txt|json|jsonl|ya?ml|toml|cfg|ini|lock"
+    r"|html|css|csv|xml|log|db|proto|ipynb)"
 )
-_ERRORS: Final = frozenset({"error", "failed", "panic", "fatal", "Traceback", "Error", "Exception", "Failure"})
-_KINDS: Final[dict[str | None, TokenKind]] = {
-    "number": "number",
-    "error": "error",
-    "path": "path",
-    "identifier": "identifier",
-}
+_DOTTED: Final = re.compile(r"(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+")
+_IDENTIFIER: Final = re.compile(
+    r"[A-Za-z$_][\w$]*(?:_[\w$]+|(?<=[a-z0-9])[A-Z][\w$]*)"
+    r"|[A-Z]{2,}-\d+|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}"
+)
+_ERROR_ENDINGS: Final = ("Error", "Exception", "Failure")
+_ERRORS: Final = frozenset(
+    {"error", "ERROR", "failed", "FAILED", "Traceback", "panic", "fatal", "FATAL", *_ERROR_ENDINGS}
+)
+_WORD: Final = re.compile(r"\w+")
 ALTERNATIVES: Final = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")
 """Words with slashes between them: in prose `and/or`, in a call or an output a path."""
 
@@ -98,34 +96,31 @@ def significant_words(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-class _TokenKinds(dict[str, TokenKind | None]):
-    """The kinds of tokens: of a name, a number or a cue for its sentence; None for other words."""
-
-    def __missing__(self, token: str) -> TokenKind | None:
-        kind = _classify(token)
-        if len(token) <= MAXIMUM_REMEMBERED_CHARACTERS:
-            if len(self) >= MAXIMUM_CLASSIFIED:
-                self.clear()
-            self[token] = kind
-        return kind
-
-
 def _classify(token: str) -> TokenKind | None:
-    if len(token) > MAXIMUM_REMEMBERED_CHARACTERS:
+    """Return the kind of a name, a number or a cue for its sentence; None for other words."""
+    if len(token) > MAXIMUM_LENGTH:
         return None
     cue = CUES.get(token.lower())
     if cue is not None:
         return cue
-    if token.isalpha() and token[1:].islower() and token not in _ERRORS:
+    if token in _ERRORS or (token.endswith(_ERROR_ENDINGS) and _WORD.fullmatch(token)):
+        return "error"
+    if token.isalpha() and token[1:].islower():
         return None  # most words: no name is like them
-    match = _CLASS.fullmatch(token)
-    if match is None:
-        return None
-    kind = _KINDS[match.lastgroup]
-    return kind if kind != "identifier" or len(token) > 3 else None
+    return _kind_of_name(token)
 
 
-TOKEN_KINDS: Final = _TokenKinds()
+def _kind_of_name(token: str) -> NameKind | None:
+    if _NUMBER.fullmatch(token):
+        return "number"
+    is_path = _PATH.fullmatch(token) if "/" in token else "." in token and _FILE.fullmatch(token)
+    if is_path:
+        return "path"
+    is_identifier = len(token) > 3 and (_DOTTED if "." in token else _IDENTIFIER).fullmatch(token)
+    return "identifier" if is_identifier else None
+
+
+TOKEN_KINDS: Final = Remembered(_classify)
 """Shared by all passes: what a token is does not depend on the text around it."""
 
 
@@ -151,7 +146,8 @@ class Runs:
 
     def marked(self) -> Iterator[Marked]:
         """Yield the distinct names and cues in order of first appearance; numbers mean nothing without a key."""
-        return chain.from_iterable(_MARKED.read(self._data.replace(b"=", b" ").split()))
+        runs = dict.fromkeys(self._data.replace(b"=", b" ").split())
+        return chain.from_iterable(filter(None, map(_MARKED.__getitem__, runs)))
 
     def keyed_numbers(self) -> Iterator[KeyedNumber]:
         """Yield the numbers with a key, in order; a key has at least three letters."""
@@ -170,11 +166,11 @@ def _tokens(run: bytes) -> list[str]:
     return TOKEN.findall(run.decode("utf-8", "surrogatepass"))
 
 
-def _read_run(run: str) -> tuple[Marked, ...]:
+def _read_run(run: bytes) -> tuple[Marked, ...]:
     if run.isdigit():
         return ()
-    kinds = {token: _classify(token) for token in TOKEN.findall(run)}
-    return tuple(Marked(token, kind) for token, kind in kinds.items() if kind is not None and kind != "number")
+    kinds = [(token, _classify(token)) for token in ([run.decode()] if run.isalpha() else _tokens(run))]
+    return tuple(Marked(token, kind) for token, kind in kinds if kind is not None and kind != "number")
 
 
 _LINE_NUMBER_END: Final = "→"
@@ -186,4 +182,4 @@ _TABLE: Final = bytes(
 """Makes spaces of ASCII characters that no token has, and `=` of `:`, which ends keys as well."""
 _KEYED: Final = re.compile(rb"=([ .\-/@~$+\x80-\xff]*[0-9\x80-\xff][^ =\n]*)")
 """Possible numbers after a key."""
-_MARKED: Final = RunReader(_read_run)
+_MARKED: Final = Remembered(_read_run)

@@ -77,6 +77,25 @@ def test_a_block_is_indexed_by_its_rarest_identifiers() -> None:
     assert index.referenced("pkg/only_here.py") == ("b",)
 
 
+@given(
+    st.lists(st.integers(0, 60), max_size=80),
+    st.lists(st.integers(0, 200), max_size=150),
+)
+def test_the_rarest_identifiers_are_the_longest_of_those_in_the_fewest_blocks(
+    held: list[int], numbers: list[int]
+) -> None:
+    """A text with many long identifiers is indexed by the same as if all of its identifiers were compared."""
+    names = [f"{'pkg/' * (number % 4)}n_{number}" for number in range(201)]
+    index = ReferenceIndex()
+    for block, number in enumerate(held):
+        index.add(f"b{block}", names[number])
+    text = " ".join(names[number] for number in numbers)
+    rarest = sorted(identifiers(text), key=lambda name: (len(index.holders(name)), -len(name)))
+    index.add("text", text)
+
+    assert set(index.held("text")) == set(rarest[:IDENTIFIERS_PER_BLOCK])
+
+
 def test_block_indexed_again_has_only_its_new_identifiers() -> None:
     """Indexing the same id again replaces its identifiers."""
     index = ReferenceIndex()

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from itertools import chain, islice
 from typing import Final
 
+from windowpane.core.remembered import Remembered
 from windowpane.core.vocabulary import ContentType
 
 IDENTIFIERS_PER_BLOCK: Final = 32
@@ -21,8 +22,6 @@ MAXIMUM_CHARACTERS: Final = 200_000
 """Characters of one text that are read."""
 MAXIMUM_CANDIDATES: Final = 4_096
 """Distinct identifiers of one text that are considered."""
-MAXIMUM_REMEMBERED: Final = 50_000
-"""Words of which is remembered whether they identify anything."""
 MAXIMUM_USED: Final = 512
 """Identifiers remembered as used; the least recently used are discarded first."""
 INDEXED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "user_message"})
@@ -30,8 +29,10 @@ INDEXED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory
 REFERRING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_call"})
 """Types of content, written by the model, whose identifiers refer to other blocks."""
 
-_WORD: Final = re.compile(r"[A-Za-z0-9_~/][A-Za-z0-9_./\-]{3,159}")
-_QUOTED: Final = re.compile(r"[`'\"]([A-Za-z_][A-Za-z0-9_\-]{3,63})[`'\"]")
+_WORD: Final = re.compile(rb"[A-Za-z0-9_~/][A-Za-z0-9_./\-]{3,159}")
+_QUOTED: Final = re.compile(rb'"([A-Za-z_][A-Za-z0-9_\-]{3,63})"')
+_ONE_QUOTE: Final = bytes.maketrans(b"`'", b'""')
+"""Makes all quotes the same, so that their search is one for a character."""
 _ARGUMENT_NAME: Final = re.compile(r'(?<!\\)"[\w\-]{1,64}"\s*:')
 _CAMEL: Final = re.compile(r"[a-z0-9][A-Z]")
 _LONG_NUMBER_DIGITS: Final = 5
@@ -39,11 +40,11 @@ _HEXADECIMAL: Final = re.compile(r"(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{
 
 
 def identifiers(text: str) -> list[str]:
-    """Return the distinct identifiers of *text* in order of first appearance."""
-    text = text[:MAXIMUM_CHARACTERS]
-    spelled_out = map(_IDENTIFIERS.__getitem__, dict.fromkeys(_WORD.findall(text)))
-    names = chain(filter(None, spelled_out), _QUOTED.findall(text))
-    return list(islice(dict.fromkeys(names), MAXIMUM_CANDIDATES))
+    """Return the distinct identifiers of *text* in order of first appearance, quoted symbols last."""
+    data = text[:MAXIMUM_CHARACTERS].encode("ascii", "replace").translate(_ONE_QUOTE)
+    spelled_out = filter(None, map(_IDENTIFIERS.__getitem__, dict.fromkeys(_WORD.findall(data))))
+    quoted = map(bytes.decode, _QUOTED.findall(data))
+    return list(islice(dict.fromkeys(chain(spelled_out, quoted)), MAXIMUM_CANDIDATES))
 
 
 def argument_values(text: str) -> str:
@@ -68,19 +69,15 @@ def _identifies(word: str) -> bool:
     )
 
 
-class _Identifiers(dict[str, str]):
-    """The identifier in each word, without the punctuation that ends it; empty for any other word."""
-
-    def __missing__(self, raw: str) -> str:
-        word = raw.rstrip("./-")
-        identifier = "" if (raw.isalpha() and raw[1:].islower()) or not _identifies(word) else word
-        if len(self) >= MAXIMUM_REMEMBERED:
-            self.clear()
-        self[raw] = identifier
-        return identifier
+def _identifier_of(word: bytes) -> str:
+    """Return the identifier in a word, without the punctuation that ends it; empty for any other word."""
+    if word.isalpha() and word[1:].islower():
+        return ""
+    identifier = word.decode().rstrip("./-")
+    return identifier if _identifies(identifier) else ""
 
 
-_IDENTIFIERS: Final = _Identifiers()
+_IDENTIFIERS: Final = Remembered(_identifier_of)
 
 
 class ReferenceIndex:
