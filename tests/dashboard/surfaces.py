@@ -54,6 +54,7 @@ from windowpane_dashboard.queries.compressions import read_compressions
 from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.queries.fleet import Fleet, fleet_frame
 from windowpane_dashboard.queries.replays import results_frame
+from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.window import read_turn_window
 from windowpane_dashboard.sections.cost import resent_summary
@@ -405,6 +406,7 @@ def of_session_page(session: StoredSession) -> Values:
         "forecast record": timeline.forecasts.text,
         "findings": [finding.text for finding in read],
         "alerts": len(session.alerts),
+        "total cost": team_cost(read_team(session.store, row)),
     }
     return values | {
         name.replace("_", " "): value
