@@ -40,8 +40,9 @@ _INFINITE: Final = (
     "turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted",
     "turns_until_compaction", "turns_until_compaction_p10", "turns_until_compaction_p90",
 )  # fmt: skip
-"""Fields that may be infinite, which JSON does not support and the encoder writes as null: stored as `inf`."""
+"""Fields that may be infinite, which JSON does not support: written as the string `inf`."""
 
+_read_infinite: Final = attrgetter(*_INFINITE)
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -164,11 +165,10 @@ def _encode(event: Event) -> bytes:
         facts = tuple(_FACT_MIRROR(*_read_fact(fact)) for fact in data.facts)
         payload = replace(data, facts=facts)  # type: ignore[arg-type]  # the same fields, without the text
     values = read(payload)
-    raw = _encoder.encode(mirror(*values))
-    if b"null" in raw and type(data) is PressureMeasured:
+    if type(data) is PressureMeasured and math.inf in _read_infinite(data):
         items = zip(mirror.__struct_fields__, values, strict=True)
         values = tuple("inf" if value == math.inf and name in _INFINITE else value for name, value in items)
-        raw = _encoder.encode(mirror(*values))
+    raw = _encoder.encode(mirror(*values))
     last, head = _last_context
     if last is not context:
         head = _remember(context)
