@@ -10,7 +10,20 @@ from hypothesis import strategies as st
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS, KeyedNumber, Marked, Runs
 
 PIECES = (
-    *("src/a.py", "parseDate", "user_id", "must", "TODO", "ValueError", "timeout", "x", "30s", "-5", "1,5", "٣"),
+    *(
+        "src/a.py",
+        "parseDate",
+        "user_id",
+        "must",
+        "Pending",
+        "ValueError",
+        "timeout",
+        "x",
+        "30s",
+        "-5",
+        "1,5",
+        "٣",
+    ),
     *("größe", "→", "·", "…", "=", ":", "==", " ", "\n", "\t", ".", "/", "-", "$", "%", "[", '"', "." * 40),
     *("\ud800", "a" * 300),
 )
