@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS, KeyedNumber, Marked, Runs
@@ -47,7 +47,13 @@ def test_runs_hold_the_tokens_of_the_text(text: str) -> None:
     assert list(dict.fromkeys(Runs(text).marked())) == marked
 
 
-@given(TEXTS)
+@given(
+    st.lists(st.sampled_from(("timeout", "x", "30s", "-5", "=", ":", " ", "\n", "..", "→")), max_size=12).map(
+        "".join
+    )
+)
+@example("timeout\n= 30s")
+@example("timeout .. = .. 30s: -5")
 def test_a_number_has_the_token_before_it_as_its_key(text: str) -> None:
     """A key and its number are neighbors in one line."""
     assert list(Runs(text).keyed_numbers()) == list(keyed_numbers(text))
