@@ -210,7 +210,7 @@ EVICTED_BLOCKS: Final = _counter(
     by=("policy", "content_type"),
 )  # fmt: skip
 EVICTED_TOKENS: Final = _counter(
-    "evicted_tokens", TOKENS, "Tokens removed by evictions, placeholders not subtracted.",
+    "evicted_tokens", TOKENS, "Tokens of the blocks evicted from the window, placeholders not subtracted.",
     "blocks.evicted", "blocks", by=("policy", "content_type"),
 )  # fmt: skip
 COMPRESSIONS: Final = _counter(
