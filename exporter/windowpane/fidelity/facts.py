@@ -203,6 +203,10 @@ class FactFinder:
             name.turn = turn
             name.written |= written
 
+    def has(self, name: str) -> bool:
+        """Return whether a text that was read has a name."""
+        return name in self._names
+
     def names(self, most: int) -> list[Fact]:
         """Return the names that are most likely needed again, with their weights."""
         weighted = sorted(

@@ -95,7 +95,8 @@ def evaluate(
         reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
     prose = [list(units(block.text or "")) if is_prose(block) else [] for block in removed]
-    facts = _facts(removed, prose)
+    finder = _read(removed, prose)
+    facts = _facts(finder, prose)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
     text = _VisibleText(facts, visible)
@@ -109,22 +110,24 @@ def evaluate(
         digest=digest,
         of=of,
     )
-    faithful = faithfulness(removed, prose, visible, task=task)
+    faithful = faithfulness(removed, prose, visible, finder, task=task)
     if evaluated.score is None or faithful is None:
         return evaluated
     return replace(evaluated, score=evaluated.score * faithful, faithfulness=faithful)
 
 
-def _facts(removed: Sequence[Block], prose: Sequence[Sequence[str]]) -> list[_Weighed]:
-    """Return the facts of *removed*: names that may be needed again, sentences with a cue, other sentences.
-
-    *prose* has the units of each removed block; none for a block that is not prose.
-    """
+def _read(removed: Sequence[Block], prose: Sequence[Sequence[str]]) -> FactFinder:
+    """Return the facts of *removed*; *prose* has the units of each block, none for a block that is not prose."""
     finder = FactFinder()
     for index, (block, sentences) in enumerate(zip(removed, prose, strict=True)):
         if block.text:
             text = "\n".join(sentences) if is_prose(block) else block.text
             finder.read(index, block.content_type, text, turn=block.turn)
+    return finder
+
+
+def _facts(finder: FactFinder, prose: Sequence[Sequence[str]]) -> list[_Weighed]:
+    """Return the facts to look up: names that may be needed again, sentences with a cue, other sentences."""
     facts = [_Weighed(fact, None, fact.weight) for fact in finder.names(MAXIMUM_NAMES)]
     cued: set[str] = set()
     for fact in finder.sentences(MAXIMUM_SENTENCES):

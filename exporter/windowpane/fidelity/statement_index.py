@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from windowpane.fidelity.statements import (
     EXACT_WEIGHT,
     MATCH,
-    NEGATION,
     STEMS,
     WRAPPED_CHARACTERS,
     Statement,
@@ -47,7 +46,6 @@ class StatementIndex:
         self._continuing: set[int] = set()
         """Units that may continue the one before them."""
         self._read: dict[int, Statement | None] = {}
-        self._negated: dict[int, frozenset[str]] = {}
 
     def start_block(self) -> None:
         """Note that the next unit does not continue the one before it."""
@@ -72,6 +70,16 @@ class StatementIndex:
         """Return the numbers of the units that have a word of the wanted statements."""
         return self._postings.get(word, ())
 
+    def unit(self, number: int) -> str:
+        """Return the text of a unit."""
+        return self._units[number]
+
+    def shared(self, statement: Statement) -> Counter[int]:
+        """Return how many words each unit shares with *statement*, by the number of the unit."""
+        return Counter(
+            chain.from_iterable(self._postings[word] for word in chain(statement.words, statement.exact))
+        )
+
     def votes(self, statement: Statement) -> Counter[int]:
         """Return the weight of the words that each unit shares with *statement*, by the number of the unit."""
         counted = chain(statement.words, *repeat(statement.exact, EXACT_WEIGHT))
@@ -82,13 +90,6 @@ class StatementIndex:
         if number not in self._read:
             self._read[number] = read_statement(self._units[number])
         return self._read[number]
-
-    def negated(self, number: int) -> frozenset[str]:
-        """Return the words that a unit negates."""
-        if number not in self._negated:
-            read = self.statement(number) if NEGATION.search(self._units[number]) else None
-            self._negated[number] = frozenset() if read is None else read.negated
-        return self._negated[number]
 
     def closest(self, statement: Statement) -> Closest:
         """Return the closest unit that does not contradict *statement*."""

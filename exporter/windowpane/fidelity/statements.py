@@ -15,7 +15,8 @@ from typing import Final, Literal, NamedTuple
 from windowpane.core.remembered import Remembered
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import PROSE_TYPES
-from windowpane.fidelity.tokens import STOPWORDS, TOKEN, TOKEN_KINDS
+from windowpane.fidelity.tokens import STOPWORDS as COMMON
+from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 MINIMUM_TERMS: Final = 3
 """Shorter statements, such as headings and list labels, state nothing that could be compared."""
@@ -39,11 +40,11 @@ _OPEN_ENDS: Final = frozenset(
 """Words that end no sentence: the line after them continues it."""
 WRAPPED_CHARACTERS: Final = 30
 """A shorter line was not wrapped."""
-_NEGATIONS: Final = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor", "none", "unable"})
-_SHORT_NOT: Final = re.compile(r"n['’]t\b")
-NEGATION: Final = re.compile(rf"(?i)\b(?:{'|'.join(sorted(_NEGATIONS))})\b|{_SHORT_NOT.pattern}")
+NEGATIONS: Final = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor", "none", "unable"})
+SHORT_NOT: Final = re.compile(r"n['’]t\b")
+NEGATION: Final = re.compile(rf"(?i)\b(?:{'|'.join(sorted(NEGATIONS))})\b|{SHORT_NOT.pattern}")
 """A word that negates."""
-_STOPWORDS: Final = STOPWORDS | frozenset(
+STOPWORDS: Final = COMMON | frozenset(
     re.findall(
         r"\w+",
         "all and any are but can did for had has her him his how its let may our she the use used uses using was"
@@ -139,7 +140,7 @@ def read_statement(text: str) -> Statement | None:
     exact: set[str] = set()
     negated: set[str] = set()
     reach = 0
-    for role, term in map(_ROLES.__getitem__, TOKEN.findall(_SHORT_NOT.sub(" not", text))):
+    for role, term in map(_ROLES.__getitem__, TOKEN.findall(SHORT_NOT.sub(" not", text))):
         if role == "other":
             reach = max(0, reach - 1)
         elif role == "negation":
@@ -166,9 +167,9 @@ def _role_of(token: str) -> _Role:
     if kind in ("path", "identifier", "number"):
         return _Role("exact", token)
     word = token.lower()
-    if word in _NEGATIONS:
+    if word in NEGATIONS:
         return _Role("negation", word)
-    if len(word) < 3 or kind is not None or word in _STOPWORDS or not word[0].isalnum():
+    if len(word) < 3 or kind is not None or word in STOPWORDS or not word[0].isalnum():
         return _Role("other", word)
     return _Role("word", STEMS[token])
 
