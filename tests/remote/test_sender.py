@@ -322,6 +322,16 @@ def test_a_refused_record_is_set_aside_and_the_others_are_sent(
     assert drops == [("store", "error", 1)]
 
 
+def test_an_acknowledgement_of_fewer_events_is_none(server: ScriptedServer, make_sink: MakeSink) -> None:
+    """Where something between agent and server empties or cuts a request, its events are sent again."""
+    server.respond = lambda lines: stored(lines[:-1] if len(server.requests) == 1 else lines)
+    sink = make_sink(server.url)
+    sink.write(session("s", range(3)))
+
+    settle(sink)
+    assert server.numbers() == [0, 1, 2, 0, 1, 2]
+
+
 def test_a_batch_that_is_too_large_is_halved(server: ScriptedServer, make_sink: MakeSink, files: Path) -> None:
     """Down to the one record that no request can carry."""
 

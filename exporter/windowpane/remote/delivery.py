@@ -79,8 +79,10 @@ class Delivery:
             raise UndeliveredError(str(error)) from error
         outcome = _outcome_of(answer)
         if outcome is not None:
+            refused = [(batch[one.record - 1], one.problem) for one in outcome.refused]
+            _check_all_named(batch, outcome, refused)
             self._record_seconds(time.perf_counter() - started)
-            self._refuse([(batch[one.record - 1], one.problem) for one in outcome.refused])
+            self._refuse(refused)
         elif answer.status != _TOO_LARGE:
             raise UndeliveredError(_explained(answer), retry_after_seconds=answer.retry_after_seconds)
         elif len(batch) == 1:
@@ -129,6 +131,14 @@ def _outcome_of(answer: Answer) -> Outcome | None:
         return msgspec.json.decode(answer.body, type=Outcome)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
+
+
+def _check_all_named(batch: Sequence[Record], outcome: Outcome, refused: Sequence[tuple[Record, str]]) -> None:
+    """Raise `UndeliveredError` where the server has read fewer events than were sent: the body was changed."""
+    sent = sum(record.event is not None for record in batch)
+    read = outcome.stored + outcome.repeated + sum(record.event is not None for record, _ in refused)
+    if read < sent:
+        raise UndeliveredError(f"the ingest server has received {read} of {sent} events")
 
 
 def _explained(answer: Answer) -> str:
