@@ -323,7 +323,7 @@ def test_a_refused_record_is_set_aside_and_the_others_are_sent(
 
 
 def test_an_acknowledgement_of_fewer_events_is_none(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """Where something between agent and server empties or cuts a request, its events are sent again."""
+    """Events of a request that something between agent and server has cut are sent again."""
     server.respond = lambda lines: stored(lines[:-1] if len(server.requests) == 1 else lines)
     sink = make_sink(server.url)
     sink.write(session("s", range(3)))
