@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from windowpane.sources.records import Cleared, Compacted, ContentRemoved
+from windowpane.sources.records import Cleared, Compacted, ContentAdded, ContentRemoved
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]
@@ -110,6 +110,40 @@ def test_microcompaction_is_an_eviction_even_of_unseen_content(
     assert (removed.keys, removed.tokens_freed) == (("t1", "gone"), 21_000)
     assert read.stats.evictions == 2
     assert read.order.index("ContentRemoved") > read.order.index("tool_result")
+
+
+def test_a_large_result_is_sent_as_its_replacement(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """The row of the result holds the whole text; a resumed session states the replacement again."""
+    replacements = [{"kind": "tool-result", "toolUseId": "t1", "replacement": "<persisted-output>start"}]
+    read = (
+        transcript()
+        .user("go")
+        .reply("m1", call("t1"))
+        .result("t1", "x" * 90_000)
+        .other("content-replacement", replacements=replacements)
+        .reply("m2", text("a"))
+        .other("content-replacement", replacements=replacements)
+        .read(tmp_path)
+    )
+
+    (removed,) = read.of(ContentRemoved)
+    assert (removed.keys, read.stats.evictions) == (("t1",), 1)
+    assert read.of(ContentAdded)[-2].text == "<persisted-output>start"
+    assert read.problems == []
+
+
+def test_a_fork_of_the_conversation_and_a_fallback_are_known(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """A mere reference to the parent's conversation is reported; a fallback's block has no content."""
+    read = (
+        transcript()
+        .other("fork-context-ref", agentId="a1", parentSessionId="p", parentLastUuid="u", contextLength=3)
+        .user("go")
+        .reply("m1", {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}, text("a"))
+        .read(tmp_path)
+    )
+
+    assert [problem.field for problem in read.problems] == ["fork-context-ref"]
+    assert len(read.of(ContentAdded)) == 2
 
 
 def test_clear_starts_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from windowpane.sources.json_lines import count, mapping, text, texts
+from windowpane.sources.json_lines import count, mapping, sequence, text, texts
 from windowpane.sources.records import Compacted, ContentAdded, ContentRemoved
 
 MAXIMUM_KEYS: Final = 128
@@ -93,3 +93,12 @@ def cleared_results(row: dict[str, Any], at: float | None) -> ContentRemoved:
     details = mapping(row.get("microcompactMetadata"))
     freed = count(details.get("tokensSaved")) or None
     return ContentRemoved(texts(details.get("compactedToolIds")), "microcompact", tokens_freed=freed, at=at)
+
+
+def replaced_results(row: dict[str, Any]) -> dict[str, str]:
+    """Return what is sent in place of large tool results, by the id of their call.
+
+    The rows of the results hold their whole text, which the model was never sent.
+    """
+    stated = map(mapping, sequence(row.get("replacements")))
+    return {text(one.get("toolUseId")): text(one.get("replacement")) for one in stated if one.get("toolUseId")}

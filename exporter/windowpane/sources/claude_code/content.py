@@ -10,6 +10,8 @@ from windowpane.sources.json_lines import as_json, instant, mapping, sequence, t
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import ContentAdded
 
+_FALLBACK: Final = "fallback"
+"""A block that names the model which answered in place of another."""
 _MEDIA: Final = frozenset({"image", "document"})
 _SHOWN_ONLY: Final = frozenset({"hook_system_message"})
 """Attachments that are shown to the user and not sent to the model."""
@@ -113,7 +115,7 @@ class _Blocks:
             self._tool_use(block)
         elif kind.endswith("tool_result"):
             self._tool_result(block)
-        else:
+        elif kind != _FALLBACK:
             self._odd("message.content.type", f"unknown block type {kind[:64]!r}, skipped")
 
     def _plain_text(self, value: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from windowpane.core.descriptions import without_wrappers
 from windowpane.sources.agent_sidecar import description_of
 from windowpane.sources.claude_code.branches import RowParents
-from windowpane.sources.claude_code.compaction import Compaction, cleared_results
+from windowpane.sources.claude_code.compaction import Compaction, cleared_results, replaced_results
 from windowpane.sources.claude_code.content import (
     RowContent,
     contents_of,
@@ -26,7 +26,7 @@ from windowpane.sources.claude_code.session import ClaudeSession
 from windowpane.sources.forks import IS_UUID, ForkedTranscript
 from windowpane.sources.json_lines import head_rows, instant, mapping, text
 from windowpane.sources.reader import ProblemLog
-from windowpane.sources.records import ContentAdded, SessionDescribed
+from windowpane.sources.records import ContentAdded, ContentRemoved, SessionDescribed
 from windowpane.sources.transcript import Transcript, TranscriptReader
 
 SYNTHETIC: Final = "<synthetic>"
@@ -77,6 +77,7 @@ class _ClaudeTranscript(ForkedTranscript):
         self._parents = RowParents()
         self._summaries: dict[str, str] = {}
         """Titles by the row that they name, which is not read yet."""
+        self._replaced: set[str] = set()
         self._unread: SessionDescribed | None = None
         """A name that was written before the first row."""
 
@@ -101,6 +102,14 @@ class _ClaudeTranscript(ForkedTranscript):
                 when = self.at(instant(row.get("timestamp")))
                 content = ContentAdded("memory_injection", injected, key=text(row.get("uuid")), at=when)
                 self._session(row).receive((content,))
+        elif kind == "content-replacement":
+            self._replace(row)
+        elif kind == "fork-context-ref":
+            self.log.odd(
+                self.line,
+                kind,
+                "starts with the conversation of its parent, which is not in the file: unattributed",
+            )
         elif text(kind) in TITLE_FIELDS or kind == "pr-link":
             self._name(row, text(kind))
 
@@ -180,6 +189,20 @@ class _ClaudeTranscript(ForkedTranscript):
             if removed.keys:
                 self.at(removed.at)
                 session.emit(removed)
+
+    def _replace(self, row: dict[str, Any]) -> None:
+        """Replace large tool results by the text that is sent for them."""
+        session = self._current
+        texts = {key: new for key, new in replaced_results(row).items() if key not in self._replaced}
+        if session is None or not texts:
+            return
+        self._replaced.update(texts)
+        session.end_call()
+        self.stats.evictions += len(texts)
+        session.emit(ContentRemoved(tuple(texts), "content-replacement"))
+        session.receive(
+            ContentAdded("tool_result", new, key=f"{key}-replaced") for key, new in texts.items() if new
+        )
 
     # -- names and links --------------------------------------------------------------------------------------
 
