@@ -22,7 +22,7 @@ from windowpane.ingest.pipeline import playback_settings
 from windowpane.otlp.sink import genai_provider
 from windowpane.runtime.start import Runtime, stop
 from windowpane.serve.store_exporter import StoreExporter
-from windowpane.sources.discovery import all_readers
+from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.reader import FileStats
 from windowpane.store.interface import EventFilter
@@ -42,11 +42,10 @@ RECORDINGS = (
 def sessions_of(path: Path, digest: Callable[[str], str]) -> Iterator[list[Event]]:
     """The event sequences of a recording's sessions, as a live agent would emit them."""
     playback = playback_settings(digest)
-    for reader in all_readers(complete=True):
-        if reader.format == path.parent.name:
-            records = list(reader.read(path, stats=FileStats(), problems=[]))
-            for key in session_keys(records):
-                yield list(session_events(records, key=key, source=reader.format, playback=playback))
+    reader = reader_for(path, all_readers(complete=True))
+    records = list(reader.read(path, stats=FileStats(), problems=[]))
+    for key in session_keys(records):
+        yield list(session_events(records, key=key, source=reader.format, playback=playback))
 
 
 def rebased(events: list[Event], *, end: float) -> list[Event]:
