@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
+from windowpane.core.events import Usage
 from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.records import Broken, Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
 
@@ -76,6 +77,22 @@ def test_results_that_come_before_their_calls_count_belong_to_the_next_call(tmp_
     ]
     usage = read.of(ModelCalled)[0].usage
     assert (usage.input_tokens, usage.cache_read_tokens, usage.input_total) == (50, 50, 100)
+
+
+def test_release_0_150_writes_items_and_states_what_went_to_the_cache(tmp_path: Path) -> None:
+    """`item_completed` replaces the earlier events; what was written to the cache is part of the input."""
+    rollout = Rollout().start().message("user", "go")
+    for kind in ("item_started", "item_completed"):
+        rollout.row(
+            "event_msg", type=kind, item={"type": "UserMessage", "content": [{"type": "text", "text": "go"}]}
+        )
+    usage = {"input_tokens": 100, "cached_input_tokens": 60, "cache_write_input_tokens": 30, "output_tokens": 3}
+    rollout.message("assistant", "ok").row("event_msg", type="token_count", info={"last_token_usage": usage})
+    read = rollout.read(tmp_path)
+
+    (called,) = read.of(ModelCalled)
+    assert called.usage == Usage(10, 3, 60, 30)
+    assert (read.stats.user_turns, read.problems) == (1, [])
 
 
 def test_repeated_counts_are_counted_once(tmp_path: Path) -> None:

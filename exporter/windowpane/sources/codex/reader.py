@@ -195,8 +195,8 @@ class _Rollout(Transcript):
             self._count(mapping(payload.get("info")), at)
         elif kind == "task_started":
             self._state_limit(count(payload.get("model_context_window")), at)
-        elif kind == "user_message":
-            self.stats.user_turns += 1
+        elif kind == "user_message" or mapping(payload.get("item")).get("type") == "UserMessage":
+            self.stats.user_turns += kind != "item_started"
         elif kind in _ENDS_TASK:
             self._end_call(None, at)
         elif kind == "thread_rolled_back":
@@ -358,10 +358,12 @@ def _usage(last: dict[str, Any]) -> Usage:
     reasoning = count(last.get("reasoning_output_tokens"))
     total, cached = count(last.get("input_tokens")), count(last.get("cached_input_tokens"))
     cached = min(cached, total)
+    written = min(count(last.get("cache_write_input_tokens")), total - cached)
     return Usage(
-        input_tokens=total - cached,
+        input_tokens=total - cached - written,
         output_tokens=count(last.get("output_tokens")),
         cache_read_tokens=cached,
+        cache_write_tokens=written,
         reasoning_tokens=reasoning,
         reasoning_retained=reasoning > 0,
     )
