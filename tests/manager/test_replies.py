@@ -96,6 +96,14 @@ def test_cached_input_is_counted_once() -> None:
     assert read_usage(ANTHROPIC["usage"]) == Usage(500, 50, 200, 300)
 
 
+def test_what_was_written_to_the_cache_is_part_of_the_input() -> None:
+    """OpenRouter, and OpenAI since it charges for that, state it beside what was read."""
+    details = {"cached_tokens": 200, "cache_write_tokens": 300}
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 50, "prompt_tokens_details": details}
+
+    assert read_usage(usage) == Usage(500, 50, 200, 300)
+
+
 def test_signed_thinking_is_kept_as_it_came() -> None:
     """Anthropic wants its thinking back byte for byte."""
     thinking = read_reply(ANTHROPIC).parts[0]

@@ -91,7 +91,8 @@ def read_usage(usage: object) -> Usage | None:
     if prompt is not None or _get(usage, "input_tokens_details") is not None:
         total = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
         output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
-        cached, written = _count(details, "cached_tokens"), _count(usage, "cache_creation_input_tokens")
+        cached = _count(details, "cached_tokens")
+        written = _count(details, "cache_write_tokens") or _count(usage, "cache_creation_input_tokens")
         counted = Usage.of_prompt(total, output, cached=cached, written=written, reasoning=reasoning)
         return replace(counted, reasoning_retained=prompt is None and reasoning > 0)
     if _get(usage, "input_tokens") is None and _get(usage, "output_tokens") is None:

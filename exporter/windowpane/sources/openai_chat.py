@@ -169,11 +169,12 @@ def usage_of(holder: JsonObject, key: str = "usage", *, exclusive: bool = False)
     prompt, completion = usage.count("prompt_tokens"), usage.count("completion_tokens")
     if prompt is None and completion is None:
         return None
+    details = usage.item("prompt_tokens_details")
     return Usage.of_prompt(
         prompt or 0,
         completion or 0,
-        cached=usage.item("prompt_tokens_details").count("cached_tokens") or 0,
-        written=usage.count("cache_creation_input_tokens") or 0,
+        cached=details.count("cached_tokens") or 0,
+        written=details.count("cache_write_tokens") or usage.count("cache_creation_input_tokens") or 0,
         reasoning=usage.item("completion_tokens_details").count("reasoning_tokens") or 0,
         exclusive=exclusive,
     )
