@@ -10,7 +10,10 @@ import re
 import textwrap
 from typing import Final, Literal
 
-Kind = Literal["delete", "corrupt", "negate"]
+from truth.other_damage import has_number, negations, with_another_number
+
+Kind = Literal["delete", "corrupt", "negate", "negate otherwise", "number"]
+"""The last two are of the second generator."""
 
 MINIMUM_SENTENCES: Final = 10
 """Texts with fewer sentences to damage are not used: a tenth of them would be none."""
@@ -54,6 +57,10 @@ def damaged(text: str, kind: Kind, share: float, chance: random.Random) -> str |
             pieces[index] = ("", "")
         elif kind == "negate":
             pieces[index] = (_negated(sentence) or sentence, end)
+        elif kind == "negate otherwise":
+            pieces[index] = (chance.choice(negations(sentence)), end)
+        elif kind == "number":
+            pieces[index] = (with_another_number(sentence, chance), end)
         else:
             match = chance.choice(list(_NAME.finditer(sentence)))
             changed = _mutated(match.group(), chance)
@@ -94,6 +101,10 @@ def _can_be(sentence: str, kind: Kind) -> bool:
         return False
     if kind == "negate":
         return _negated(sentence) is not None
+    if kind == "negate otherwise":
+        return bool(negations(sentence))
+    if kind == "number":
+        return has_number(sentence)
     return kind == "delete" or _NAME.search(sentence) is not None
 
 
