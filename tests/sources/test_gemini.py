@@ -127,13 +127,13 @@ class TestGemini:
         """The summary is the title; the chats of sub-agents are in a folder named by the parent."""
         chats = tmp_path / "shop" / "chats"
         chats.mkdir(parents=True)
-        (chats.parent / ".project_root").write_text("/work/shop\n")
+        (chats.parent / ".project_root").write_text("/projects/shop\n")
         described = document(chats, message("a"), summary="Fix it", directories=["/added"])
         folder = tmp_path / "parent-id"
         folder.mkdir()
         child = read_rows(GeminiLinesReader(complete=True), folder, [HEADER | {"kind": "subagent"}])
 
-        assert described.of(SessionDescribed) == [SessionDescribed(title="Fix it", folder="/work/shop")]
+        assert described.of(SessionDescribed) == [SessionDescribed(title="Fix it", folder="/projects/shop")]
         assert child.of(SessionOpened)[0].parent_key == "parent-id"
 
     def test_a_growing_document_only_appends(self, sessions_dir: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import click
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.version import install_command
 from windowpane.effects.garbage_collection import rare_collection
+from windowpane.models.tokens import load_for_bulk
 from windowpane.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
 from windowpane.receiver.endpoint import OtlpEndpoint
 from windowpane.receiver.forwarding import Forwarder
@@ -50,6 +51,7 @@ def receiving(
     assert serving.notifier is not None, "the exporter has its notifier before it receives"
     receiver = OtlpReceiver(config, store, serving.notifier, serving.internal, has_token=token is not None)
     with rare_collection():  # spans wait in the queue by the ten thousand, and none of them is garbage
+        load_for_bulk()
         receiver.start()
         try:
             with listen(Routes(bearer_token=token, posts=receiver.endpoint.posts)) as server:

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from windowpane.models.tokens import load_for_bulk
 from windowpane.observer.conversations import Scope
 from windowpane.proxy.call_messages import CallMessage, LostCalls
 from windowpane.proxy.call_reader import CallReader, boundary
@@ -51,6 +52,7 @@ def main() -> None:
     logging.basicConfig(handlers=[_LogLines()], level=logging.WARNING)
     spool = Spool(int(sys.argv[1]), int(sys.argv[2]))
     settings = _settings()
+    load_for_bulk()
     try:
         outputs = start(port=settings.metrics_port, store=settings.store, capture=settings.capture)
     except Exception as error:  # noqa: BLE001  # reported by the forwarding process, which was not started either

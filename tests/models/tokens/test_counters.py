@@ -25,7 +25,7 @@ from windowpane.models.tokens.heuristic import (
     TokenizerFamily,
     family_of,
 )
-from windowpane.models.tokens.tokenizer import TokenCount, load_tokenizer
+from windowpane.models.tokens.tokenizer import TokenCount, load_for_bulk
 
 PROSE = "The agent read the file and decided that nothing in it had to change. "
 CODE = 'if (node["kind"] == "call") { return visit(node["args"][0], depth + 1); }\n'
@@ -41,7 +41,7 @@ class GatedLoad:
     def __call__(self, spec: EncodingSpec) -> TokenCount:
         self.calls += 1
         assert self.permission.wait(30)
-        return load_tokenizer(spec)
+        return load_for_bulk(spec)
 
 
 def broken(spec: EncodingSpec) -> TokenCount:

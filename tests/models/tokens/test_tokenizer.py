@@ -1,4 +1,4 @@
-"""The tokenizer that counts: the faster one where it is installed, with the same result."""
+"""The tokenizer that counts: for bulk the faster one where it is installed, with the same result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
-from windowpane.models.tokens.tokenizer import load_tokenizer
+from windowpane.models.tokens.exact_counter import Vocabulary
+from windowpane.models.tokens.tokenizer import load_for_bulk
 
 CHARACTERS = st.one_of(
     st.characters(),
@@ -25,7 +26,7 @@ CHARACTERS = st.one_of(
 def test_the_faster_tokenizer_counts_as_tiktoken_does(spec: EncodingSpec) -> None:
     """Over any text: of all scripts, blanks, contractions, names of special tokens, runs of one character."""
     pytest.importorskip("toktok")
-    count, encoding = load_tokenizer(spec), load_encoding(spec)
+    count, encoding = load_for_bulk(spec), load_encoding(spec)
 
     @settings(max_examples=150)
     @given(text=st.text(CHARACTERS, max_size=200))
@@ -44,7 +45,7 @@ def test_without_the_library_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) ->
     """The library is optional."""
     monkeypatch.setitem(sys.modules, "toktok", None)
 
-    assert load_tokenizer(O200K)("hello world") == 2
+    assert load_for_bulk(O200K)("hello world") == 2
 
 
 def test_another_library_of_the_name_is_not_used(
@@ -55,7 +56,20 @@ def test_another_library_of_the_name_is_not_used(
     for other in (wrong, SimpleNamespace(_encoding=lambda _name: None)):
         monkeypatch.setitem(sys.modules, "toktok", other)
 
-        assert load_tokenizer(O200K)("hello world") == 2
+        assert load_for_bulk(O200K)("hello world") == 2
 
     assert "instead of 30, tiktoken counts" in caplog.messages[0]
     assert caplog.messages[1:] == ["toktok cannot be used, tiktoken counts"]
+
+
+def test_an_agent_is_not_held_up_by_the_faster_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """toktok holds the interpreter's lock while it loads: only what loads for bulk uses it."""
+    loaded: list[str] = []
+    library = SimpleNamespace(_encoding=lambda name: loaded.append(name) or SimpleNamespace(count=lambda _: 30))
+    monkeypatch.setitem(sys.modules, "toktok", library)
+    beside_agent, for_bulk = Vocabulary(O200K), Vocabulary(O200K)
+
+    assert beside_agent.wait()
+    assert not loaded
+    for_bulk.require()
+    assert loaded == ["o200k_base"]

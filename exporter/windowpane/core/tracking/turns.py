@@ -32,10 +32,7 @@ from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
 from windowpane.core.tracking.pressure import PressureGauge, TrendCounters
 from windowpane.core.tracking.prompt_cache import PromptCache
 from windowpane.core.tracking.token_account import ProviderTotals
-from windowpane.core.vocabulary import (
-    CountSource,
-    LimitSource,
-)
+from windowpane.core.vocabulary import CountSource, LimitSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 

@@ -6,10 +6,15 @@ from windowpane.models.tokens.encodings import CL100K, encoding_of
 from windowpane.models.tokens.exact_counter import ExactCounter, Vocabulary, cl100k, o200k
 from windowpane.models.tokens.heuristic import HeuristicCounter, family_of, image_tokens
 
-__all__ = ["ModelCounter", "counter_for", "image_tokens"]
+__all__ = ["ModelCounter", "counter_for", "image_tokens", "load_for_bulk"]
 
 ModelCounter = ExactCounter | HeuristicCounter
 """A `TokenCounter` with `ready`, which waits until its vocabulary is loaded."""
+
+
+def load_for_bulk() -> None:
+    """Start to load the vocabulary of most models for bulk: in a process that no agent runs in."""
+    o200k().start(for_bulk=True)
 
 
 def counter_for(model: str, *, wait: bool = False) -> ModelCounter:

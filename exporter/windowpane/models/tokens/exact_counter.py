@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from windowpane.models.tokens.characters import estimate_by_characters
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec
-from windowpane.models.tokens.tokenizer import TokenCount, load_tokenizer
+from windowpane.models.tokens.tokenizer import TokenCount, load_beside_agent, load_for_bulk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,11 +98,10 @@ def split_text(text: str) -> Iterator[str]:
 class Vocabulary:
     """One encoding, shared by all counters of the process that use it."""
 
-    def __init__(
-        self, spec: EncodingSpec, *, load: Callable[[EncodingSpec], TokenCount] = load_tokenizer
-    ) -> None:
+    def __init__(self, spec: EncodingSpec, *, load: Callable[[EncodingSpec], TokenCount] | None = None) -> None:
         self._spec = spec
-        self._load = load
+        self._load_beside_agent = load or load_beside_agent
+        self._load_for_bulk = load or load_for_bulk
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -116,12 +115,18 @@ class Vocabulary:
         """True once counts are exact."""
         return self._count is not None
 
-    def start(self) -> None:
-        """Load on a daemon thread unless it is loaded, loading or has failed, or the interpreter shuts down."""
+    def start(self, *, for_bulk: bool = False) -> None:
+        """Load on a daemon thread unless it is loaded, loading or has failed, or the interpreter shuts down.
+
+        With *for_bulk* counting is faster, but the other threads of the process may stand still meanwhile.
+        """
+        load = self._load_for_bulk if for_bulk else self._load_beside_agent
         with self._starting:
             if self.loaded or self._error or (self._thread and self._thread.is_alive()):
                 return
-            thread = threading.Thread(target=self._load_quietly, name="windowpane-vocabulary", daemon=True)
+            thread = threading.Thread(
+                target=self._load_quietly, args=(load,), name="windowpane-vocabulary", daemon=True
+            )
             try:
                 # tiktoken imports this module, which registers fork hooks: not while a fork waits for it.
                 import concurrent.futures.thread  # noqa: F401
@@ -140,7 +145,8 @@ class Vocabulary:
         return self.loaded
 
     def require(self) -> None:
-        """Wait until loaded. Raises the error of the loading, such as `VocabularyError`."""
+        """Load for bulk and wait for it. Raises the error of the loading, such as `VocabularyError`."""
+        self.start(for_bulk=True)
         if not self.wait() and self._error:
             raise self._error
 
@@ -160,9 +166,9 @@ class Vocabulary:
         """Replace the lock in a forked child: another thread may have held it."""
         self._starting = threading.Lock()
 
-    def _load_quietly(self) -> None:
+    def _load_quietly(self, load: Callable[[EncodingSpec], TokenCount]) -> None:
         try:
-            self._count = self._load(self._spec)
+            self._count = load(self._spec)
         except Exception as error:  # noqa: BLE001  # the agent continues with estimates
             self._error = error
             _log.exception("token counts stay estimates: %s could not be loaded", self._spec.name)

@@ -1,6 +1,7 @@
-"""The tokenizer that counts: toktok where the extra `bulk` is installed, else tiktoken; both count the same.
+"""The tokenizers that count: tiktoken, and toktok for large amounts of text; both count the same.
 
-toktok loads in the same time and memory as tiktoken and counts nine times as fast. It is optional because its
+toktok loads in the same time and memory as tiktoken and counts nine times as fast, but no other thread of the
+process runs while it loads, so that it is not for the process of an agent. It is the extra `bulk`, because its
 wheels do not cover every system that tiktoken's do (musl).
 """
 
@@ -24,15 +25,19 @@ CHECKED_TEXT: Final = "It'\u017f 12345 of\n\n  \u6f22\u5b57, na\u00efve <|endoft
 """Counted after loading: what counts it differently is another library of the same name, or a changed one."""
 
 
-def load_tokenizer(spec: EncodingSpec) -> TokenCount:
-    """Return the faster installed tokenizer; takes 0.2 to 0.5 s, so never call it on the agent's thread.
+def load_for_bulk(spec: EncodingSpec) -> TokenCount:
+    """Return the faster installed tokenizer; other threads may stand still for the 0.5 s that it takes.
 
     Raises `VocabularyError`, only without toktok, for damaged package data.
     """
-    return _load_toktok(spec) or _load_tiktoken(spec)
+    return _load_toktok(spec) or load_beside_agent(spec)
 
 
-def _load_tiktoken(spec: EncodingSpec) -> TokenCount:
+def load_beside_agent(spec: EncodingSpec) -> TokenCount:
+    """Return the tokenizer that loads beside other threads; takes 0.2 to 0.5 s: not for the agent's thread.
+
+    Raises `VocabularyError` for damaged package data.
+    """
     encode = load_encoding(spec).encode_ordinary
     return lambda text: len(encode(text))
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
-from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.json_document import JsonObject, document_key, record_digest
 from windowpane.sources.json_lines import as_json, count, mapping, milliseconds
+from windowpane.sources.opencode.usage import usage_of
 from windowpane.sources.reader import FileStats
 from windowpane.sources.records import (
     Compacted,
@@ -360,31 +360,6 @@ class OpencodeSession:
 def _call_key(key: str) -> str:
     """Return the key of a tool's call, whose result has *key*."""
     return f"{key}.call"
-
-
-def usage_of(holder: JsonObject) -> Usage | None:
-    """Return the usage that a step or message states; None where it is absent or all zeros."""
-    tokens = holder.item("tokens")
-    cache = tokens.item("cache")
-    usage = Usage(
-        tokens.count("input") or 0,
-        _output(tokens),
-        cache.count("read") or 0,
-        cache.count("write") or 0,
-        tokens.count("reasoning") or 0,
-    )
-    return usage if usage.input_total else None
-
-
-def _output(tokens: JsonObject) -> int:
-    """Return all generated tokens. Some releases state the output without the reasoning: the total shows it."""
-    output, reasoning = tokens.count("output") or 0, tokens.count("reasoning") or 0
-    total = tokens.count("total")
-    if total is None:
-        return max(output, reasoning)
-    cache = tokens.item("cache")
-    rest = (tokens.count("input") or 0) + (cache.count("read") or 0) + (cache.count("write") or 0)
-    return output + reasoning if total == rest + output + reasoning else max(output, reasoning)
 
 
 def _failure(state: JsonObject, status: str | None) -> str:
