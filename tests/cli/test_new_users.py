@@ -83,7 +83,7 @@ def test_a_folder_without_recordings_names_what_was_expected(run: Run, tmp_path:
     result = run("import", tmp_path, code=EXIT_FAILED)
 
     assert (
-        f"no recording in {tmp_path}; expected files that end in .db, .eval, .json, .jsonl, .traj"
+        f"no recording in {tmp_path}; expected files that end in .db, .eval, .json, .jsonl, .sqlite, .traj"
         in result.output
     )
 

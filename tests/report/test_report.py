@@ -14,7 +14,15 @@ import pytest
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.characters import plain
-from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, FidelityEvaluated, Usage
+from windowpane.core.events import (
+    BlocksEvicted,
+    ContentCompressed,
+    Event,
+    EvictedBlock,
+    FidelityEvaluated,
+    OverflowDetected,
+    Usage,
+)
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.report import SessionReport, gather, to_html, to_json, to_text
@@ -269,3 +277,31 @@ def test_a_zone_of_a_compaction_before_the_first_recorded_call_is_beside_the_tur
     text = to_text(replace(report, session=row, zone_turns={"green": 8}, worst_turn=None))
 
     assert re.search(r"Turns by zone .*green 8.*overflow before the first recorded call", text)
+
+
+def test_a_turn_that_overflowed_before_its_call_is_the_worst(tmp_path: Path) -> None:
+    """The window was reduced in time, so that no call was in the zone that the headline names."""
+    events: list[Event] = []
+    tracker = SessionTracker(
+        SessionInfo("reduced", "a", "gpt-4o", "live", "stream"),
+        emit=events.extend,
+        digest=lambda text: f"{hash(text) & (1 << 64) - 1:032x}",
+        limits=WindowLimits.of(10_000, "given"),
+    )
+    tracker.start(1_000.0)
+    tracker.add("user_message", "question", 500, at=1_001.0)
+    tracker.end_turn(None, at=1_002.0)
+    long = tracker.add("tool_result", "long", 12_000, at=1_003.0)
+    tracker.measure("before", at=1_004.0)
+    tracker.record(OverflowDetected("proactive", "reduced", 12_520, 10_000), 1_004.0)
+    removed = EvictedBlock(long.id, "tool_result", long.tokens, "drop", "does not fit")
+    tracker.evict(BlocksEvicted("hybrid", (removed,), long.tokens, long.tokens), at=1_005.0)
+    tracker.end_turn(None, at=1_006.0)
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        store.append(events)
+        session = store.session("reduced")
+        assert session is not None
+        report = gather(store, session)
+
+    assert report.worst_turn == 2
+    assert "Overflow at turn 2" in to_text(report)

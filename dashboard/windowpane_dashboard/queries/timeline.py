@@ -85,7 +85,7 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
         forecasts=forecast_record(turns, compaction_turns(stored.event for stored in compressed)),
         regrets=regrets_frame(intact_events(marked[:TRACK_EVENTS])),
         latest=latest_pressure(reader, session_id),
-        worst_turn=None if session is None else worst_turn(turns, session),
+        worst_turn=None if session is None else worst_turn(reader, turns, session),
     )
 
 

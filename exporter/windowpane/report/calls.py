@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from windowpane.core.events import ZoneChanged
 from windowpane.core.zones import default_zone
+from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.records import intact_events
 
 if TYPE_CHECKING:
     from windowpane.core.vocabulary import Zone
     from windowpane.store.records import SessionRow, TurnRow
+
+MAXIMUM_CHANGES: Final = 10_000
+"""Changes of the zone that are read."""
 
 
 def sent_calls(turns: Sequence[TurnRow]) -> list[TurnRow]:
@@ -41,8 +47,22 @@ def zone_of(turn: TurnRow, session: SessionRow) -> Zone | None:
     return turn.zone
 
 
-def worst_turn(turns: Sequence[TurnRow], session: SessionRow) -> int | None:
-    """Return the first turn in the session's worst zone; None where that was before the first recorded call."""
+def worst_turn(reader: EventReader, turns: Sequence[TurnRow], session: SessionRow) -> int | None:
+    """Return the first turn in the session's worst zone; None where that was before the first recorded call.
+
+    A turn whose window was reduced before its call has the zone of the reduced one.
+    """
     if session.worst_zone is None:
         return None
-    return next((turn.turn for turn in turns if zone_of(turn, session) == session.worst_zone), None)
+    measured = next((turn.turn for turn in turns if zone_of(turn, session) == session.worst_zone), None)
+    return _turn_entered(reader, session, session.worst_zone) if measured is None and turns else measured
+
+
+def _turn_entered(reader: EventReader, session: SessionRow, zone: Zone) -> int | None:
+    """Return the turn in which a session's window first was in *zone*; None if that was in none."""
+    query = EventFilter(session_id=session.session_id, types=("zone.changed",), limit=MAXIMUM_CHANGES)
+    changes = (stored.event for stored in intact_events(reader.events_or_damage(query)))
+    turns = (
+        one.context.turn for one in changes if isinstance(one.data, ZoneChanged) and one.data.to_zone == zone
+    )
+    return next(turns, 0) or None

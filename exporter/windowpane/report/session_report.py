@@ -223,7 +223,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
         compressions=_compressions(events),
         regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
         alerts=store.alerts(session_id=session.session_id),
-        worst_turn=worst_turn(turns, session),
+        worst_turn=worst_turn(store, turns, session),
         forecast_record=forecast_record(turns, compaction_turns(one.event for one in events)),
         rewinds=[
             ReportedRewind(one.event.context.turn, data.turns, data.blocks, data.tokens)
