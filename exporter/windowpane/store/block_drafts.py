@@ -7,9 +7,10 @@ Of a stored session the rows may be many and are changed where they are. Both gi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
+
+import msgspec
 
 from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import END, StatementBatch
@@ -19,8 +20,7 @@ IN_WINDOW: Final = END
 IDS_PER_STATEMENT: Final = 200
 
 
-@dataclass(slots=True)
-class BlockDraft:
+class BlockDraft(msgspec.Struct, gc=False):
     """One row of `blocks` as the writer changes it."""
 
     session: int
@@ -60,11 +60,20 @@ class Removal(NamedTuple):
     price_out: int
 
 
-_COLUMNS: Final = tuple(item.name for item in fields(BlockDraft))
+_COLUMNS: Final = BlockDraft.__struct_fields__
 _IN_SQL: Final = {"removed_seq": "left_seq", "references": '"references"'}
 """Columns that have another name in statements."""
-_LIST: Final = ", ".join(_IN_SQL.get(name, name) for name in _COLUMNS)
-_INSERT: Final = f"INSERT INTO blocks ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT DO NOTHING"  # noqa: S608
+_AT_ADDITION: Final = _COLUMNS[: _COLUMNS.index("removed_seq") + 1]
+"""The columns that differ between blocks which were only added: most of them."""
+
+
+def _insert(columns: Sequence[str]) -> str:
+    names = ", ".join(_IN_SQL.get(name, name) for name in columns)
+    return f"INSERT INTO blocks ({names}) VALUES ({', '.join('?' * len(columns))}) ON CONFLICT DO NOTHING"  # noqa: S608
+
+
+_INSERT: Final = _insert(_COLUMNS)
+_INSERT_ADDED: Final = _insert(_AT_ADDITION)
 _POSITION: Final = "SELECT position FROM blocks WHERE session = ? AND block_id = ? AND left_seq = ?"
 _FIRST_POSITION: Final = "SELECT min(position) FROM blocks WHERE session = ? AND left_seq = ? AND block_id IN "
 _SET: Final = ", ".join(f"{_IN_SQL.get(name, name)} = ?" for name in Removal._fields)
@@ -78,6 +87,7 @@ _REGRET: Final = (
     "UPDATE blocks SET regretted_turn = coalesce(regretted_turn, ?) WHERE session = ? AND block_id = ?"
 )
 _row: Final = attrgetter(*_COLUMNS)
+_added_row: Final = attrgetter(*_AT_ADDITION)
 
 
 class SessionBlocks(Protocol):
@@ -173,8 +183,14 @@ class NewBlocks:
 
     def save(self) -> None:
         """Store the rows."""
+        changed = []
         for block in self._blocks.values():
-            self._statements.add(_INSERT, _row(block))
+            if block.removed_seq == IN_WINDOW and not block.references and block.regretted_turn is None:
+                self._statements.add(_INSERT_ADDED, _added_row(block))
+            else:
+                changed.append(_row(block))
+        for row in changed:
+            self._statements.add(_INSERT, row)
 
 
 def _remove(block: BlockDraft, removal: Removal) -> None:
@@ -193,7 +209,7 @@ class StoredBlocks:
 
     def add(self, block: BlockDraft) -> None:
         """Add a block, unless its id has a row."""
-        self._statements.add(_INSERT, _row(block))
+        self._statements.add(_INSERT_ADDED, _added_row(block))
 
     def position(self, block_id: str) -> int | None:
         """Return the position of a block; None where it is not in the window."""
