@@ -236,7 +236,51 @@ I will change it.
 Because.
 """
 
+
+def _generation(number: int, sent: list[Json], output: object, **more: Any) -> Json:
+    return {
+        "id": f"g{number}", "traceId": "t1", "sessionId": "s1", "type": "GENERATION", "projectId": "p",
+        "startTime": f"2026-01-01T00:00:0{number}.000Z", "endTime": f"2026-01-01T00:00:0{number}.500Z",
+        "parentObservationId": None, "model": "gpt-4o", "input": sent, "output": output,
+        "usageDetails": {"input": 100, "input_cached_tokens": 90, "output": 5, "total": 105},
+    } | more  # fmt: skip
+
+
+_ONE = {"role": "user", "content": "one"}
+_TWO = {"role": "assistant", "content": None, "tool_calls": [
+    {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}]}  # fmt: skip
+_THREE = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+LANGFUSE = json.dumps([
+    _generation(1, [_ONE], _TWO, totalCost=0.5),
+    _generation(2, [_ONE, _TWO, _THREE], {"role": "assistant", "content": "ok"}),
+    _generation(3, [_ONE], None, level="ERROR", statusMessage="rate limit"),
+    {"id": "o1", "traceId": "t1", "type": "SPAN", "projectId": "p", "startTime": "2026-01-01T00:00:00.000Z"},
+]).encode()  # fmt: skip
+
+
+def _openclaw_database() -> bytes:
+    """Return a database of OpenClaw with one session."""
+    reply = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": "ok"}],
+             "usage": {"input": 10, "output": 5, "cacheRead": 90, "cacheWrite": 0}}  # fmt: skip
+    entries: list[Json] = [
+        {"type": "session", "version": 3, "id": "s", "timestamp": ISO, "cwd": "/work"},
+        {"type": "message", "id": "a", "parentId": None, "message": {"role": "user", "content": "go"}},
+        {"type": "message", "id": "b", "parentId": "a", "message": reply},
+    ]
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute(
+            "CREATE TABLE transcript_events (session_id TEXT, seq INTEGER, event_json TEXT, event_zstd BLOB, "
+            "created_at INTEGER, PRIMARY KEY (session_id, seq))"
+        )
+        for number, entry in enumerate(entries):
+            row = ("s", number, json.dumps(entry), None, AT + number)
+            connection.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?, ?)", row)
+        return connection.serialize()
+
+
 BUILT = {
+    "langfuse": (".json", LANGFUSE),
+    "openclaw database": (".sqlite", _openclaw_database()),
     "langsmith": (".json", LANGSMITH),
     "inspect_ai archive": (".eval", _archive()),
     "inspect_ai pool": (

@@ -104,5 +104,5 @@ def test_wrong_types_at_any_path_are_read_or_refused(campaign, tmp_path: Path, s
     """Values of wrong types, sizes and depths are reported, and the rest is read."""
     folder = tmp_path / "task"
     folder.mkdir()
-    attempts = campaign.attempts(sample=60, whole=20_000)
+    attempts = campaign.attempts(sample=60, whole=100_000)
     survives(campaign, f"wrong types: {source}", partial(write_made, folder, source), attempts)
