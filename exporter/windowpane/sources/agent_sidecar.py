@@ -13,7 +13,7 @@ MAXIMUM_BYTES: Final = 256 * 1024
 
 
 def description_of(recording: Path) -> dict[str, Any]:
-    """Return the description of the sub-agent; empty where there is none that can be read."""
+    """Return the description of the sub-agent; empty if none can be read."""
     try:
         with recording.with_suffix(SUFFIX).open("rb") as file:
             return mapping(parse_embedded(file.read(MAXIMUM_BYTES).decode(errors="replace")))

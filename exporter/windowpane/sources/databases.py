@@ -94,5 +94,16 @@ def columns_of(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     return frozenset(row[1] for row in connection.execute(f"PRAGMA table_info({table})"))
 
 
+def has_columns(path: Path, head: bytes, table: str, columns: frozenset[str]) -> bool:
+    """Return whether the file, which starts with *head*, is a database whose *table* has these columns."""
+    if not head.startswith(MAGIC):
+        return False
+    try:
+        with opened(path) as connection:
+            return columns_of(connection, table) >= columns
+    except SourceError:
+        return False
+
+
 def _text(raw: bytes) -> str:
     return raw.decode(errors="replace")

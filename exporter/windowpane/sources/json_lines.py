@@ -292,6 +292,12 @@ def milliseconds(value: object) -> float | None:
     return value / 1000
 
 
+def duration_seconds(value: object) -> float | None:
+    """Return the seconds of a duration in milliseconds; None where it is absent, 0 or impossible."""
+    duration = count(value)
+    return duration / 1000 if duration else None
+
+
 def as_json(value: object) -> str:
     """Return *value* as JSON in Python's default form, except that non-ASCII characters are not escaped."""
     try:

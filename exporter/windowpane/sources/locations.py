@@ -41,7 +41,7 @@ def locations() -> Iterator[Path]:
     codex = _moved("CODEX_HOME", otherwise=home / ".codex")
     yield from (codex / "sessions", codex / "archived_sessions")
     yield _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=home / ".qwen") / "projects"
-    yield _moved("CLAUDE_CONFIG_DIR", otherwise=home / ".claude") / "projects"
+    yield claude_folder() / "projects"
     yield _moved("COPILOT_HOME", otherwise=home / ".copilot") / "session-state"
     yield _moved("GEMINI_CLI_HOME", otherwise=home) / ".gemini" / "tmp"
     yield from (storage / name / "tasks" for storage in _editor_storages(home) for name in CLINE_EXTENSIONS)
@@ -58,6 +58,11 @@ def locations() -> Iterator[Path]:
         _moved("OPENHANDS_CONVERSATIONS_DIR", otherwise=openhands / "conversations"),
         openhands / "sessions",
     )
+
+
+def claude_folder() -> Path:
+    """Return the folder of Claude Code's settings and recordings."""
+    return _moved("CLAUDE_CONFIG_DIR", otherwise=Path.home() / ".claude")
 
 
 def _moved(*variables: str, otherwise: Path) -> Path:

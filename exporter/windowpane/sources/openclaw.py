@@ -5,15 +5,15 @@ Built from descriptions of the database; no recording was at hand.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.exceptions import SourceError
 from windowpane.sources.compressed import NEEDED, decompressed
-from windowpane.sources.databases import MAGIC, SessionState, columns_of, opened, tables_of
+from windowpane.sources.databases import SessionState, has_columns, opened
 from windowpane.sources.json_document import parse_embedded
-from windowpane.sources.json_lines import JsonRow
+from windowpane.sources.json_lines import JsonRow, milliseconds
 from windowpane.sources.pi import OPENCLAW, PiTranscript
 from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, FileStats, Problem, ProblemLog
 from windowpane.sources.records import Record
@@ -43,13 +43,7 @@ class OpenClawDatabaseReader:
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file is a database with the table of entries."""
-        if not head.startswith(MAGIC) or TABLE not in tables_of(path):
-            return False
-        try:
-            with opened(path) as connection:
-                return columns_of(connection, TABLE) >= _COLUMNS
-        except SourceError:
-            return False
+        return has_columns(path, head, TABLE, _COLUMNS)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all sessions, one after the other."""
@@ -60,7 +54,7 @@ class OpenClawDatabaseReader:
         """Return the states of the sessions by the number of their entries."""
         with opened(path) as connection:
             return {
-                str(key): SessionState(_seconds(changed), f"{changed} {count} {last}")
+                str(key): SessionState(milliseconds(changed), f"{changed} {count} {last}")
                 for key, changed, count, last in connection.execute(_SESSIONS)
             }
 
@@ -70,9 +64,9 @@ class OpenClawDatabaseReader:
         """Yield the records of one session."""
         log = ProblemLog(path, stats, problems)
         with opened(path) as connection:
-            names = [column[0] for column in connection.execute(_ENTRIES, (key,)).description]
-            entries = [dict(zip(names, row, strict=True)) for row in connection.execute(_ENTRIES, (key,))]
-        changed = max((at for entry in entries if (at := _seconds(entry["created_at"]))), default=None)
+            connection.row_factory = sqlite3.Row
+            entries = [dict(row) for row in connection.execute(_ENTRIES, (key,))]
+        changed = max((at for entry in entries if (at := milliseconds(entry["created_at"]))), default=None)
         complete = is_idle(path, updated_at=changed) if self._complete is None else self._complete
         transcript = PiTranscript(path, log, complete=complete, agent=OPENCLAW)
         yield from transcript.records(_rows(entries, log, problems))
@@ -96,9 +90,3 @@ def _rows(entries: list[dict[str, Any]], log: ProblemLog, problems: list[Problem
         if stated is not None:
             log.bad_line(number, "expected a JSON object")
         yield JsonRow(number, None, "a damaged entry")
-
-
-def _seconds(value: object) -> float | None:
-    """Return the seconds since the epoch of a number of milliseconds."""
-    is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-    return float(value) / 1000 if is_time else None  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from windowpane.sources.json_lines import count, mapping, sequence, text, texts
+from windowpane.sources.json_lines import count, duration_seconds, mapping, sequence, text, texts
 from windowpane.sources.records import Compacted, ContentAdded, ContentRemoved
 
 MAXIMUM_KEYS: Final = 128
@@ -40,12 +40,11 @@ class Compaction:
         details = mapping(row.get("compactMetadata"))
         preserved = mapping(details.get("preservedMessages"))
         segment = mapping(details.get("preservedSegment"))
-        duration = count(details.get("durationMs"))
         return cls(
             at,
             trigger=text(details.get("trigger"))[:32] or "unknown",
             tokens_before=count(details.get("preTokens")) or None,
-            duration_seconds=duration / 1000 if duration else None,
+            duration_seconds=duration_seconds(details.get("durationMs")),
             kept_keys=texts(preserved.get("allUuids")) or texts(preserved.get("uuids")),
             first_kept=text(segment.get("headUuid")),
             last_kept=text(segment.get("tailUuid")),

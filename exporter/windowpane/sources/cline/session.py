@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.sources.cline.task import texts_of
 from windowpane.sources.json_document import JsonObject
 from windowpane.sources.json_lines import as_json, count, dollars, instant, mapping, milliseconds, sequence, text
 from windowpane.sources.reader import FileStats
@@ -177,7 +178,8 @@ class ClineMessages:
         if summary is not None:
             yield self._summary(summary, compaction.at, retained=keys)
             return
-        removed = tuple(dict.fromkeys(one.key for one in self._all() if one.key not in frozenset(keys)))
+        is_retained = frozenset(keys)
+        removed = tuple(dict.fromkeys(one.key for one in self._all() if one.key not in is_retained))
         if removed:
             self._stats.evictions += len(removed)
             yield ContentRemoved(removed, TRUNCATED, at=compaction.at)
@@ -187,7 +189,7 @@ class ClineMessages:
         self._stats.compactions += 1
         return Compacted(
             "unknown",
-            summary=_texts(value.get("content")) or None,
+            summary=texts_of(value.get("content")) or None,
             kept_keys=tuple(dict.fromkeys(retained)),
             at=milliseconds(stated.get("generatedAt")) or at,
         )
@@ -252,9 +254,3 @@ def _retained(messages: Sequence[dict[str, Any]], sent: Sequence[dict[str, Any]]
 
 def _digestible(message: dict[str, Any]) -> str:
     return f"{message.get('role')} {as_json(message.get('content'))}"
-
-
-def _texts(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(filter(None, (text(mapping(part).get("text")) for part in sequence(content))))

@@ -103,7 +103,7 @@ class Task:
 
     def _contents(self, value: dict[str, Any], at: float | None) -> Iterator[ContentAdded]:
         if value.get("type") == "reasoning":
-            written = text(value.get("text")) or _texts(value.get("summary"))
+            written = text(value.get("text")) or texts_of(value.get("summary"))
             yield self._added("thinking", written or None, at)
             return
         content = value.get("content")
@@ -135,7 +135,7 @@ class Task:
             yield self._added("tool_call", f"{name} {arguments}", at, call_id=call_id)
         elif kind in ("tool_result", "tool-result"):
             content = block.get("content") if kind == "tool_result" else _value(block.get("output"))
-            output = _texts(content)
+            output = texts_of(content)
             media = sum(mapping(part).get("type") in _MEDIA for part in sequence(content))
             self._stats.content_chars += len(output)
             self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
@@ -192,7 +192,7 @@ class Task:
             "unknown",
             None if stated is None else stated.before,
             None if stated is None else stated.after,
-            _texts(value.get("content")) or None,
+            texts_of(value.get("content")) or None,
             tuple(retained),
             at=at,
         )
@@ -221,7 +221,8 @@ def _is_reply(value: dict[str, Any]) -> bool:
     return not (value.get("isSummary") or value.get("isTruncationMarker") or value.get("type") == "reasoning")
 
 
-def _texts(content: object) -> str:
+def texts_of(content: object) -> str:
+    """Return the texts of a message's content, a line for each."""
     if isinstance(content, str):
         return content
     return "\n".join(text(mapping(part).get("text")) for part in sequence(content) if mapping(part).get("text"))

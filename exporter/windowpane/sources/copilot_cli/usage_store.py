@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from windowpane.core.events import Usage
 from windowpane.exceptions import SourceError
 from windowpane.sources.databases import columns_of, opened
-from windowpane.sources.json_lines import count, text
+from windowpane.sources.json_lines import count, duration_seconds, text
 
 FOLDER: Final = "session-state"
 STORE: Final = "session-store.db"
@@ -41,8 +41,7 @@ class StoredCall(NamedTuple):
             written=count(row.get("cache_write_tokens")),
             reasoning=count(row.get("reasoning_tokens")),
         )
-        duration = count(row.get("duration_ms"))
-        return cls(text(row["model"]), usage, duration / 1000 if duration else None)
+        return cls(text(row["model"]), usage, duration_seconds(row.get("duration_ms")))
 
 
 class UsageStore:
@@ -57,7 +56,7 @@ class UsageStore:
         self._last_row = 0
 
     def take(self, session: str, *, started_by: str, model: str, output_tokens: int) -> StoredCall | None:
-        """Return the next call with this output, and drop those before it; None where there is none."""
+        """Return the next call with this output, and drop those before it; None without one."""
         position = self._find(started_by, model, output_tokens)
         if position is None:
             self._load(session)

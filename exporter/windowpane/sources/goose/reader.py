@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.exceptions import SourceError
-from windowpane.sources.databases import MAGIC, SessionState, columns_of, opened, tables_of
+from windowpane.sources.databases import SessionState, columns_of, has_columns, opened, tables_of
 from windowpane.sources.goose.session import (
     AGENT,
     SUBAGENT,
@@ -56,13 +55,7 @@ class GooseDatabaseReader:
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file is a database with Goose's tables."""
-        if not head.startswith(MAGIC) or not tables_of(path) >= _TABLES:
-            return False
-        try:
-            with opened(path) as connection:
-                return columns_of(connection, "messages") >= _MESSAGE_COLUMNS
-        except SourceError:
-            return False
+        return has_columns(path, head, "messages", _MESSAGE_COLUMNS) and tables_of(path) >= _TABLES
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all sessions, one after the other."""

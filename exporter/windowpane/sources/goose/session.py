@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.json_lines import as_json, count, dollars, mapping, sequence, text
+from windowpane.sources.json_lines import as_json, count, dollars, duration_seconds, mapping, sequence, text
 from windowpane.sources.reader import FileStats
 from windowpane.sources.records import Compacted, ContentAdded, ContentRemoved, ModelCalled, Record
 
@@ -105,12 +105,6 @@ def _usage(row: dict[str, Any], *, cached: str, written: str, prefix: str) -> Us
         written=count(row.get(written)),
     )
     return usage if usage.input_total else None
-
-
-def milliseconds_between(value: object) -> float | None:
-    """Return the seconds of a duration in milliseconds, else None."""
-    duration = count(value)
-    return duration / 1000 if duration else None
 
 
 def _joined(content: Sequence[Any]) -> Iterator[dict[str, Any]]:
@@ -227,7 +221,7 @@ class GooseMessages:
         self.unstated += usage is None
         if usage is not None:
             self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
-        elapsed = milliseconds_between(stated.get("elapsedMs"))
+        elapsed = duration_seconds(stated.get("elapsedMs"))
         return ModelCalled(usage, (model or self._model)[:200], cost, elapsed, at=message.at)
 
     def _contents(self, item: dict[str, Any], message: GooseMessage) -> Iterator[ContentAdded]:
