@@ -21,6 +21,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.hooks.input import configured_store
 from windowpane.hooks.status import print_status
 from windowpane.hooks.transcript import import_named_transcript
+from windowpane.sources.locations import claude_folder
 
 EVENTS: Final = ("PreCompact", "SessionStart")
 """Events that import the transcript: before a compaction, and when a session starts or resumes."""
@@ -60,7 +61,7 @@ def install(
     Example:
       windowpane hook install --write
     """
-    path = settings_path or Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "settings.json"
+    path = settings_path or claude_folder() / "settings.json"
     commands = HookCommands.of(_store_to_name(store_path))
     if not write:
         click.echo(json.dumps(settings_snippet(commands), indent=2))
