@@ -256,7 +256,8 @@ def report_table(reports: Sequence[FileReport]) -> Table:
     table = frameless_table({"file": (None, 24), "format": (11, 14)}, numbers)
     for report in reports:
         stats = report.stats
-        turns, new = (sum(getattr(one, name) for one in report.outcomes) for name in ("turns", "appended"))
+        turns = sum(outcome.turns for outcome in report.outcomes)
+        new = sum(outcome.appended for outcome in report.outcomes)
         table.add_row(
             Text(plain(report.path.name)), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
             f"{turns:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",

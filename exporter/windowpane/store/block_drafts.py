@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from windowpane.store.session_drafts import SessionDraft
-from windowpane.store.statements import END, StatementBatch
+from windowpane.store.statements import END, StatementBatch, in_lists, placeholders
 
 IN_WINDOW: Final = END
 """`left_seq` of a block that is in the window, or `removed_seq` of its draft."""
@@ -69,7 +69,7 @@ _AT_ADDITION: Final = _COLUMNS[: _COLUMNS.index("removed_seq") + 1]
 
 def _insert(columns: Sequence[str]) -> str:
     names = ", ".join(_IN_SQL.get(name, name) for name in columns)
-    return f"INSERT INTO blocks ({names}) VALUES ({', '.join('?' * len(columns))}) ON CONFLICT DO NOTHING"  # noqa: S608
+    return f"INSERT INTO blocks ({names}) VALUES ({placeholders(columns)}) ON CONFLICT DO NOTHING"  # noqa: S608
 
 
 _INSERT: Final = _insert(_COLUMNS)
@@ -219,10 +219,10 @@ class StoredBlocks:
     def first_position(self, block_ids: Sequence[str]) -> int | None:
         """Return the first position of those blocks that are in the window; None without any."""
         positions: list[int] = []
-        for start in range(0, len(block_ids), IDS_PER_STATEMENT):
-            ids = block_ids[start : start + IDS_PER_STATEMENT]
-            statement = f"{_FIRST_POSITION}({', '.join('?' * len(ids))})"
-            row = self._statements.first(statement, (self._session, IN_WINDOW, *ids))
+        for ids in in_lists(block_ids, IDS_PER_STATEMENT):
+            row = self._statements.first(
+                f"{_FIRST_POSITION}({placeholders(ids)})", (self._session, IN_WINDOW, *ids)
+            )
             if row is not None and row[0] is not None:
                 positions.append(int(row[0]))
         return min(positions, default=None)

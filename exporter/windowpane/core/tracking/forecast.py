@@ -179,8 +179,6 @@ class GrowthHistory:
         self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
         self._evicted: deque[int] = deque([0], maxlen=settings.velocity_turns)
         """Blocks evicted in each of the last 5 turns; the last entry belongs to the open turn."""
-        self._recently_evicted = 0
-        """Their sum."""
         self.pace = GrowthPace(documented_growth)
         self.velocity: float | None = None
         """Tokens per turn, mean of the last 5 turns; None before the second turn."""
@@ -198,10 +196,7 @@ class GrowthHistory:
 
     def open_turn(self) -> None:
         """Start counting the evictions of another turn."""
-        evicted = self._evicted
-        if len(evicted) == evicted.maxlen:
-            self._recently_evicted -= evicted[0]
-        evicted.append(0)
+        self._evicted.append(0)
 
     def close_turn(self, turn: int, added: int, by_component: dict[Component, int]) -> float | None:
         """Count the additions of a turn that ended; return the baseline that they spiked above, else None."""
@@ -224,11 +219,10 @@ class GrowthHistory:
     def count_evicted(self, blocks: int) -> None:
         """Count evicted blocks towards the open turn, or towards the last one if none is open."""
         self._evicted[-1] += blocks
-        self._recently_evicted += blocks
 
     def eviction_rate(self) -> float:
         """Return the blocks evicted per turn over the last 5 turns, the open one included."""
-        return self._recently_evicted / self._settings.velocity_turns
+        return sum(self._evicted) / self._settings.velocity_turns
 
     def burn_by_component(self) -> dict[Component, float]:
         """Return the burn rate of each component in tokens per turn; empty before the second turn."""

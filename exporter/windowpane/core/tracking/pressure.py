@@ -226,7 +226,7 @@ class PressureGauge:
             used / limits.usable_tokens if limits else None,
             limits.zone_of(used, previous=self.zone) if limits else None,
             red,
-            self._visible_growth if self._added is None else self._added,
+            self.added,
             dict(self.added_by_component),
             history.velocity,
             median,
