@@ -11,6 +11,12 @@ from windowpane.fidelity.statement_index import StatementIndex
 from windowpane.fidelity.statements import NEGATIONS, Statement
 from windowpane.fidelity.tokens import TOKEN
 
+MINIMUM_COMMON: Final = 2
+"""Terms of a context that a sentence must have to be evidence."""
+SUPPORT: Final = 0.25
+"""Share of its context below which a number or negation is unsupported, and so doubtful in itself."""
+UNSUPPORTED_WEIGHT: Final = 0.1
+
 _DIGIT: Final = re.compile(r"\d")
 _NEGATIONS: Final = frozenset(form for word in NEGATIONS for form in (word, word.capitalize(), word.upper()))
 

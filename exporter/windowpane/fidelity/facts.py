@@ -249,7 +249,7 @@ class FactFinder:
             ]
         newest = list(self.sentences(MAXIMUM_SENTENCES))
         errors = [fact for fact in newest if fact.kind == "error"][: MAXIMUM_NAMES // 4]
-        decisions = [fact for fact in newest if fact.kind == "decision"][:MAXIMUM_SENTENCES]
+        decisions = [fact for fact in newest if fact.kind == "decision"]
         goal = [fact for fact in newest if fact.kind == "goal"]
         state = goal + [fact for fact in newest if fact.kind in ("constraint", "open_work")]
         return (*errors, *names[: MAXIMUM_NAMES - len(errors)], *decisions, *state[:MAXIMUM_SENTENCES])

@@ -9,17 +9,12 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.fidelity.clauses import Term, read_terms
-from windowpane.fidelity.evidence import Near
+from windowpane.fidelity.evidence import MINIMUM_COMMON, SUPPORT, UNSUPPORTED_WEIGHT, Near
 
 CONTEXT: Final = 4
 """Terms on each side of a number that are its context."""
-MINIMUM_COMMON: Final = 2
-"""Terms of the context that a sentence with another number has to have."""
 MARGIN: Final = 0.15
 """Counts and sums are as close to other numbers by chance."""
-SUPPORT: Final = 0.25
-"""A number with less of its context around it anywhere is doubtful in itself."""
-UNSUPPORTED_WEIGHT: Final = 0.1
 MAXIMUM_OCCURRENCES: Final = 10_000
 """Occurrences of a number outside prose that are looked at."""
 LINE_CHARACTERS: Final = 50

@@ -10,22 +10,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from windowpane.fidelity.clauses import Term, is_doubtful, read_terms
-from windowpane.fidelity.evidence import Near
+from windowpane.fidelity.evidence import MINIMUM_COMMON, SUPPORT, UNSUPPORTED_WEIGHT, Near
 from windowpane.fidelity.statements import NEGATION
 
 CONTEXT: Final = 6
 """Terms on each side of a term that are its context."""
 EVIDENCE_CONTEXT: Final = 8
 """Terms on each side of the same term elsewhere in which the context is looked for."""
-MINIMUM_COMMON: Final = 2
-"""Terms of the context that evidence has to have."""
 UNREAL_WEIGHT: Final = 0.4
 """Weight of evidence that is a wish, a plan, a condition, a question or the past."""
 UNCLEAR_TERMS: Final = 4
 """With a negation so close to a term, the sentence does not clearly affirm it."""
-SUPPORT: Final = 0.25
-"""A negation that no sentence with so much of its context shares is doubtful in itself."""
-UNSUPPORTED_WEIGHT: Final = 0.1
 
 
 def polarity_doubt(text: str, sources: Sequence[Near]) -> float:
