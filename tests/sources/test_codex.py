@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,18 @@ import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.core.events import Usage
+from windowpane.sources.codex.early import CodexDocumentReader
 from windowpane.sources.codex.reader import CodexReader
-from windowpane.sources.records import Broken, Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
+from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.records import (
+    Broken,
+    Compacted,
+    ContentAdded,
+    LimitStated,
+    ModelCalled,
+    SessionDescribed,
+    SessionOpened,
+)
 
 
 class Rollout:
@@ -271,3 +282,104 @@ def test_a_row_a_little_out_of_order_is_not_remarked(back_seconds: int, remarks:
     problems = rollout.read(tmp_path).problems
 
     assert [problem.field for problem in problems] == ["timestamp"] * remarks
+
+
+def test_rows_of_early_releases_have_no_envelope(tmp_path: Path) -> None:
+    """A header without a type, items without times or counts, and marks of the program's state between them.
+
+    The rows are in the form of rollouts of August 2025; what they never state is said once.
+    """
+    environment = "<environment_context>\n  <cwd>/src/shop</cwd>\n</environment_context>"
+    rows: list[Json] = [
+        {"id": "early", "timestamp": "2025-08-02T17:17:41.762Z", "instructions": None, "git": {"branch": "main"}},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": environment}]},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "list the files"}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "ls"}]},
+        {"type": "function_call", "id": "fc_1", "name": "shell", "arguments": '{"c": 1}', "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1", "output": "a.txt"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "one file"}]},
+        {"record_type": "state"},
+    ]
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert isinstance(reader_for(path, all_readers()), CodexReader)
+    read = Read(CodexReader(complete=True), path)
+
+    assert read.order == [
+        "memory_injection",
+        "user_message",
+        "thinking",
+        "tool_call",
+        "ModelCalled",
+        "tool_result",
+        "assistant_response",
+        "ModelCalled",
+    ]
+    assert [called.usage for called in read.of(ModelCalled)] == [None, None]
+    assert (read.stats.api_calls, read.stats.user_turns, read.stats.tool_calls) == (2, 1, 1)
+    assert [described.folder for described in read.of(SessionDescribed)] == ["", "/src/shop"]
+    assert [problem.problem for problem in read.problems] == [
+        "the recording does not state the usage of the calls"
+    ]
+
+
+def test_a_document_of_the_first_releases_is_read(tmp_path: Path) -> None:
+    """Until July 2025 a session was one document with its items, which call the local shell."""
+    document = {
+        "session": {"timestamp": "2025-06-26T10:00:00.000Z", "id": "5556f03d", "instructions": ""},
+        "items": [
+            {"role": "user", "content": [{"type": "input_text", "text": "hi"}], "type": "message"},
+            {"id": "r", "type": "reasoning", "summary": [], "duration_ms": 10},
+            {"type": "local_shell_call", "call_id": "c1", "action": {"type": "exec", "command": ["ls"]}},
+            {"type": "local_shell_call_output", "call_id": "c1", "output": "a.txt"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+        ],
+    }
+    path = tmp_path / "rollout-2025-06-26-5556f03d.json"
+    path.write_text(json.dumps(document))
+    reader = reader_for(path, all_readers())
+    assert isinstance(reader, CodexDocumentReader)
+    read = Read(reader, path)
+
+    assert [opened.session_key for opened in read.of(SessionOpened)] == ["5556f03d"]
+    assert (read.stats.api_calls, read.stats.tool_calls, read.stats.messages) == (2, 1, 4)
+
+
+def test_messages_of_other_agents_and_their_tools_enter_the_window(tmp_path: Path) -> None:
+    """Releases since July 2026 write what another agent sent, in part encrypted, and tools that are added."""
+    content = [
+        {"type": "input_text", "text": "Payload: done"},
+        {"type": "encrypted_content", "encrypted_content": "a" * 4_000},
+    ]
+    read = (
+        Rollout()
+        .start()
+        .message("user", "go")
+        .item("additional_tools", role="developer", tools=[{"name": "exec"}, {"name": "wait"}])
+        .item("agent_message", author="/root/reviewer", recipient="/root", content=content)
+        .item("ghost_snapshot", ghost_commit={"id": "x"})
+        .row("world_state", full=True)
+        .row("novelty", a=1)
+        .row("novelty", a=1)
+        .message("assistant", "ok")
+        .count(100)
+        .read(tmp_path)
+    )
+
+    assert read.order == [
+        "system_prompt", "user_message", "tool_definition", "tool_definition", "memory_injection",
+        "memory_injection", "assistant_response", "ModelCalled",
+    ]  # fmt: skip
+    shown, hidden = (one for one in read.of(ContentAdded) if one.content_type == "memory_injection")
+    assert (shown.text, hidden.text, hidden.tokens) == ("Payload: done", None, 587)
+    assert [problem.problem for problem in read.problems] == ["unknown row 'novelty', skipped"]
+
+
+def test_a_review_is_a_child_of_the_thread_that_started_it(tmp_path: Path) -> None:
+    """A sub-agent that is named by its kind alone states its parent beside it."""
+    rollout = Rollout().row("session_meta", id="s", source={"subagent": "review"}, parent_thread_id="root")
+    read = rollout.row("turn_context", model="gpt-5").message("assistant", "ok").count(10).read(tmp_path)
+
+    assert {opened.parent_key for opened in read.of(SessionOpened)} == {"root"}

@@ -21,6 +21,7 @@ from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.claude_code.stream import ClaudeStreamReader
 from windowpane.sources.cline.reader import ClineReader
 from windowpane.sources.cline.session_reader import ClineSessionReader
+from windowpane.sources.codex.early import CodexDocumentReader
 from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.copilot_cli.reader import CopilotReader
 from windowpane.sources.exchanges.inspect_ai import InspectReader
@@ -53,6 +54,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
     return (
         PiReader(complete=complete),
         CodexReader(complete=complete),
+        CodexDocumentReader(),
         QwenReader(complete=complete),
         ClaudeStreamReader(),
         ClaudeCodeReader(complete=complete),

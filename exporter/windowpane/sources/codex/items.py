@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -11,7 +12,14 @@ from windowpane.sources.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.records import ContentAdded
 
 _CALLS: Final = frozenset(
-    {"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"}
+    {
+        "custom_tool_call",
+        "function_call",
+        "image_generation_call",
+        "local_shell_call",
+        "tool_search_call",
+        "web_search_call",
+    }
 )
 _INJECTED: Final = ("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>")
 """First words of user messages that Codex writes itself."""
@@ -36,15 +44,12 @@ class ResponseItem:
 def item_of(payload: dict[str, Any], at: float | None) -> ResponseItem | None:
     """Return the content of one payload; None for an unknown kind."""
     kind = text(payload.get("type"))
-    if kind == "message":
-        return _message(payload, at)
-    if kind == "reasoning":
-        return _reasoning(payload, at)
     if kind in _CALLS:
         return _call(payload, kind, at)
     if kind.endswith("_output"):
         return _output(payload, at)
-    return None
+    reading = _READINGS.get(kind)
+    return None if reading is None else reading(payload, at)
 
 
 def message_key(payload: dict[str, Any]) -> str:
@@ -80,12 +85,37 @@ def _type_of(role: object, written: str) -> ContentType:
     return "memory_injection" if written.startswith(_INJECTED) else "user_message"
 
 
+def _agent_message(payload: dict[str, Any], at: float | None) -> ResponseItem:
+    """Return a message from another agent, which the model is sent."""
+    parts = [mapping(part) for part in sequence(payload.get("content"))]
+    written = "\n".join(filter(None, (text(part.get("text")) for part in parts)))
+    contents = [ContentAdded("memory_injection", written, at=at)] if written else []
+    contents += [
+        ContentAdded("memory_injection", None, tokens=_hidden_tokens(part), at=at)
+        for part in parts
+        if "encrypted_content" in part
+    ]
+    return ResponseItem(tuple(contents), reply=False, chars=len(written))
+
+
 def _reasoning(payload: dict[str, Any], at: float | None) -> ResponseItem:
-    """Return encrypted reasoning, with its size estimated from the cipher text."""
-    encrypted = text(payload.get("encrypted_content"))
-    hidden = len(encrypted) * 3 // 4 - _REASONING_OVERHEAD_BYTES
-    tokens = max(0, hidden // _BYTES_PER_TOKEN)
-    return ResponseItem((ContentAdded("thinking", None, tokens=tokens or None, at=at),), reply=True, counts=False)
+    """Return reasoning: as text where a model sends that, else with its size estimated from the cipher text."""
+    parts = (text(mapping(part).get("text")) for part in sequence(payload.get("content")))
+    written = "\n".join(filter(None, parts)) or None
+    tokens = None if written else _hidden_tokens(payload)
+    return ResponseItem((ContentAdded("thinking", written, tokens=tokens, at=at),), reply=True, counts=False)
+
+
+def _tools(payload: dict[str, Any], at: float | None) -> ResponseItem:
+    """Return definitions of tools that are sent within the conversation."""
+    tools = [ContentAdded("tool_definition", as_json(tool), at=at) for tool in sequence(payload.get("tools"))]
+    return ResponseItem(tuple(tools), reply=False, counts=False)
+
+
+def _hidden_tokens(holder: dict[str, Any]) -> int | None:
+    """Return the size of encrypted content; None where there is none."""
+    hidden = len(text(holder.get("encrypted_content"))) * 3 // 4 - _REASONING_OVERHEAD_BYTES
+    return max(0, hidden // _BYTES_PER_TOKEN) or None
 
 
 def _call(payload: dict[str, Any], kind: str, at: float | None) -> ResponseItem:
@@ -110,3 +140,11 @@ def _output(payload: dict[str, Any], at: float | None) -> ResponseItem:
     call_id = text(payload.get("call_id")) or None
     content = ContentAdded("tool_result", written, call_id, media=media, key=call_id or "", at=at)
     return ResponseItem((content,), reply=False, chars=len(written), output_chars=len(written))
+
+
+_READINGS: Final[dict[str, Callable[[dict[str, Any], float | None], ResponseItem]]] = {
+    "additional_tools": _tools,
+    "agent_message": _agent_message,
+    "message": _message,
+    "reasoning": _reasoning,
+}

@@ -7,7 +7,6 @@ next call is deferred until it has come. Usage is repeated in rows whose totals 
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -15,7 +14,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 from windowpane.core.agents import CODEX, CODEX_AGENT
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.sources.codex.envelope import ROW_TYPES, folder_in, in_envelope, is_early_header
 from windowpane.sources.codex.items import ResponseItem, item_of, message_key
+from windowpane.sources.codex.threads import parent_of, rollout_of
 from windowpane.sources.inherited import InheritedHistory
 from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
@@ -41,13 +42,15 @@ USAGE_NAMES: Final = (
     "reasoning_output_tokens",
     "total_tokens",
 )
-_ROW_TYPES: Final = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
+_BOOKKEEPING: Final = frozenset({"ghost_snapshot", "inter_agent_communication_metadata", "world_state"})
+"""Items and rows that add nothing to a window."""
 _ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
 _CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
 """Content that Codex sends before a message of the user."""
 _REPEATED: Final = frozenset({"system_prompt", "memory_injection", "user_message", "media"})
 """Content that a compaction repeats where it survives."""
-_ID: Final = re.compile(r"[\w-]{1,128}")
+MAXIMUM_UNKNOWN: Final = 100
+"""Unknown kinds of rows and items that are reported."""
 MAXIMUM_LIVE: Final = 20_000
 """Content that a rollback can remove, the latest."""
 
@@ -64,11 +67,13 @@ class CodexReader(TranscriptReader):
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        """Return whether a row has one of Codex's types and a `payload`."""
+        """Return whether a row has one of Codex's types and a `payload`, or starts an early rollout."""
         rows = head_rows(head)
         if not rows and path.suffix == ".jsonl":
             return b'"session_meta"' in head[:200] and b'"payload"' in head[:400]
-        return any(text(row.get("type")) in _ROW_TYPES and "payload" in row for row in rows)
+        if rows and is_early_header(rows[0]):
+            return True
+        return any(text(row.get("type")) in ROW_TYPES and {"payload", "cwd"} & row.keys() for row in rows)
 
     def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
         return _Rollout(path, log, complete=complete)
@@ -91,14 +96,20 @@ class _Rollout(Transcript):
         self._contents = 0
         self._live: list[_LiveContent] = []
         """The content of the conversation, in order."""
+        self._uncounted = 0
+        """Calls without a count."""
+        self._user_messages = 0
+        self._unknown_kinds: set[str] = set()
 
     @property
     def opened(self) -> bool:
         return self._session is not None
 
     def read_row(self, row: dict[str, Any]) -> None:
-        kind = row.get("type")
-        payload = row.get("payload")
+        enveloped = in_envelope(row)
+        if enveloped is None:
+            return
+        kind, payload = enveloped.get("type"), enveloped.get("payload")
         if not isinstance(payload, dict):
             self.log.odd_line(self.line, "payload", "expected an object")
             return
@@ -110,16 +121,18 @@ class _Rollout(Transcript):
             self._open(unnamed_key(row), at)
         if kind == "response_item":
             item = item_of(payload, at)
-            if item is None:
-                self._unknown(payload)
-            else:
+            if item is not None:
                 self._item(item)
+            elif payload.get("type") not in _BOOKKEEPING:
+                self._unknown(text(payload.get("type")), "item")
         elif kind == "event_msg":
             self._event(payload, at)
         elif kind == "turn_context":
             self._use_model(text(payload.get("model")))
         elif kind == "compacted":
             self._compact(payload, at)
+        elif kind not in _BOOKKEEPING:
+            self._unknown(text(kind), "row")
 
     def finish(self) -> None:
         if self._session is None:
@@ -127,6 +140,10 @@ class _Rollout(Transcript):
         if self.complete:
             self._end_call(None, None)
             self._close_compaction(None)
+            self.stats.user_turns = self.stats.user_turns or self._user_messages
+            if self._uncounted and not self.stats.usage.get("token_count_events"):
+                self.stats.api_calls += self._uncounted
+                self.log.unstated("the usage of the calls")
         elif self._replying or self._compaction is not None:
             self.report_deferred("the last model call or compaction is")
 
@@ -146,12 +163,11 @@ class _Rollout(Transcript):
         if not key:
             self.log.odd(self.line, "payload.id", "the session has no id; named by its content")
             key = unnamed_key(payload)
-        spawned = mapping(mapping(mapping(payload.get("source")).get("subagent")).get("thread_spawn"))
         folder = text(payload.get("cwd"))
-        self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None, folder=folder)
+        self._open(key, at, parent=parent_of(payload), folder=folder)
         origin = text(payload.get("forked_from_id"))
         if origin:
-            parent = _rollout_of(origin, self.path)
+            parent = rollout_of(origin, self.path)
             self.inherited = InheritedHistory.of(parent, self.path, key=key, ignored="timestamp")
             if self.inherited is None:
                 self.report_copied("forked_from_id", f"({origin[:64]}) is not there")
@@ -177,6 +193,7 @@ class _Rollout(Transcript):
         stats.content_chars += item.chars
         stats.tool_calls += item.tool_calls
         stats.max_tool_output_chars = max(stats.max_tool_output_chars, item.output_chars)
+        self._user_messages += any(content.content_type == "user_message" for content in item.contents)
         if item.reply:
             if self._deferred:
                 self._end_call(None, None)
@@ -187,7 +204,16 @@ class _Rollout(Transcript):
                 self._put(content)
             return
         for content in item.contents:
+            self._describe_folder(content)
             self._add_input(content)
+
+    def _describe_folder(self, content: ContentAdded) -> None:
+        """Take the folder from the first description of the environment, where the header has none."""
+        if self._session is not None and not self._session.folder and content.content_type == "memory_injection":
+            folder = folder_in(content.text or "")
+            if folder:
+                self._session = replace(self._session, folder=folder)
+                self.out.append(SessionDescribed(folder=folder, at=content.at))
 
     def _event(self, payload: dict[str, Any], at: float | None) -> None:
         kind = text(payload.get("type"))
@@ -269,6 +295,7 @@ class _Rollout(Transcript):
         if not self._replying and usage is None:
             return
         self._close_compaction(None)
+        self._uncounted += usage is None
         when = self._reply_at if self._reply_at is not None else at
         self.out.append(ModelCalled(usage, self._model, at=when))
         self._replying, self._reply_at = False, None
@@ -339,19 +366,11 @@ class _Rollout(Transcript):
         if len(self._messages) > MAXIMUM_MESSAGES:
             del self._messages[next(iter(self._messages))]
 
-    def _unknown(self, payload: dict[str, Any]) -> None:
-        self.log.odd(self.line, "payload.type", f"unknown item {str(payload.get('type'))[:64]!r}, skipped")
-
-
-def _rollout_of(session: str, fork: Path) -> Path | None:
-    """Return the rollout of another session: beside *fork*, or in the folder of another day."""
-    if not _ID.fullmatch(session):
-        return None
-    beside: Path | None = next(fork.parent.glob(f"*{session}.jsonl"), None)
-    if beside is not None:
-        return beside
-    days = next((parent for parent in fork.parents[:4] if not parent.name.isdigit()), fork.parent)
-    return next(days.glob(f"*/*/*/*{session}.jsonl"), None)
+    def _unknown(self, kind: str, what: str) -> None:
+        """Report an unknown kind of item or row, once a file."""
+        if kind not in self._unknown_kinds and len(self._unknown_kinds) < MAXIMUM_UNKNOWN:
+            self._unknown_kinds.add(kind)
+            self.log.odd(self.line, "type", f"unknown {what} {kind[:64]!r}, skipped")
 
 
 def _usage(last: dict[str, Any]) -> Usage:
