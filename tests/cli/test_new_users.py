@@ -82,10 +82,8 @@ def test_a_folder_without_recordings_names_what_was_expected(run: Run, tmp_path:
     """No recording differs from no new event."""
     result = run("import", tmp_path, code=EXIT_FAILED)
 
-    assert (
-        f"no recording in {tmp_path}; expected files that end in .db, .eval, .json, .jsonl, .sqlite, .traj"
-        in result.output
-    )
+    suffixes = ".db, .eval, .har, .json, .jsonl, .ndjson, .sqlite, .sqlite3, .traj"
+    assert f"no recording in {tmp_path}; expected files that end in {suffixes}" in result.output
 
 
 def test_a_named_file_of_no_known_format_fails_however_it_was_named(

@@ -287,7 +287,7 @@ def test_a_row_a_little_out_of_order_is_not_remarked(back_seconds: int, remarks:
 def test_rows_of_early_releases_have_no_envelope(tmp_path: Path) -> None:
     """A header without a type, items without times or counts, and marks of the program's state between them.
 
-    The rows are in the form of rollouts of August 2025; what they never state is said once.
+    The rows are in the form of rollouts of August 2025; that they state no usage is reported once.
     """
     environment = "<environment_context>\n  <cwd>/src/shop</cwd>\n</environment_context>"
     rows: list[Json] = [

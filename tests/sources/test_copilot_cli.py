@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,9 @@ from reads import Json, Read, read_rows
 
 from windowpane.core.events import Usage
 from windowpane.sources.copilot_cli.event_types import _KNOWN
+from windowpane.sources.copilot_cli.history import CopilotHistoryReader
 from windowpane.sources.copilot_cli.reader import CopilotReader
+from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.records import (
     Cleared,
     Compacted,
@@ -246,3 +249,43 @@ def test_a_session_store_of_another_release_is_not_used(tmp_path: Path) -> None:
     read = read_rows(CopilotReader(complete=True), session, Events().user().reply(outputTokens=5).rows)
 
     assert [call.usage for call in read.of(ModelCalled)] == [None]
+
+
+def test_documents_of_the_first_releases_are_read(tmp_path: Path) -> None:
+    """Until October 2025 a session was a document: the messages that are sent, and a timeline of them."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "pwd"}'}}
+    document = {
+        "sessionId": "aaaa1111",
+        "startTime": "2025-10-01T10:00:00.000Z",
+        "selectedModel": "gpt-5",
+        "chatMessages": [
+            {"role": "user", "content": "where am I?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "/home"},
+            {"role": "assistant", "content": "in /home"},
+        ],
+        "timeline": [
+            {"id": "t1", "type": "user", "text": "where am I?", "timestamp": "2025-10-01T10:00:01.000Z"}
+        ],
+    }
+    path = tmp_path / "session_aaaa1111_1759500000.json"
+    path.write_text(json.dumps(document))
+    reader = reader_for(path, all_readers())
+    read = Read(reader, path)
+
+    assert (reader.format, type(reader)) == ("copilot_cli", CopilotHistoryReader)
+    (opened,) = read.of(SessionOpened)
+    assert (opened.session_key, opened.model, opened.at) == ("aaaa1111", "gpt-5", 1_759_312_800.0)
+    assert read.order == [
+        "user_message",
+        "tool_call",
+        "ModelCalled",
+        "tool_result",
+        "assistant_response",
+        "ModelCalled",
+    ]
+    assert [called.usage for called in read.of(ModelCalled)] == [None, None]
+    assert (read.stats.api_calls, read.stats.tool_calls, read.stats.user_turns) == (2, 1, 1)
+    assert [problem.problem for problem in read.problems] == [
+        "the recording does not state the usage of the calls, nor the times of the messages"
+    ]

@@ -11,9 +11,23 @@ from typing import BinaryIO, Final, cast
 from windowpane.exceptions import SourceError
 
 SUFFIX: Final = ".jsonl.zst"
+OTHER_SUFFIXES: Final = (".bz2", ".gz", ".xz", ".zip", ".zst")
+"""Suffixes of files that were compressed by hand, which are named in reports and not read."""
+_MAGIC: Final = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"PK\3\4": "ZIP",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
 MODULES: Final = ("compression.zstd", "backports.zstd")
 """The module of Python from 3.14 on, and its port."""
 NEEDED: Final = "compressed with Zstandard, which Python before 3.14 reads with the package backports.zstd"
+
+
+def compression_of(head: bytes) -> str:
+    """Return the name of the compression of a file that starts with *head*; empty where it has none."""
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
 
 
 def zstd_module() -> ModuleType | None:

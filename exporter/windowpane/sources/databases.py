@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from windowpane.sources.records import Record
 
 MAGIC: Final = b"SQLite format 3\0"
-SUFFIXES: Final = frozenset({".db", ".sqlite"})
+SUFFIXES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 WAL: Final = "-wal"
 WAIT_SECONDS: Final = 2.0
 """The longest wait for a database whose write-ahead log is being started anew."""

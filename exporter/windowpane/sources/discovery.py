@@ -23,6 +23,7 @@ from windowpane.sources.cline.reader import ClineReader
 from windowpane.sources.cline.session_reader import ClineSessionReader
 from windowpane.sources.codex.early import CodexDocumentReader
 from windowpane.sources.codex.reader import CodexReader
+from windowpane.sources.copilot_cli.history import CopilotHistoryReader
 from windowpane.sources.copilot_cli.reader import CopilotReader
 from windowpane.sources.exchanges.inspect_ai import InspectReader
 from windowpane.sources.exchanges.langfuse import LangfuseReader
@@ -38,6 +39,7 @@ from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.openclaw import OpenClawDatabaseReader
 from windowpane.sources.opencode.reader import OpencodeDatabaseReader, OpencodeExportReader, OpencodeStorageReader
+from windowpane.sources.opencode.stream import OpencodeStreamReader
 from windowpane.sources.openhands.reader import BESIDE_EVENTS, OpenHandsReader
 from windowpane.sources.pi import PiReader
 from windowpane.sources.reader import Reader
@@ -59,6 +61,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         ClaudeStreamReader(),
         ClaudeCodeReader(complete=complete),
         CopilotReader(complete=complete),
+        CopilotHistoryReader(),
         GeminiLinesReader(complete=complete),
         GeminiDocumentReader(complete=complete),
         ClineReader(),
@@ -67,6 +70,7 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
         GooseLinesReader(),
         GooseDatabaseReader(),
         OpencodeExportReader(complete=complete),
+        OpencodeStreamReader(),
         OpencodeStorageReader(complete=complete),
         OpencodeDatabaseReader(complete=complete),
         OpenClawDatabaseReader(complete=complete),
@@ -99,8 +103,8 @@ MARKDOWN_BYTES: Final = 4_096
 """Start of a Markdown file that is searched for the marks of Aider."""
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""
-SUFFIXES: Final = databases.SUFFIXES | {".eval", ".json", ".jsonl", ".traj"}
-"""Suffixes of the files read from folders; a file given by its path may have any."""
+SUFFIXES: Final = databases.SUFFIXES | {".eval", ".har", ".json", ".jsonl", ".ndjson", ".traj"}
+"""Suffixes of the files read from folders, in either case; a file given by its path may have any."""
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -224,7 +228,8 @@ def _is_covered(name: str, names: frozenset[str]) -> bool:
     """Return whether a file is read with another one, or is the compressed copy of another one."""
     if name.endswith(agent_sidecar.SUFFIX):
         return f"{name.removesuffix(agent_sidecar.SUFFIX)}.jsonl" in names
-    return name.endswith(compressed.SUFFIX) and name.removesuffix(".zst") in names
+    packed = Path(name)
+    return packed.suffix in compressed.OTHER_SUFFIXES and packed.stem in names
 
 
 def _is_searched(file: Path) -> bool:
@@ -234,7 +239,10 @@ def _is_searched(file: Path) -> bool:
     if file.name.startswith(".") or file.name == DEFAULT_FILE:
         return False
     if file.suffix != ".md":
-        return file.suffix in SUFFIXES or file.name.endswith(compressed.SUFFIX)
+        suffix = file.suffix.lower()
+        if suffix in compressed.OTHER_SUFFIXES:
+            suffix = Path(file.stem).suffix.lower()
+        return suffix in SUFFIXES
     try:
         with file.open("rb") as opened:
             return AiderHistoryReader.recognizes(file, opened.read(MARKDOWN_BYTES))
@@ -264,6 +272,8 @@ def _description(head: bytes) -> str:
         return "the file is empty"
     if head.startswith(_UTF_16):
         return "UTF-16 text, not UTF-8"
+    if compression := compressed.compression_of(head):
+        return f"compressed with {compression}; unpack it first"
     if b"\0" in head:
         return "binary data"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]

@@ -79,7 +79,7 @@ def head_rows(head: bytes) -> tuple[dict[str, Any], ...]:
 
 def is_lines(path: Path) -> bool:
     """Return whether a file holds JSON Lines: by its name, or because its first line of several is one object."""
-    if path.name.endswith((".jsonl", compressed.SUFFIX)):
+    if path.name.lower().endswith((".jsonl", ".ndjson", compressed.SUFFIX)):
         return True
     try:
         with path.open("rb") as file:

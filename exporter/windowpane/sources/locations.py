@@ -42,7 +42,8 @@ def locations() -> Iterator[Path]:
     yield from (codex / "sessions", codex / "archived_sessions")
     yield _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=home / ".qwen") / "projects"
     yield claude_folder() / "projects"
-    yield _moved("COPILOT_HOME", otherwise=home / ".copilot") / "session-state"
+    copilot = _moved("COPILOT_HOME", otherwise=home / ".copilot")
+    yield from (copilot / "session-state", copilot / "history-session-state")
     yield _moved("GEMINI_CLI_HOME", otherwise=home) / ".gemini" / "tmp"
     yield from (storage / name / "tasks" for storage in _editor_storages(home) for name in CLINE_EXTENSIONS)
     cline = _moved("CLINE_DATA_DIR", otherwise=_moved("CLINE_DIR", otherwise=home / ".cline") / "data")

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from windowpane.sources.json_lines import text
-
 ROW_TYPES: Final = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _HEADER: Final = frozenset({"id", "timestamp", "instructions", "git"})
 _FOLDER: Final = re.compile(r"<cwd>(.+?)</cwd>|^Current working directory: (.+)$", re.MULTILINE)
@@ -41,5 +39,5 @@ def in_envelope(row: dict[str, Any]) -> dict[str, Any] | None:
 
 def folder_in(context: str) -> str:
     """Return the folder that a description of the environment names; empty where it names none."""
-    found = _FOLDER.search(context)
-    return text(found and (found[1] or found[2])).strip()
+    match = _FOLDER.search(context)
+    return "" if match is None else (match[1] or match[2]).strip()

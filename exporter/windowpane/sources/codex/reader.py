@@ -123,7 +123,7 @@ class _Rollout(Transcript):
             item = item_of(payload, at)
             if item is not None:
                 self._item(item)
-            elif payload.get("type") not in _BOOKKEEPING:
+            elif text(payload.get("type")) not in _BOOKKEEPING:
                 self._unknown(text(payload.get("type")), "item")
         elif kind == "event_msg":
             self._event(payload, at)
@@ -131,7 +131,7 @@ class _Rollout(Transcript):
             self._use_model(text(payload.get("model")))
         elif kind == "compacted":
             self._compact(payload, at)
-        elif kind not in _BOOKKEEPING:
+        elif text(kind) not in _BOOKKEEPING:
             self._unknown(text(kind), "row")
 
     def finish(self) -> None:
