@@ -8,9 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from reads import Read
+
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import Broken, ContentAdded, ModelCalled, SessionOpened
+from windowpane.sources.records import Broken, ContentAdded, ContentRemoved, ModelCalled, SessionOpened
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]
@@ -285,3 +288,47 @@ def test_the_release_of_claude_code_opens_the_session_again_when_it_changes(tmp_
     records = ClaudeCodeReader(complete=True).read(path, stats=FileStats(), problems=[])
 
     assert [one.agent_version for one in records if isinstance(one, SessionOpened)] == ["2.1.20", "2.1.21"]
+
+
+def test_rows_beside_the_conversation_are_known_or_reported_once(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """Bookkeeping of current releases adds nothing; a type that no known release writes is reported."""
+    rows = transcript().user("go").other("cost-state", totalCostUSD=0.12).other("bridge-session").other("novelty")
+    read = rows.other("novelty").reply("m1", text("a")).read(tmp_path)
+
+    assert read.order == ["user_message", "assistant_response", "ModelCalled"]
+    assert [problem.problem for problem in read.problems] == ["rows of the unknown type 'novelty' are skipped"]
+
+
+def test_a_file_of_bookkeeping_alone_holds_no_session(tmp_path: Path) -> None:
+    """Claude Code writes such files for forks that are never used."""
+    path = tmp_path / "0e9677a5-8813-4800-8b8b-e786d701c097.jsonl"
+    path.write_text(
+        '{"type":"history-suppression","sessionId":"s","cause":"fork_inherit","ts":"2026-08-26T17:32:07.036Z"}\n'
+    )
+    read = Read(reader_for(path, all_readers(complete=True)), path)
+
+    assert (read.records, read.problems, read.stats.sessions) == ([], [], 0)
+
+
+def test_a_conversation_that_went_on_in_the_background_is_reported_as_a_copy(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """It starts with a row of the cause `fork_inherit`; where no row names the other session, calls count twice."""
+    inherited = transcript().other("history-suppression", cause="fork_inherit").user("go").reply("m1", text("a"))
+    read = inherited.read(tmp_path)
+
+    assert [problem.problem for problem in read.problems] == [
+        "a fork of another session, whose file is not named: the calls it repeats count here too"
+    ]
+
+
+def test_messages_that_were_snipped_are_removed(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """The row names the rows of the messages that are not sent any more."""
+    started = transcript().user("go", uuid="first").reply("m1", text("a"))
+    read = started.system("snip_boundary", snipMetadata={"removedUuids": ["first"]}).user("more").read(tmp_path)
+
+    assert read.order == ["user_message", "assistant_response", "ModelCalled", "ContentRemoved", "user_message"]
+    assert [removed.keys for removed in read.of(ContentRemoved)] == [("first",)]
+    assert read.stats.evictions == 1

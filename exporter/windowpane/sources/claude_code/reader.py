@@ -22,9 +22,10 @@ from windowpane.sources.claude_code.content import (
     is_clear,
     text_of_attachment,
 )
+from windowpane.sources.claude_code.row_types import BOOKKEEPING, MAXIMUM_UNKNOWN
 from windowpane.sources.claude_code.session import ClaudeSession
 from windowpane.sources.forks import IS_UUID, ForkedTranscript
-from windowpane.sources.json_lines import head_rows, instant, mapping, text
+from windowpane.sources.json_lines import head_rows, instant, mapping, text, texts
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import ContentAdded, ContentRemoved, SessionDescribed
 from windowpane.sources.transcript import Transcript, TranscriptReader
@@ -34,7 +35,16 @@ SYNTHETIC: Final = "<synthetic>"
 RECENT_ROWS: Final = 128
 """Row ids searched for duplicates."""
 _ROW_TYPES: Final = frozenset(
-    {"user", "assistant", "system", "attachment", "progress", "summary", "queue-operation", "last-prompt", "mode"}
+    {
+        "user",
+        "assistant",
+        "system",
+        "attachment",
+        "progress",
+        "summary",
+        "mode",
+        *(kind for kind in BOOKKEEPING if "-" in kind),
+    }
 )
 TITLE_FIELDS: Final = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """Rows that hold a title, and its field."""
@@ -78,6 +88,7 @@ class _ClaudeTranscript(ForkedTranscript):
         self._summaries: dict[str, str] = {}
         """Titles by the row that they name, which is not read yet."""
         self._replaced: set[str] = set()
+        self._unknown: set[str] = set()
         self._unread: SessionDescribed | None = None
         """A name that was written before the first row."""
 
@@ -112,6 +123,8 @@ class _ClaudeTranscript(ForkedTranscript):
             )
         elif text(kind) in TITLE_FIELDS or kind == "pr-link":
             self._name(row, text(kind))
+        elif text(kind) not in BOOKKEEPING:
+            self._report_unknown(text(kind))
 
     def finish(self) -> None:
         held = [session for session in self._sessions.values() if not session.finish(complete=self.complete)]
@@ -189,6 +202,12 @@ class _ClaudeTranscript(ForkedTranscript):
             if removed.keys:
                 self.at(removed.at)
                 session.emit(removed)
+        elif subtype == "snip_boundary":
+            session = self._session(row)
+            session.end_call()
+            keys = texts(mapping(row.get("snipMetadata")).get("removedUuids"))
+            self.stats.evictions += len(keys)
+            session.emit(ContentRemoved(keys, "snip", at=self.at(instant(row.get("timestamp")))))
 
     def _replace(self, row: dict[str, Any]) -> None:
         """Replace large tool results by the text that is sent for them."""
@@ -203,6 +222,11 @@ class _ClaudeTranscript(ForkedTranscript):
         session.receive(
             ContentAdded("tool_result", new, key=f"{key}-replaced") for key, new in texts.items() if new
         )
+
+    def _report_unknown(self, kind: str) -> None:
+        if kind not in self._unknown and len(self._unknown) < MAXIMUM_UNKNOWN:
+            self._unknown.add(kind)
+            self.log.odd(self.line, "type", f"rows of the unknown type {kind[:64]!r} are skipped")
 
     # -- names and links --------------------------------------------------------------------------------------
 
