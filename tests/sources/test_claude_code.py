@@ -315,7 +315,7 @@ def test_a_file_of_bookkeeping_alone_holds_no_session(tmp_path: Path) -> None:
 def test_a_conversation_that_went_on_in_the_background_is_reported_as_a_copy(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """It starts with a row of the cause `fork_inherit`; where no row names the other session, calls count twice."""
+    """It starts with a row of the cause `fork_inherit`; where no row names its origin, calls count twice."""
     inherited = transcript().other("history-suppression", cause="fork_inherit").user("go").reply("m1", text("a"))
     read = inherited.read(tmp_path)
 

@@ -195,3 +195,26 @@ def test_wrong_types_are_skipped(tmp_path: Path, value: object) -> None:
         folder.write(name, value)
 
     assert len(folder.read().of(ContentAdded)) == 3
+
+
+def test_tasks_of_2024_state_the_usage_when_a_request_ends(tmp_path: Path) -> None:
+    """Their messages have no times, and those to the user are in a file of another name."""
+    messages = [QUESTION, reply(2, CALL), user(3, RESULT), reply(5, text("ok"))]
+    folder = Folder(tmp_path, *({"role": one["role"], "content": one["content"]} for one in messages))
+    ended = {"ts": START, "type": "say", "say": "api_req_finished"}
+    first = json.dumps({"tokensIn": 10, "tokensOut": 4, "cacheReads": 3, "cacheWrites": 2, "cost": 0.25})
+    second = json.dumps({"tokensIn": 20, "tokensOut": 5, "cost": 0.5})
+    shown = [
+        request(1, request="go"),
+        ended | {"text": first},
+        request(3, request="go"),
+        ended | {"text": second},
+    ]
+    folder.write("claude_messages.json", shown)
+    read = folder.read()
+
+    assert [(call.usage.input_total, call.cost_dollars) for call in read.of(ModelCalled)] == [
+        (15, 0.25),
+        (20, 0.5),
+    ]
+    assert (read.stats.usage["tokensIn"], read.problems) == (30, [])

@@ -22,7 +22,9 @@ SHOWN: Final = "ui_messages.json"
 METADATA: Final = "task_metadata.json"
 ITEM: Final = "history_item.json"
 """Of Roo Code: title, folder and parent of the task."""
-FILES: Final = (HISTORY, SHOWN, METADATA, ITEM, "context_history.json", "settings.json")
+EARLIER_SHOWN: Final = "claude_messages.json"
+"""The name of the messages to the user in releases of 2024."""
+FILES: Final = (HISTORY, SHOWN, EARLIER_SHOWN, METADATA, ITEM, "context_history.json", "settings.json")
 """Files of a task; the last two hold nothing of the window."""
 
 
@@ -48,7 +50,7 @@ class ClineReader:
         folder = path.parent if path.name == HISTORY else path
         log = DocumentLog(folder, stats, problems)
         history = load_list(folder / HISTORY, log, of="messages")
-        visible = sequence(_beside(folder / SHOWN, log))
+        visible = sequence(_beside(folder / SHOWN, log) or _beside(folder / EARLIER_SHOWN, log))
         metadata = mapping(_beside(folder / METADATA, log))
         item = mapping(_beside(folder / ITEM, log))
         models = sorted(_models(metadata))

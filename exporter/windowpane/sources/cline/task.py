@@ -25,6 +25,8 @@ _INJECTED: Final = ("<environment_details>", "[ERROR]")
 
 _MEDIA: Final = ("image", "media", "image-data", "file-data")
 
+FINISHED: Final = "api_req_finished"
+"""The message with the usage of a request in releases of 2024; later ones write it with the request itself."""
 USAGE_NAMES: Final = ("tokensIn", "tokensOut", "cacheWrites", "cacheReads")
 
 
@@ -278,8 +280,14 @@ def shown_calls(messages: Sequence[object]) -> list[ShownCall]:
     Cline states the input without what the cache held; Roo Code does so for some protocols and in some releases,
     which a cache larger than the input shows.
     """
-    starts = [mapping(message) for message in messages if mapping(message).get("say") == "api_req_started"]
-    stated = [_payload(message.get("text")) for message in starts]
+    starts: list[dict[str, Any]] = []
+    stated: list[dict[str, Any]] = []
+    for message in map(mapping, messages):
+        if message.get("say") == "api_req_started":
+            starts.append(message)
+            stated.append(_payload(message.get("text")))
+        elif message.get("say") == FINISHED and stated:
+            stated[-1] = stated[-1] | _payload(message.get("text"))
     has_protocol = any("apiProtocol" in call for call in stated)
     is_exclusive = not has_protocol or any(_cached(call) > count(call.get("tokensIn")) for call in stated)
     return [_call(message, call, exclusive=is_exclusive) for message, call in zip(starts, stated, strict=True)]
