@@ -89,6 +89,20 @@ def eventful(agent: str) -> list[Event]:
     return list(AlertEngine().interleave(events))
 
 
+def dropping() -> list[Event]:
+    """A session of which a call has half the tokens of the one before, and nothing recorded explains it."""
+    events: list[Event] = []
+    tracker = SessionTracker(
+        SessionInfo("dropping", "reviewer", "gpt-4o", "live", "stream"), emit=events.extend, digest=str
+    )
+    tracker.start(1_000.0)
+    for number, total in enumerate((113_063, 59_765)):
+        tracker.add("user_message", "next", 1_000, at=1_000.0 + number)
+        tracker.end_turn(Usage(total, 20), at=1_000.0 + number)
+    tracker.end("completed", 1_002.0)
+    return events
+
+
 @pytest.fixture(params=["reviewer", HOSTILE])
 def report(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionReport]:
     with closing(SqliteStore(tmp_path / "store.db")) as store:
@@ -111,6 +125,19 @@ class TestContent:
         assert (compression.facts.lost, compression.facts.damaged) == (1, 2)
         assert [regret.tokens for regret in report.regrets] == [1_180]
         assert report.alerts
+
+    def test_a_removal_without_a_cause_is_no_evicted_block(self, tmp_path: Path) -> None:
+        """A lower total shows how many tokens were removed, not how many blocks; every form states that."""
+        with closing(SqliteStore(tmp_path / "store.db")) as store:
+            store.append(dropping())
+            report = gather(store, session := store.sessions()[0])
+
+        assert (session.evicted_blocks, session.evicted_tokens) == (0, 53_298)
+        assert report.headline.endswith("; 53,298 tokens removed, blocks not recorded.")
+        text = " ".join(to_text(report).split())
+        assert "Evictions 0 blocks, 53,298 tokens turn 2 unknown – 53.3k freed cause unknown" in text
+        assert "53,298 tokens removed: cause unknown" in to_html(report)
+        assert "<td>unknown</td><td>–</td><td>53,298</td><td>cause unknown</td>" in to_html(report)
 
     def test_the_headline_names_the_worst(self, report: SessionReport) -> None:
         """One sentence names the worst zone and the lost facts."""

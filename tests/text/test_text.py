@@ -101,6 +101,13 @@ def test_an_eviction_names_content_turns_and_reason() -> None:
     )
 
 
+def test_an_eviction_of_unrecorded_blocks_is_not_nothing() -> None:
+    """Some agents record only the tokens that they removed."""
+    text = describe_event(event(BlocksEvicted("truncated", (), 5_000, 5_000)))
+
+    assert text == "Evicted content (5,000 tokens)."
+
+
 def test_a_rejected_compression_does_not_claim_a_result() -> None:
     """The sentence of a rejected attempt has its reason and no result."""
     text = describe_event(
@@ -182,7 +189,7 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compressions lost 14 of 61 facts, "
-        "40 still visible and 7 only through a handle; 12 blocks evicted (18,400 tokens); "
+        "40 still visible and 7 only through a handle; 12 blocks evicted, 18,400 tokens removed; "
         "3 removed blocks were fetched again."
     )
 

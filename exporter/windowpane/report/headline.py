@@ -75,9 +75,8 @@ def session_phrases(
         parts.append(Phrase(count(row.overflows, "overflow"), "overflows"))
     if row.compressions:
         parts.append(Phrase(_compressions(row.compressions, facts), "compressions"))
-    if row.evicted_blocks:
-        evicted = f"{count(row.evicted_blocks, 'block')} evicted ({tokens(row.evicted_tokens)} tokens)"
-        parts.append(Phrase(evicted, "evictions"))
+    if row.evicted_blocks or row.evicted_tokens:
+        parts.append(Phrase(_evictions(row), "evictions"))
     if row.regrets:
         again = "was" if row.regrets == 1 else "were"
         parts.append(Phrase(f"{count(row.regrets, 'removed block')} {again} fetched again", "regrets"))
@@ -135,6 +134,14 @@ def _fullness(row: SessionRow, worst_turn: int | None) -> Phrase:
     if worst_turn is None:
         return Phrase(f"{zone}, highest {peak}")
     return Phrase(f"{zone} at turn {worst_turn}, highest {peak}", "worst turn")
+
+
+def _evictions(row: SessionRow) -> str:
+    """Return the removed blocks and tokens; of some removals only the tokens are recorded."""
+    removed = f"{tokens(row.evicted_tokens)} tokens removed"
+    if not row.evicted_blocks:
+        return f"{removed}, blocks not recorded"
+    return f"{count(row.evicted_blocks, 'block')} evicted, {removed}"
 
 
 def _compressions(compressions: int, facts: FactTotals | None) -> str:

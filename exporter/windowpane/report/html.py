@@ -98,7 +98,13 @@ def _legend(report: SessionReport) -> str:
 def _tables(report: SessionReport) -> str:
     zones = [[zone_label(zone), str(report.zone_turns[zone])] for zone in ZONES if zone in report.zone_turns]
     evictions = [
-        [str(item.turn), item.policy, str(item.blocks), formats.tokens(item.tokens_freed), item.reason]
+        [
+            str(item.turn),
+            item.policy,
+            formats.tokens(item.blocks or None),
+            formats.tokens(item.tokens_freed),
+            item.reason,
+        ]
         for item in report.evictions
     ]
     compressions = [

@@ -17,7 +17,7 @@ from windowpane.core.events import (
     HistoryRewound,
 )
 from windowpane.core.liveness import is_live
-from windowpane.core.vocabulary import REWOUND, ZONES, Component, Zone
+from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn, zone_of
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
@@ -54,7 +54,20 @@ class ReportedEviction:
     tokens_removed: int
     tokens_freed: int
     reason: str
-    """The most frequent reason among its blocks."""
+    """The most frequent reason among its blocks, or that the cause is unknown."""
+
+    @property
+    def counted(self) -> str:
+        """The number of its blocks as `3 blocks`; unknown where only the tokens are recorded."""
+        return formats.count(self.blocks, "block") if self.blocks else formats.UNKNOWN
+
+    @property
+    def text(self) -> str:
+        """The removal and its reason: `3 blocks evicted: masked`, `63,218 tokens removed: cause unknown`."""
+        removed = (
+            f"{self.counted} evicted" if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens removed"
+        )
+        return f"{removed}: {self.reason}" if self.reason else removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,13 +279,14 @@ def _record(
 
 def _eviction(stored: StoredEvent, data: BlocksEvicted) -> ReportedEviction:
     reasons = Counter(block.reason for block in data.blocks)
+    reason = reasons.most_common(1)[0][0] if reasons else ""
     return ReportedEviction(
         turn=stored.event.context.turn,
         policy=data.policy,
         blocks=len(data.blocks),
         tokens_removed=data.tokens_removed,
         tokens_freed=data.tokens_freed,
-        reason=reasons.most_common(1)[0][0] if reasons else "",
+        reason="cause unknown" if data.policy == UNKNOWN_CAUSE else reason,
     )
 
 

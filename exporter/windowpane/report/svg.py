@@ -139,7 +139,7 @@ def _axis(scale: _Scale, top: float) -> list[str]:
 
 def _tracks(report: SessionReport, scale: _Scale) -> list[str]:
     marks = [
-        *(TrackMark(item.turn, "E", f"{item.blocks} blocks evicted: {item.reason}") for item in report.evictions),
+        *(TrackMark(item.turn, "E", item.text) for item in report.evictions),
         *(TrackMark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
         *(TrackMark(item.turn, "R", f"{item.tokens:,} tokens fetched again") for item in report.regrets),
         *(TrackMark(item.turn, "N", item.text or item.kind) for item in report.notes),

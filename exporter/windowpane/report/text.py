@@ -191,7 +191,7 @@ def _evictions(report: SessionReport) -> list[str]:
     blocks = formats.count(session.evicted_blocks, "block")
     title = f"Evictions   {blocks}, {formats.tokens(session.evicted_tokens)} tokens"
     rows = [
-        f"  turn {eviction.turn:>4}  {eviction.policy:<12} {formats.count(eviction.blocks, 'block'):>11}  "
+        f"  turn {eviction.turn:>4}  {eviction.policy:<12} {eviction.counted:>11}  "
         f"{formats.tokens_short(eviction.tokens_freed):>6} freed  {eviction.reason}"
         for eviction in report.evictions
     ]

@@ -122,7 +122,8 @@ def _blocks_evicted(data: e.BlocksEvicted) -> str:
         what = content_counts(block.content_type for block in data.blocks) or "nothing"
         return f"Left with the abandoned branch: {what} ({tokens(data.tokens_removed)} tokens)."
     blocks = data.blocks
-    what = content_counts(block.content_type for block in blocks) or "nothing"
+    nothing = "content" if data.tokens_removed else "nothing"
+    what = content_counts(block.content_type for block in blocks) or nothing
     turns = sorted({block.turn_added for block in blocks if block.turn_added is not None})
     where = ""
     if turns:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from windowpane.core.events import BlocksEvicted, CompactionMeasured, EvictedBlock
+from windowpane.core.events import BlocksEvicted, CompactionMeasured
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENTS, UNKNOWN_CAUSE, Component
 
@@ -201,8 +201,7 @@ class ProviderTotals:
         if last is None or explained or last - total <= max(DROP_TOKENS, DROP_RATIO * last):
             return None
         removed = last - total
-        block = EvictedBlock("unidentified", "unattributed", removed, "drop", "removed, cause unknown")
-        return BlocksEvicted(UNKNOWN_CAUSE, (block,), removed, removed)
+        return BlocksEvicted(UNKNOWN_CAUSE, (), removed, removed)
 
 
 def _measured(compaction: _Compaction, total: int) -> CompactionMeasured:

@@ -241,7 +241,6 @@ class TurnTracker:
         if isinstance(change, CompactionMeasured):
             self._trend.count_compaction(change)
             return False
-        self._trend.evicted_blocks += len(change.blocks)
         return True
 
     def _compare_cache(
