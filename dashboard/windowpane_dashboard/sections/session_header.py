@@ -58,10 +58,12 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
 
 
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
-    """Draw the nine metrics of a session as its next call would find it."""
+    """Draw the nine metrics of a session as its next call would find it, and the record of its forecasts."""
     with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
         for label, value, help_text in _metrics(row, timeline):
             st.metric(label, value, help=help_text, width="content")
+    if timeline.forecasts.text:
+        st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
 
 
 def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
@@ -107,7 +109,7 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
     if timeline.forecasts.text:
-        parts.append(f"Record: {timeline.forecasts.text}, which means within the 10–90 band; 8 of 10 should.")
+        parts.append("A forecast held if its event came within the band.")
     if timeline.forecasts.open:
         parts.append(f"{timeline.forecasts.open:,} more are not decided yet.")
     return f"{event.name.capitalize()} in", text, " ".join(parts)

@@ -15,6 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from windowpane.core.events import CheckpointSaved
+from windowpane.report import gather
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.filters import AuditFilters
 from windowpane_dashboard.sections import session_header
@@ -221,6 +222,21 @@ def test_a_session_that_is_over_does_not_forecast(
     assert forecasts["over"] == ("not live", False)
     assert forecasts["live"][0] not in ("not live", "–")
     assert forecasts["live"][1]
+
+
+def test_the_record_of_the_forecasts_is_visible(
+    small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
+) -> None:
+    """It is text below the forecast, in the words of the report, and absent where no forecast is decided."""
+    row = small_store.session("refactor-api")
+    assert row is not None
+    record = gather(small_store, row).forecast_record.text
+
+    assert record
+    assert f"Forecast of red: {record}; 8 of 10 should." in page_text(
+        open_page("session", session=row.session_id)
+    )
+    assert "8 of 10 should" not in page_text(open_page("session", session="short"))
 
 
 @pytest.mark.parametrize(
