@@ -21,6 +21,7 @@ from windowpane.cli.top import top_table
 from windowpane.core.codec import decode
 from windowpane.core.events import (
     AlertFired,
+    BlockAdded,
     BlocksEvicted,
     CacheBroken,
     CompactionMeasured,
@@ -118,6 +119,13 @@ def of_events(session: StoredSession) -> Values:
         "cost": math.fsum(costs) if costs else None,
         "blocks evicted": sum(len(data.blocks) for data in evictions),
         "tokens evicted": sum(data.tokens_removed for data in evictions),
+        "tool tokens": sum(
+            data.block.tokens
+            for data in _payloads(session, BlockAdded)
+            if data.block.content_type in ("tool_call", "tool_result")
+            and data.block.tool_name
+            and data.block.replaces is None
+        ),
         "compressions": sum(data.outcome == "accepted" for data in compressions),
         "attempted compressions": len(compressions),
         "regrets": len(_payloads(session, ContentRegretted)),
@@ -330,6 +338,7 @@ def of_metrics(session: StoredSession) -> Values:
         "cost": total(catalog.COST) or None,
         "blocks evicted": total(catalog.EVICTED_BLOCKS) - evicted_again[0],
         "tokens evicted": total(catalog.EVICTED_TOKENS) - evicted_again[1],
+        "tool tokens": total(catalog.TOOL_TOKENS),
         "compressions": total(catalog.COMPRESSIONS, outcome="accepted"),
         "attempted compressions": total(catalog.COMPRESSIONS),
         "regrets": total(catalog.REGRETS),
@@ -401,6 +410,7 @@ def of_session_page(session: StoredSession) -> Values:
         "facts": timeline.facts.total if timeline.facts else None,
         "facts lost": timeline.facts.damaged if timeline.facts else None,
         "regrets": len(timeline.regrets),
+        "tool tokens": sum(use.tokens for use in session.store.tool_use(row.session_id, limit=EVERYTHING)),
         **_latest(timeline),
         "worst turn": timeline.worst_turn,
         "forecast record": timeline.forecasts.text,

@@ -101,7 +101,7 @@ class EventReducer:
     def _block_added(self, row: Row, data: events.BlockAdded) -> None:
         block = data.block
         self._block_tokens.observe(row, block.tokens, (block.content_type,))
-        if block.tool_name and block.content_type in _TOOL_TYPES:
+        if block.tool_name and block.content_type in _TOOL_TYPES and block.replaces is None:
             self._tool_tokens.add(row, block.tokens, (COMPONENT_OF[block.content_type], block.tool_name))
 
     def _turn_ended(self, row: Row, data: events.TurnEnded) -> None:

@@ -295,7 +295,7 @@ class ToolUse:
     """File or command; empty where the call names none, and where all of a tool are summed."""
     blocks: int
     tokens: int
-    """Tokens that entered the window."""
+    """Tokens that entered the window; what replaced content, such as a placeholder, did not enter."""
     carried_tokens: int
     """Tokens times the calls that sent them."""
     dollars: float | None

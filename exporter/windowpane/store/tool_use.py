@@ -18,20 +18,30 @@ PRICE_SCALE: Final = 1_000_000_000_000
 COMPARED_SESSIONS: Final = 200
 """Sessions of a leaderboard, the latest; more would cost more with every session stored."""
 
-_SUMS: Final = """count(*), sum(b.tokens),
+_SUMS: Final = """count(*) - count(r.replaced_by), sum(CASE WHEN r.replaced_by IS NULL THEN b.tokens ELSE 0 END),
     sum(CASE WHEN coalesce(b.calls_out, s.turns) > b.calls_in
         THEN b.tokens * (coalesce(b.calls_out, s.turns) - b.calls_in) ELSE 0 END) AS carried,
     sum(b.tokens * CAST(coalesce(b.price_out, s.carried_price) - b.price_in AS DOUBLE PRECISION)) AS price,
     count(DISTINCT b.session)"""
-_OF_SESSION: Final = f"""SELECT b.tool, coalesce(b.target, ''), {_SUMS}
-    FROM blocks AS b JOIN sessions AS s ON s.key = b.session WHERE b.session = ? AND b.tool IS NOT NULL
-    GROUP BY 1, 2 ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
-_OF_ALL: Final = f"""SELECT b.tool, {{target}}, {_SUMS}
-    FROM (
+_FROM: Final = """
+    r AS (
+        SELECT DISTINCT b.session, b.replaced_by FROM s JOIN blocks AS b ON b.session = s.key
+        WHERE b.tool IS NOT NULL AND b.replaced_by IS NOT NULL
+    )
+    SELECT b.tool, {target}, {sums}
+    FROM s JOIN blocks AS b ON b.session = s.key
+    LEFT JOIN r ON r.session = b.session AND r.replaced_by = b.block_id
+    WHERE b.tool IS NOT NULL GROUP BY 1, 2"""
+"""The blocks of the sessions `s`. Those of `r` replaced others: carried by calls, but never added."""
+_OF_SESSION: Final = f"""
+    WITH s AS (SELECT key, turns, carried_price FROM sessions WHERE key = ?),
+    {_FROM.format(target="coalesce(b.target, '')", sums=_SUMS)} ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
+_OF_ALL: Final = f"""
+    WITH s AS (
         SELECT key, turns, carried_price FROM sessions WHERE current = 1 AND same_as = '' AND {{projects}}
         ORDER BY last_at DESC NULLS LAST LIMIT ?
-    ) AS s JOIN blocks AS b ON b.session = s.key WHERE b.tool IS NOT NULL
-    GROUP BY 1, 2 ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608  # our columns
+    ),
+    {_FROM.format(target="{target}", sums=_SUMS)} ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
 
 
 def of_session(connection: Database, session: int, *, limit: int) -> list[ToolUse]:

@@ -28,6 +28,7 @@ SAMPLE = (
     "15735695*.jsonl",  # an assumed size that a total refutes
     "019f0675*.jsonl",  # calls without usage, and one more turn than calls
     "compact_micro_76*.jsonl",  # evicted blocks whose sizes the recording does not state
+    "micro_ids_present_d5*.jsonl",  # masked results, whose placeholders did not enter the window
     "telecom_gpt-4o_first6.json",  # six sessions, some without usage
 )
 

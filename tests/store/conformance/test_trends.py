@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from windowpane.core.events import CacheBroken, SessionDescribed, TurnEnded, Usage
+from windowpane.core.events import (
+    BlocksEvicted,
+    CacheBroken,
+    Event,
+    EvictedBlock,
+    SessionDescribed,
+    TurnEnded,
+    Usage,
+)
+from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.store import Store
 from windowpane.store.trends import sums_of
 
@@ -123,13 +132,34 @@ def test_carried_tokens_are_tokens_times_the_calls_that_sent_them(store, make_se
                 calls[row.block_id] += row.tokens
 
     read = uses["read", ""]
-    assert read.blocks == len(rows)
-    assert read.tokens == sum(row.tokens for row in rows)
+    entered = [row for row in rows if row.replaces is None]
+    assert read.blocks == len(entered)
+    assert read.tokens == sum(row.tokens for row in entered)
     own_call = sum(row.tokens for row in rows if row.content_type == "tool_call")
     assert read.carried_tokens == sum(calls.values()) + own_call  # written by a call, and billed by it
     assert 0 < (read.dollars or 0) < sum(one.cost_dollars or 0 for one in ended)
     assert store.tool_leaderboard(by_target=False)[0] == read
     assert isinstance(ended[0].usage, Usage)
+
+
+def test_what_replaces_content_did_not_enter(store) -> None:
+    """The placeholder of a masked result is carried by later calls, but only the result entered the window."""
+    events: list[Event] = []
+    tracker = SessionTracker(SessionInfo("s", "a", "m", "test", "stream"), emit=events.extend, digest=str)
+    tracker.add("tool_call", None, 20, tool_call_id="c", tool_name="read", at=FIRST)
+    result = tracker.add("tool_result", None, 900, tool_call_id="c", at=FIRST)
+    tracker.end_turn(Usage(1_000, 5), at=FIRST)
+    placeholder = tracker.make_replacement("placeholder", None, 8, replaces=result.id)
+    masked = EvictedBlock(result.id, "tool_result", 900, "mask", "old", replacement=placeholder.id)
+    tracker.evict(BlocksEvicted("hybrid", (masked,), 900, 892), (placeholder,), at=FIRST)
+    tracker.end_turn(Usage(100, 5), at=FIRST)
+    tracker.flush()
+    store.append(events)
+
+    (use,) = store.tool_use("s")
+    assert (use.tool, use.blocks, use.tokens) == ("read", 2, 920)
+    assert use.carried_tokens == 2 * 20 + 900 + 8
+    assert [(one.blocks, one.tokens) for one in store.tool_leaderboard(by_target=True)] == [(2, 920)]
 
 
 def sums(store: Store, sessions: list[str]) -> list[tuple[Any, ...]]:
