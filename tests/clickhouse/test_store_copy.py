@@ -218,6 +218,37 @@ def test_a_superseded_revision_counts_once(store, make_session, clickhouse, copy
     assert [(use.tool, use.sessions) for use in leaders] == [("read", 1)]
 
 
+def test_sessions_that_a_migration_folded_again_are_copied_again(store, make_session, clickhouse, copy_store):
+    """Their events are the same, but not their cost: a copy that is opened later replaces their rows."""
+    for name in ("old", "new"):
+        store.append(make_session(name, turns=5))
+    with closing(sqlite3.connect(store.path)) as earlier:
+        for change in (
+            "UPDATE sessions SET cost_dollars = 0.5 WHERE session_id = 'old'",
+            "UPDATE session_days SET cost_micros = 500000 WHERE session = 1",
+            "INSERT INTO stale_sessions SELECT key FROM sessions WHERE session_id = 'old'",
+        ):
+            earlier.execute(change)
+        earlier.commit()
+    copy_store(store)
+    assert cost_of("old", clickhouse) == 0.5
+
+    with closing(SqliteStore(store.path)) as migrated:
+        migrated.append(make_session("other", turns=1, start=1.7e9 + 40 * DAY))
+        copy_store(migrated)
+
+        row = migrated.session("old")
+        assert row is not None
+        assert cost_of("old", clickhouse) == row.cost_dollars != 0.5
+        assert_equal(migrated, clickhouse)
+
+
+def cost_of(session_id: str, clickhouse: ClickHouse) -> float:
+    """The cost of a session in the copy."""
+    ((cost,),) = clickhouse.query(f"SELECT cost_dollars FROM sessions FINAL WHERE session_id = '{session_id}'")
+    return float(cost)
+
+
 @LONG
 def test_the_removal_of_a_revision_that_was_interrupted_is_summed(store, make_session, clickhouse, copy_store):
     """The days of rows that were removed are summed again when the batch is repeated."""

@@ -4,18 +4,27 @@ A batch is the next events of the store with the rows of their sessions as they 
 before its position, which is kept in ClickHouse too. So a batch that was interrupted anywhere is copied again
 from its start, and its rows replace those that had arrived. Rows that are newer than the batch's events do no
 harm: they state absolute values, and the events behind them follow.
+
+A migration of the store may fold sessions again without new events. So a copy that is opened compares the sums of
+each session, and replaces the rows of those that differ.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import time
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from windowpane.clickhouse import rows
 from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.derived import UpdatedDays, add_projects, remove_superseded, sum_days
+from windowpane.clickhouse.derived import (
+    NAMED_SESSIONS,
+    UpdatedDays,
+    add_projects,
+    remove_superseded,
+    sum_days,
+)
 from windowpane.clickhouse.schema import Schema
 from windowpane.clickhouse.tables import (
     ALERTS,
@@ -30,7 +39,7 @@ from windowpane.clickhouse.tables import (
 )
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import StoreError
-from windowpane.store.event_records import EventRecord, IdentifiedStore, identity_of
+from windowpane.store.event_records import FOLDED_SUMS, EventRecord, IdentifiedStore, identity_of
 from windowpane.store.records import AlertRow, SessionRow, ToolUse, TrendRow, TurnRow
 
 BATCH_EVENTS: Final = 20_000
@@ -44,6 +53,13 @@ ALERT_EVENTS: Final = frozenset(
 _COLUMNS: Final = "SELECT table, name FROM system.columns WHERE database = {database:String}"
 _ENGINES: Final = "SELECT name, engine_full FROM system.tables WHERE database = {database:String}"
 _POSITIONS: Final = "SELECT store, max(seq) FROM positions GROUP BY store"
+_SUMS: Final = (
+    f"SELECT session_id, {', '.join(FOLDED_SUMS)} FROM sessions FINAL "  # noqa: S608  # our columns
+    "WHERE session_id IN {ids:Array(String)}"
+)
+
+_VERSION: Final = slice(1, 3)
+"""Revision and number of events, in a row of sums."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -57,6 +73,10 @@ class CopiedStore(IdentifiedStore, Protocol):
 
     def session(self, session_id: str) -> SessionRow | None:
         """Return the current revision of a session, or None."""
+        ...
+
+    def session_sums(self, *, after: str, limit: int) -> Sequence[tuple[Any, ...]]:
+        """Return the id and the `FOLDED_SUMS` of the next sessions in the order of their ids."""
         ...
 
     def turns(self, session_id: str, *, first: int = 1) -> Sequence[TurnRow]:
@@ -115,6 +135,7 @@ class StoreCopy:
         self.position = positions.get(self._identity, 0)
         if not had_projects:
             add_projects(self._clickhouse, version=self.position)
+        self._replace_refolded()
 
     def copy_batch(self) -> int:
         """Copy the next events and the rows of their sessions; return how many events, 0 when all are copied.
@@ -197,14 +218,41 @@ class StoreCopy:
             if session is None:
                 continue
             changed.append(session)
-            inserts.add(SESSIONS, [rows.session_row(session)])
-            inserts.add(TURNS, rows.turn_rows(session, self._store.turns(session_id, first=first_turn)))
-            inserts.add(SESSION_DAYS, rows.session_day_rows(session, self._store.session_days(session_id)))
-            inserts.add(TOOL_USE, rows.tool_use_rows(session, self._store.tool_use(session_id, limit=ALL)))
-            if session_id in with_alerts:
-                alerts = self._store.alerts(session_id=session_id, limit=ALL)
-                inserts.add(ALERTS, rows.alert_rows(session, alerts))
+            self._insert_session(inserts, session, first_turn=first_turn, with_alerts=session_id in with_alerts)
         return changed
+
+    def _insert_session(
+        self, inserts: Inserts, session: SessionRow, *, first_turn: int, with_alerts: bool
+    ) -> None:
+        session_id = session.session_id
+        inserts.add(SESSIONS, [rows.session_row(session)])
+        inserts.add(TURNS, rows.turn_rows(session, self._store.turns(session_id, first=first_turn)))
+        inserts.add(SESSION_DAYS, rows.session_day_rows(session, self._store.session_days(session_id)))
+        inserts.add(TOOL_USE, rows.tool_use_rows(session, self._store.tool_use(session_id, limit=ALL)))
+        if with_alerts:
+            inserts.add(ALERTS, rows.alert_rows(session, self._store.alerts(session_id=session_id, limit=ALL)))
+
+    def _replace_refolded(self) -> None:
+        """Insert the rows again of sessions whose copy has their events, but other sums."""
+        inserts = Inserts(self._clickhouse)
+        for session_id in self._refolded():
+            session = self._session(session_id)
+            if session is not None:
+                self._insert_session(inserts, session, first_turn=1, with_alerts=True)
+        inserts.finish()
+        sum_days(self._clickhouse, inserts.days, version=self.position)
+
+    def _refolded(self) -> Iterator[str]:
+        """Yield the sessions whose copy has the same events as the store's, but other sums."""
+        after = ""
+        while stored := self._store.session_sums(after=after, limit=NAMED_SESSIONS):
+            after = str(stored[-1][0])
+            ids = {"ids": [row[0] for row in stored]}
+            copied = {row[0]: row for row in self._clickhouse.query(_SUMS, ids)}
+            for row in stored:
+                copy = copied.get(row[0], row)
+                if copy != row and copy[_VERSION] == row[_VERSION]:
+                    yield row[0]
 
     def _session(self, session_id: str) -> SessionRow | None:
         """Return a session; None where it was deleted since, and where its row cannot be read."""

@@ -1,8 +1,8 @@
-"""Reads for a copy of the whole store: its events as they are stored, and the sums of a session by day."""
+"""Reads for a copy of the whole store: its events as they are stored, and the sums of its sessions."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from windowpane.core.protocols import Digester
 from windowpane.store import fleet, trends
@@ -16,6 +16,16 @@ BATCH_BYTES: Final = 32_000_000
 _AFTER: Final = (
     f"SELECT {AUDIT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # our columns
     "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
+)
+FOLDED_SUMS: Final = (
+    "revision", "events", "cost_dollars", "input_tokens", "output_tokens", "cache_read_tokens", "turns",
+    "compressions", "evicted_blocks", "evicted_tokens", "regrets", "cache_breaks", "overflows",
+    "peak_used_tokens",
+)  # fmt: skip
+"""Columns of a session by which a copy notices that its events were folded again with another result."""
+_SUMS: Final = (
+    f"SELECT session_id, {', '.join(FOLDED_SUMS)} FROM sessions "  # noqa: S608  # our columns
+    "WHERE +current = 1 AND session_id > ? ORDER BY session_id LIMIT ?"
 )
 _NEWEST: Final = "SELECT max(seq) FROM events"
 
@@ -82,6 +92,11 @@ class CopyReads:
         """Return the number of the newest event; 0 without any."""
         with self._engine.lend() as connection:
             return newest_seq(connection)
+
+    def session_sums(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
+        """Return the id and the `FOLDED_SUMS` of the next sessions in the order of their ids, at most *limit*."""
+        with self._engine.lend() as connection:
+            return connection.execute(_SUMS, (after, limit)).fetchall()
 
     def session_days(self, session_id: str) -> list[TrendRow]:
         """Return what the current revision of a session adds to the trends of each day."""

@@ -21,7 +21,7 @@ Session = Callable[..., list[Event]]
 WITHOUT_RESTRICTION = {"path", "name", "address", "identity", "close", "digester"}
 NOT_FOR_PAGES = {
     "stored_project", "last_compaction_tokens", "earlier_sessions", "load_metric_base", "endpoints",
-    "event_records", "newest_seq", "session_days", "pruned_days",
+    "event_records", "newest_seq", "session_days", "session_sums", "pruned_days",
     "export", "unidentified_record", "engine",
 }  # fmt: skip
 """Reads of agents, exporters and copies, which a restricted reader does not have."""
