@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from windowpane.sources.exchanges.otlp import OtlpReader
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import CallSent, Compacted, Record, SessionOpened
+from windowpane.telemetry.json_bodies import traces_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "telemetry"))
 import recordings
@@ -99,6 +103,38 @@ def with_base64_ids(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def with_underscores(value: Any) -> Any:
+    """Return a request with the names of the protocol's fields, as Phoenix downloads have them."""
+    if isinstance(value, list):
+        return [with_underscores(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {re.sub("(?<!^)([A-Z])", r"_\1", name).lower(): with_underscores(item) for name, item in value.items()}
+
+
+def python_spans(value: dict[str, Any], *, prefix: str = "0x") -> list[dict[str, Any]]:
+    """Return the spans of a request as Python's SDK writes them."""
+    return [
+        {
+            "name": span.name,
+            "context": {
+                "trace_id": prefix + span.trace_id,
+                "span_id": prefix + span.span_id,
+                "trace_state": "[]",
+            },
+            "kind": "SpanKind.CLIENT",
+            "parent_id": prefix + span.parent_id if span.parent_id else None,
+            "start_time": datetime.fromtimestamp(span.started_at, UTC).isoformat().replace("+00:00", "Z"),
+            "end_time": datetime.fromtimestamp(span.ended_at, UTC).isoformat().replace("+00:00", "Z"),
+            "status": {"status_code": "UNSET"},
+            "attributes": dict(span.attributes) | {"temperature": math.inf},
+            "events": [],
+            "resource": {"attributes": dict(span.resource), "schema_url": ""},
+        }
+        for span in traces_of(value).spans
+    ]
+
+
 @pytest.mark.parametrize(
     "write",
     [
@@ -106,11 +142,15 @@ def with_base64_ids(value: dict[str, Any]) -> dict[str, Any]:
         lambda value: json.dumps([value], indent=2),
         lambda value: f"{json.dumps({'resourceSpans': []})}\n{json.dumps(value)}\n",
         lambda value: json.dumps(with_base64_ids(value)),
+        lambda value: json.dumps(with_underscores(value)),
+        lambda value: "\n".join(json.dumps(span) for span in python_spans(value)),
+        lambda value: "\n".join(json.dumps(span, indent=4) for span in python_spans(value)),
+        lambda value: json.dumps({"data": python_spans(value, prefix=""), "next_cursor": None}),
     ],
-    ids=["request", "list", "lines", "base64"],
+    ids=["request", "list", "lines", "base64", "underscores", "python", "console", "phoenix"],
 )
 def test_every_layout_is_read(tmp_path: Path, write: Callable[[Any], str]) -> None:
-    """A request, a list of them, one a line as the collector's file exporter writes, and protobuf's own JSON."""
+    """Requests of the collector's file exporter, protobuf's own JSON, spans of Python's SDK and of Phoenix."""
     path = tmp_path / "dump.json"
     path.write_text(write(document()))
     result = Read(path)
@@ -185,7 +225,14 @@ def test_logs_of_a_coding_agent_with_a_compaction(tmp_path: Path) -> None:
         ('{"resourceSpans": 7}', "expected a list, got int"),
         ('[{"resourceSpans": [{"scopeSpans": [{"spans": [7]}]}]}]', "1 of 1 could not be read"),
         ('[{"resourceSpans": []}, 7]', "expected an object, got int"),
-        ('[{"spanContext": {}, "attributes": {}, "startTime": 7}]', "spanContext, startTime and endTime"),
+        (
+            '[{"spanContext": {}, "attributes": {}, "startTime": 7}]',
+            "its context (or spanContext), start and end",
+        ),
+        (
+            '{\n"name": "a", "context": {"trace_id": "0x1"}}\n{"na',
+            "line 3: not JSON; the rest of the file is not read",
+        ),
     ],
 )
 def test_damage_is_reported(tmp_path: Path, content: str, words: str) -> None:

@@ -170,13 +170,18 @@ def kind_of(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-def load_document(path: Path, log: DocumentLog) -> Any:
-    """Return the document as plain JSON types. Raises `SourceError`, with line and column, for invalid JSON."""
+def load_document(path: Path, log: DocumentLog, *, several: bool = False) -> Any:
+    """Return the document as plain JSON types. Raises `SourceError`, with line and column, for invalid JSON.
+
+    With *several* documents one after the other are returned as a list.
+    """
     text = _text(_raw(path, log), log)
     try:
         document = _loads(text)
         return _repaired(document) if "\\u" in text else document
     except json.JSONDecodeError as error:
+        if several and error.msg == "Extra data":
+            return list(_documents(text, log))
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
         problem = f"line {error.lineno} column {error.colno}: {error.msg}"
         log.fail(f"the JSON document is cut off at {problem}" if cut else problem, line=error.lineno)
@@ -184,6 +189,22 @@ def load_document(path: Path, log: DocumentLog) -> Any:
         log.fail("the JSON document is nested too deeply")
     except ValueError as error:
         log.fail(f"not a JSON document: {error}")
+
+
+def _documents(text: str, log: DocumentLog) -> Iterator[Any]:
+    """Yield the documents of a text up to the first that is damaged, which is reported."""
+    decoder = json.JSONDecoder(parse_int=bounded_integer)
+    start, end = 0, len(text)
+    while start < end:
+        if text[start].isspace():
+            start += 1
+            continue
+        try:
+            document, start = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            log.bad(f"line {text.count(chr(10), 0, start) + 1}", "not JSON; the rest of the file is not read")
+            return
+        yield _repaired(document)
 
 
 def _loads(text: str) -> Any:

@@ -20,9 +20,13 @@ MAXIMUM_DEPTH: Final = 32
 """Levels of lists and maps in an attribute; what is deeper is read as None."""
 NANOSECONDS: Final = 1_000_000_000
 MAXIMUM_INTEGER: Final = 2**64
-_JAVASCRIPT_ERROR: Final = 2
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _KINDS: Final = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")
+_KINDS_BY_NAME: Final = {
+    **{kind: kind for kind in _KINDS},
+    **{f"{kind.removesuffix('Value')}_value": kind for kind in _KINDS},
+}
+"""The kinds of values by their names, which dumps may write with underscores."""
 
 
 def read_traces(body: bytes) -> Telemetry:
@@ -48,7 +52,7 @@ def traces_of(document: dict[str, Any]) -> Telemetry:
     """Return the spans of a decoded request."""
     telemetry = Telemetry()
     for resource_spans in _objects(document, "resourceSpans", "resource_spans"):
-        resource = attributes_of(_field(_mapping(resource_spans, "resource"), "attributes"))
+        resource = attributes_of(_field(mapping_of(resource_spans, "resource"), "attributes"))
         for scope_spans in _objects(resource_spans, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
             scope = _scope(scope_spans)
             for item in _items(scope_spans, "spans"):
@@ -65,7 +69,7 @@ def logs_of(document: dict[str, Any]) -> Telemetry:
     """Return the log records of a decoded request."""
     telemetry = Telemetry()
     for resource_logs in _objects(document, "resourceLogs", "resource_logs"):
-        resource = attributes_of(_field(_mapping(resource_logs, "resource"), "attributes"))
+        resource = attributes_of(_field(mapping_of(resource_logs, "resource"), "attributes"))
         for scope_logs in _objects(resource_logs, "scopeLogs", "scope_logs", "instrumentationLibraryLogs"):
             scope = _scope(scope_logs)
             for item in _items(scope_logs, "logRecords", "log_records"):
@@ -74,19 +78,6 @@ def logs_of(document: dict[str, Any]) -> Telemetry:
                     telemetry.logs.append(_log_record(item, scope, resource))
                 else:
                     telemetry.reject(f"a log record must be an object, got {type(item).__name__}")
-    return telemetry
-
-
-def sdk_spans_of(items: list[Any]) -> Telemetry:
-    """Return spans as the JavaScript SDK holds them, which tools dump as they are."""
-    telemetry = Telemetry()
-    for item in items:
-        telemetry.items += 1
-        span = _sdk_span(item) if isinstance(item, dict) else None
-        if span is None:
-            telemetry.reject("a span needs spanContext, startTime and endTime")
-        else:
-            telemetry.spans.append(span)
     return telemetry
 
 
@@ -114,17 +105,17 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def _span(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> Span | None:
-    trace_id, span_id = _identifier(item, "traceId", 32), _identifier(item, "spanId", 16)
+    trace_id, span_id = identifier(item, "traceId", 32), identifier(item, "spanId", 16)
     started, ended = _seconds(item, "startTimeUnixNano"), _seconds(item, "endTimeUnixNano")
     if not trace_id or not span_id or started is None or ended is None:
         return None
-    status = _mapping(item, "status")
+    status = mapping_of(item, "status")
     failed = _field(status, "code") in (2, "STATUS_CODE_ERROR")
     name = _field(item, "name")
     return Span(
         trace_id,
         span_id,
-        _identifier(item, "parentSpanId", 16),
+        identifier(item, "parentSpanId", 16),
         name if isinstance(name, str) else "",
         scope,
         started,
@@ -133,46 +124,10 @@ def _span(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> Span | 
         resource,
         tuple(
             SpanEvent(str(event.get("name") or ""), attributes_of(event.get("attributes")))
-            for event in _events(item)
+            for event in events_of(item)
         ),
         (str(_field(status, "message") or "") or "error") if failed else "",
     )
-
-
-def _sdk_span(item: dict[str, Any]) -> Span | None:
-    context, parent = _mapping(item, "spanContext"), _mapping(item, "parentSpanContext")
-    trace_id, span_id = _identifier(context, "traceId", 32), _identifier(context, "spanId", 16)
-    started, ended = _pair_seconds(item.get("startTime")), _pair_seconds(item.get("endTime"))
-    if not trace_id or not span_id or started is None or ended is None:
-        return None
-    status, name = _mapping(item, "status"), item.get("name")
-    return Span(
-        trace_id,
-        span_id,
-        _identifier(item, "parentSpanId", 16) or _identifier(parent, "spanId", 16),
-        name if isinstance(name, str) else "",
-        _sdk_scope(item),
-        started,
-        ended,
-        _mapping(item, "attributes"),
-        _mapping(_mapping(item, "resource"), "attributes"),
-        tuple(SpanEvent(str(event.get("name") or ""), _mapping(event, "attributes")) for event in _events(item)),
-        (str(status.get("message") or "") or "error") if status.get("code") == _JAVASCRIPT_ERROR else "",
-    )
-
-
-def _sdk_scope(item: dict[str, Any]) -> str:
-    scope = _mapping(item, "instrumentationScope") or _mapping(item, "instrumentationLibrary")
-    name = scope.get("name")
-    return name if isinstance(name, str) else ""
-
-
-def _pair_seconds(value: Any) -> float | None:
-    """Return a time of seconds and nanoseconds."""
-    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(part, int) for part in value):
-        return None
-    seconds, nanoseconds = value
-    return seconds + nanoseconds / NANOSECONDS if 0 <= seconds < MAXIMUM_INTEGER / NANOSECONDS else None
 
 
 def _log_record(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> LogRecord:
@@ -186,12 +141,13 @@ def _log_record(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> L
         attributes,
         resource,
         _value(item.get("body"), 0),
-        _identifier(item, "traceId", 32),
-        _identifier(item, "spanId", 16),
+        identifier(item, "traceId", 32),
+        identifier(item, "spanId", 16),
     )
 
 
-def _events(item: dict[str, Any]) -> list[dict[str, Any]]:
+def events_of(item: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the events on a span."""
     events = item.get("events")
     return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
 
@@ -200,10 +156,10 @@ def _value(value: Any, depth: int) -> Any:
     """Return an `AnyValue`; a value that is not wrapped is taken as it is."""
     if not isinstance(value, dict):
         return value
-    kind = next((kind for kind in _KINDS if kind in value), None)
-    if kind is None or depth >= MAXIMUM_DEPTH:
+    name = next((name for name in value if name in _KINDS_BY_NAME), None)
+    if name is None or depth >= MAXIMUM_DEPTH:
         return None
-    content = value[kind]
+    kind, content = _KINDS_BY_NAME[name], value[name]
     if kind == "arrayValue":
         items = _field(content, "values") if isinstance(content, dict) else content
         return [_value(item, depth + 1) for item in items] if isinstance(items, list) else []
@@ -227,7 +183,7 @@ def _seconds(item: dict[str, Any], name: str) -> float | None:
     return None if nanoseconds is None or nanoseconds < 0 else nanoseconds / NANOSECONDS
 
 
-def _identifier(item: dict[str, Any], name: str, digits: int) -> str:
+def identifier(item: dict[str, Any], name: str, digits: int) -> str:
     """Return an id in hexadecimal, which dumps may write in base64; empty where it is neither."""
     value = _field(item, name, _snake(name))
     if not isinstance(value, str) or not value:
@@ -242,7 +198,7 @@ def _identifier(item: dict[str, Any], name: str, digits: int) -> str:
 
 
 def _scope(holder: dict[str, Any]) -> str:
-    scope = _mapping(holder, "scope") or _mapping(holder, "instrumentationLibrary")
+    scope = mapping_of(holder, "scope") or mapping_of(holder, "instrumentationLibrary")
     name = scope.get("name")
     return name if isinstance(name, str) else ""
 
@@ -262,7 +218,8 @@ def _items(holder: dict[str, Any], *names: str) -> list[Any]:
     return items or []
 
 
-def _mapping(holder: dict[str, Any], name: str) -> dict[str, Any]:
+def mapping_of(holder: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return an object field; an empty one where it is absent or of another kind."""
     value = holder.get(name)
     return value if isinstance(value, dict) else {}
 

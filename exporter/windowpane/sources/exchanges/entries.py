@@ -17,10 +17,13 @@ def line_objects(path: Path, log: DocumentLog) -> Iterator[JsonObject]:
             yield JsonObject(row.value, f"line {row.line}", log)
 
 
-def entries_of(path: Path, log: DocumentLog) -> Iterator[Any]:
-    """Yield the objects of a file by lines, or what the list of a document holds, or the document itself."""
+def entries_of(path: Path, log: DocumentLog, *, several: bool = False) -> Iterator[Any]:
+    """Yield the objects of a file by lines, or what the list of a document holds, or the document itself.
+
+    With *several* a file may hold documents one after the other.
+    """
     if is_lines(path):
         yield from (one.value for one in line_objects(path, log))
         return
-    document = load_document(path, log)
+    document = load_document(path, log, several=several)
     yield from document if isinstance(document, list) else (document,)

@@ -7,6 +7,7 @@ call, the same sessions.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -21,14 +22,23 @@ from windowpane.sources.json_lines import head_rows
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import Compacted, Record
 from windowpane.telemetry.assembly import CallAssembly
-from windowpane.telemetry.json_bodies import logs_of, sdk_spans_of, traces_of
+from windowpane.telemetry.json_bodies import logs_of, traces_of
 from windowpane.telemetry.records import LogRecord, Span, Telemetry, UnreadableBodyError
 from windowpane.telemetry.reported_call import AssembledCall, AssembledCompaction
+from windowpane.telemetry.sdk_spans import sdk_spans_of
 from windowpane.telemetry.session_keys import SessionKeys
 
 AGENT: Final = "otlp"
-REQUESTS: Final = frozenset({"resourceSpans", "resourceLogs", "resourceMetrics"})
-_SDK_SPAN: Final = frozenset({"spanContext", "attributes", "startTime"})
+REQUESTS: Final = frozenset(
+    {"resourceSpans", "resourceLogs", "resourceMetrics", "resource_spans", "resource_logs", "resource_metrics"}
+)
+_SDK_SPANS: Final = (
+    frozenset({"spanContext", "attributes", "startTime"}),
+    frozenset({"context", "attributes", "start_time", "end_time"}),
+)
+"""Fields of spans of the JavaScript SDK, and of the Python SDK and Phoenix."""
+_PRINTED_SPAN: Final = re.compile(rb'\A\s*\{\s*"name": .{0,1000}?"context": \{\s*"trace_id": "0x', re.DOTALL)
+"""Start of what Python's console exporter prints: spans one after the other."""
 
 
 class OtlpReader:
@@ -38,14 +48,15 @@ class OtlpReader:
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        """Return whether the file holds requests of OTLP/JSON, or spans of the JavaScript SDK."""
+        """Return whether the file holds requests of OTLP/JSON, or spans of an SDK."""
         del path
-        paths = shape_of(head)
-        fields = {name.removeprefix("[].") for name in paths}
-        if fields & REQUESTS or {name for name in fields if name in _SDK_SPAN} == _SDK_SPAN:
+        fields = {name.removeprefix("[].").removeprefix("data[].") for name in shape_of(head)}
+        if fields & REQUESTS or any(span <= fields for span in _SDK_SPANS):
             return True
         rows = head_rows(head)
-        return bool(rows) and bool(rows[0].keys() & REQUESTS)
+        if rows and (rows[0].keys() & REQUESTS or any(span <= rows[0].keys() for span in _SDK_SPANS)):
+            return True
+        return _PRINTED_SPAN.match(head) is not None
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all traces and logs. Raises `SourceError` when the file holds neither."""
@@ -74,7 +85,7 @@ class OtlpReader:
 
 def _items(path: Path, log: DocumentLog) -> Iterator[Span | LogRecord]:
     spans: list[Any] = []
-    for number, document in enumerate(entries_of(path, log)):
+    for number, document in enumerate(_documents(path, log)):
         if not isinstance(document, dict):
             log.bad(f"[{number}]", f"expected an object, got {type(document).__name__}")
         elif document.keys() & REQUESTS:
@@ -82,6 +93,16 @@ def _items(path: Path, log: DocumentLog) -> Iterator[Span | LogRecord]:
         else:
             spans.append(document)
     yield from _readable(sdk_spans_of(spans), log)
+
+
+def _documents(path: Path, log: DocumentLog) -> Iterator[Any]:
+    """Yield the objects of a dump; those of a page of an answer of Phoenix one by one."""
+    for document in entries_of(path, log, several=True):
+        listed = document.get("data") if isinstance(document, dict) else None
+        if isinstance(listed, list) and not document.keys() & REQUESTS:
+            yield from listed
+        else:
+            yield document
 
 
 def _request_items(document: dict[str, Any], number: int, log: DocumentLog) -> Iterator[Span | LogRecord]:
