@@ -289,3 +289,20 @@ def test_documents_of_the_first_releases_are_read(tmp_path: Path) -> None:
     assert [problem.problem for problem in read.problems] == [
         "the recording does not state the usage of the calls, nor the times of the messages"
     ]
+
+
+def test_printed_events_end_with_a_result_and_may_hold_reasoning_as_blocks(tmp_path: Path) -> None:
+    """`copilot -p` prints a last row without data; releases since September 2026 keep the provider's blocks."""
+    blocks = {"provider": "anthropic", "blocks": [{"type": "thinking", "thinking": "hm", "signature": "x"}]}
+    hidden = {
+        "provider": "openai-responses",
+        "blocks": [{"type": "reasoning", "encrypted_content": "x", "summary": []}],
+    }
+    events = (
+        Events().user().reply("a", reasoningBlocks=blocks).reply("b", reasoningBlocks=hidden, phase="commentary")
+    )
+    events.rows.append({"type": "result", "timestamp": "2026-09-28T01:50:34Z", "sessionId": "s1", "exitCode": 0})
+    read = events.read(tmp_path)
+
+    assert [one.text for one in read.of(ContentAdded) if one.content_type == "thinking"] == ["hm"]
+    assert (read.stats.api_calls, read.stats.odd_lines) == (2, 0)

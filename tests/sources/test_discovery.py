@@ -61,3 +61,29 @@ def test_a_compressed_copy_of_a_file_is_not_another_recording(tmp_path: Path) ->
     (tmp_path / "photos.tar.gz").write_bytes(gzip.compress(b"x"))
 
     assert [found.name for found in files_of([tmp_path])] == ["a.jsonl"]
+
+
+def test_the_folders_beside_opencodes_messages_are_not_recordings(tmp_path: Path) -> None:
+    """Parts, sessions and diffs are read with the messages, or hold nothing of a window."""
+    storage = tmp_path / "storage"
+    for name in ("message/ses_1/msg_1", "part/msg_1/prt_1", "session/global/ses_1", "session_diff/ses_1"):
+        file = storage / f"{name}.json"
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+
+    assert list(files_of([tmp_path])) == [storage / "message" / "ses_1"]
+
+
+def test_messages_of_opencodes_first_releases_are_below_the_folder_session(tmp_path: Path) -> None:
+    """A storage that was upgraded has both."""
+    for name in (
+        "message/ses_2/msg_2",
+        "part/msg_2/prt_2",
+        "session/message/ses_1/msg_1",
+        "session/part/x/prt_1",
+    ):
+        file = tmp_path / "storage" / f"{name}.json"
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+
+    assert [found.name for found in files_of([tmp_path])] == ["ses_2", "ses_1"]

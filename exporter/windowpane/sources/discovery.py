@@ -38,7 +38,13 @@ from windowpane.sources.goose.reader import GooseDatabaseReader, GooseExportRead
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.openclaw import OpenClawDatabaseReader
-from windowpane.sources.opencode.reader import OpencodeDatabaseReader, OpencodeExportReader, OpencodeStorageReader
+from windowpane.sources.opencode.reader import (
+    STORAGE_FOLDERS,
+    OpencodeDatabaseReader,
+    OpencodeExportReader,
+    OpencodeStorageReader,
+    is_searched_storage,
+)
 from windowpane.sources.opencode.stream import OpencodeStreamReader
 from windowpane.sources.openhands.reader import BESIDE_EVENTS, OpenHandsReader
 from windowpane.sources.pi import PiReader
@@ -203,6 +209,8 @@ def list_folder(folder: Path) -> FolderListing:
         and not _is_covered(name, listed)
         and _is_searched(folder / name)
     )
+    if set(STORAGE_FOLDERS) <= {*folders}:
+        folders = [name for name in folders if is_searched_storage(folder, name)]
     itself = (folder,) if parts else ()
     recordings = (*(folder / link for link in sorted(links)), *itself, *(folder / name for name in files))
     return FolderListing(recordings, tuple(folder / name for name in sorted(folders)))

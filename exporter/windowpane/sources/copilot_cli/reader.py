@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.copilot_cli.event_types import MAXIMUM_UNKNOWN, is_known
-from windowpane.sources.copilot_cli.session import CopilotSession, Prompt, compaction_trigger
+from windowpane.sources.copilot_cli.session import CopilotSession, Prompt, blocks_text, compaction_trigger
 from windowpane.sources.copilot_cli.usage_store import UsageStore
 from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
@@ -78,6 +78,8 @@ class _CopilotTranscript(Transcript):
 
     def read_row(self, row: dict[str, Any]) -> None:
         kind, data = row.get("type"), row.get("data")
+        if kind == "result":  # the last row that `copilot -p` prints has no data
+            return
         if not isinstance(kind, str) or not isinstance(data, dict):
             self.log.odd_line(self.line, "type", "expected an event with a type and data")
             return
@@ -284,7 +286,7 @@ class _CopilotTranscript(Transcript):
         stats.messages += 1
         session.output_tokens = count(data.get("outputTokens"))
         stats.add_usage(sum_assistant_outputTokens=session.output_tokens)
-        content, reasoning = text(data.get("content")), text(data.get("reasoningText"))
+        content, reasoning = text(data.get("content")), text(data.get("reasoningText")) or blocks_text(data)
         stats.content_chars += len(content)
         self._add(session, "thinking", reasoning, at)
         self._add(session, "assistant_response", content, at)

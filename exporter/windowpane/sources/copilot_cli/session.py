@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.sources.copilot_cli.usage_store import UsageStore
+from windowpane.sources.json_lines import mapping, sequence, text
 from windowpane.sources.records import ModelCalled, SessionOpened
 
 
@@ -51,6 +52,12 @@ class CopilotSession:
         if not stored or not stored.usage.input_total:
             return self.call
         return replace(self.call, usage=stored.usage, latency_seconds=stored.latency_seconds)
+
+
+def blocks_text(reply: dict[str, Any]) -> str:
+    """Return the reasoning that a reply holds as blocks of the provider; empty where it is encrypted."""
+    blocks = map(mapping, sequence(mapping(reply.get("reasoningBlocks")).get("blocks")))
+    return "\n".join(thought for block in blocks if (thought := text(block.get("thinking"))))
 
 
 def compaction_trigger(stated: str) -> str:
