@@ -229,6 +229,30 @@ def test_run_uses_the_level_that_the_settings_of_the_agent_state(tmp_path: Path)
     assert (session.compaction_tokens, session.compaction_evidence) == (117_000, "stated")
 
 
+def test_run_uses_the_level_that_the_command_line_states(tmp_path: Path) -> None:
+    """Options of the program come before its files; the rest of its command line is not read."""
+    store, codex = tmp_path / "windowpane.db", tmp_path / "codex"
+    codex.write_text(
+        f"#!{sys.executable}\nimport openai, sys\n"
+        "url = sys.argv[2].partition('=')[2].strip('\"')\n"
+        "headers = {'User-Agent': 'codex_exec/0.101.0', 'originator': 'codex_exec'}\n"
+        "client = openai.OpenAI(api_key='k', base_url=url, default_headers=headers)\n"
+        "client.responses.create(model='gpt-5.2-codex', input='Hello.', instructions='Be brief.')\n"
+    )
+    codex.chmod(0o755)
+    (tmp_path / "config.toml").write_text("model_auto_compact_token_limit = 180000")
+    options = ["--config", "model_auto_compact_token_limit=150_000", "-c", "model_context_window=250000"]
+    with loopback_provider() as provider:
+        command = [sys.executable, "-m", "windowpane", "run", "--store", str(store),
+                   "--upstream", f"codex={provider.url}/v1", "--", str(codex), *options, "exec"]  # fmt: skip
+        environment = {**os.environ, "CODEX_HOME": str(tmp_path)}
+        subprocess.run(command, env=environment, check=True, timeout=60)
+
+    with closing(SqliteStore(store)) as stored:
+        (session,) = stored.sessions()
+    assert (session.compaction_tokens, session.compaction_evidence) == (150_000, "stated")
+
+
 def test_run_names_a_program_that_is_not_there(tmp_path: Path) -> None:
     """An error before anything starts."""
     command = [

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
+from windowpane.sources.agent_arguments import stated_settings
 from windowpane.sources.agent_settings import stated_level
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
@@ -185,6 +186,42 @@ def test_variables_of_the_agent_come_before_its_settings(home: Path) -> None:
     level = stated_level("claude-code", limit_tokens=200_000, started_at=LATER, environment=environment)
 
     assert level == 120_000 - 33_000
+
+
+@pytest.mark.parametrize(
+    ("command", "level"),
+    [
+        ("codex -c model_auto_compact_token_limit=150_000 exec", 150_000),
+        ("codex exec -cmodel_auto_compact_token_limit=150000", 150_000),
+        ("codex --config=model_auto_compact_token_limit=150000", 150_000),
+        ("codex -c model_context_window=100000", 90_000),
+        ("codex -c model_context_window=250000 -c model_auto_compact_token_limit=150000", 150_000),
+        ("codex -c profile=small", 60_000),
+        ("codex --profile small", 60_000),
+        ("codex -psmall -c profiles.small.model_auto_compact_token_limit=70000", 70_000),
+        ("codex -c model=o3 --config model_providers.x.model_context_window=5", 180_000),
+        ("codex exec -- -c model_auto_compact_token_limit=1", 180_000),
+        ("codex -c", 180_000),
+        ('claude --settings {"autoCompactWindow":133000}', 100_000),
+        ('claude --settings={"env":{"DISABLE_AUTO_COMPACT":"1"}}', 0),
+        ("claude --settings own.json -p hello", 67_000),
+        ("claude --settings nowhere.json", 117_000),
+        ("claude --settings {", 117_000),
+        ("python agent.py -c model_auto_compact_token_limit=150000", 180_000),
+    ],
+)
+def test_the_command_line_comes_before_the_settings(home: Path, command: str, level: int) -> None:
+    """Options as the agents document them; whatever else is on the line changes nothing."""
+    small = "[profiles.small]\nmodel_auto_compact_token_limit = 60000"
+    write(home, ".codex/config.toml", f"model_auto_compact_token_limit = 180000\n{small}")
+    write(home, ".claude/settings.json", '{"autoCompactWindow": 150000}')
+    write(home, "own.json", '{"autoCompactWindow": 100000, "env": {"TOKEN": "secret"}}')
+    program, *arguments = command.split()
+    overrides = stated_settings(program, arguments, home)
+    agent = "claude-code" if program == "claude" else "codex"
+
+    assert stated_level(agent, limit_tokens=200_000, started_at=LATER, overrides=overrides) == level
+    assert "secret" not in str(overrides)
 
 
 def transcript(path: Path) -> None:

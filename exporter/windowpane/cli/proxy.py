@@ -102,6 +102,7 @@ def running_proxy(
         store=None if store is None else full_name(store),
         capture=options["capture"],
         folder=options.get("folder", ""),
+        overrides=options.get("overrides", {}),
     )
     with CallQueue(settings) as calls, ProxyServer(address, port, chosen, calls) as server:
         yield server, chosen, calls.reader.metrics_url

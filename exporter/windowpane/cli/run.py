@@ -44,6 +44,7 @@ def command(*, program: tuple[str, ...], upstreams: tuple[str, ...], **options: 
     """
     from windowpane.proxy.programs import settings_of
     from windowpane.proxy.upstreams import client_environment
+    from windowpane.sources.agent_arguments import stated_settings
 
     if shutil.which(program[0]) is None:
         raise click.UsageError(f"no program {program[0]!r} on the path")
@@ -52,6 +53,7 @@ def command(*, program: tuple[str, ...], upstreams: tuple[str, ...], **options: 
     if settings.agent is not None and source is ParameterSource.DEFAULT:
         options["agent"] = settings.agent
     options["folder"] = str(Path.cwd())
+    options["overrides"] = stated_settings(program[0], program[1:], Path.cwd())
     with running_proxy(LOOPBACK, 0, (*settings.upstreams, *upstreams), options) as (server, chosen, _):
         environment = {
             **settings.variables(server.url), **os.environ, **client_environment(chosen, server.url),

@@ -59,7 +59,7 @@ def main() -> None:
         _write_line(error=str(error))
         sys.exit(1)
     _write_line(metrics_url=outputs.url)
-    level = partial(_level_by_settings, settings.folder) if settings.folder else None
+    level = partial(_level_by_settings, settings) if settings.folder else None
     calls = CallReader(
         outputs, Scope(settings.agent, limit_tokens=settings.limit_tokens, level_by_settings=level)
     )
@@ -79,10 +79,15 @@ def main() -> None:
     outputs.close()
 
 
-def _level_by_settings(folder: str, agent: str, limit_tokens: int | None) -> int | None:
+def _level_by_settings(settings: ReaderSettings, agent: str, limit_tokens: int | None) -> int | None:
     """Return the level for a session that starts now; the variables of the agent are those of this process."""
     return stated_level(
-        agent, limit_tokens=limit_tokens, started_at=time.time(), folder=folder, environment=os.environ
+        agent,
+        limit_tokens=limit_tokens,
+        started_at=time.time(),
+        folder=settings.folder,
+        environment=os.environ,
+        overrides=settings.overrides,
     )
 
 

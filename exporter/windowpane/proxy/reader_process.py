@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -40,6 +40,8 @@ class ReaderSettings(msgspec.Struct, frozen=True, kw_only=True):
     capture: bool | None = None
     folder: str = ""
     """The folder in which the only caller runs, on this machine; empty where any program may call."""
+    overrides: dict[str, Any] = {}
+    """Settings on the command line of that program that decide the level at which it compacts."""
 
 
 class ReaderError(WindowpaneError):

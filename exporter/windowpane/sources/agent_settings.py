@@ -23,12 +23,21 @@ from windowpane.core.agents import (
     CLAUDE_CODE_RESERVE_TOKENS,
     CODEX,
     CODEX_AGENT,
+    CODEX_COMPACTION_SHARE,
 )
 
 MAXIMUM_BYTES: Final = 1_000_000
 """Larger files are not settings."""
 NEVER: Final = 0
 """The level of an agent that does not compact by itself."""
+
+CODEX_LEVEL: Final = "model_auto_compact_token_limit"
+CODEX_WINDOW: Final = "model_context_window"
+CODEX_KEYS: Final = (CODEX_LEVEL, CODEX_WINDOW, "profile")
+"""Settings of Codex that decide its level."""
+CLAUDE_CODE_VARIABLES: Final = (
+    "DISABLE_AUTO_COMPACT", "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+)  # fmt: skip
 
 Settings = Mapping[str, Any]
 Environment = Mapping[str, str]
@@ -59,32 +68,33 @@ def stated_level(
     started_at: float | None,
     folder: str = "",
     environment: Environment | None = None,
+    overrides: Settings | None = None,
 ) -> int | None:
     """Return the used tokens at which *agent* compacts by its settings; 0 if never, None if they do not state it.
 
     *limit_tokens* is the size of the session's window, which most settings are a share of; *folder* is the one
     in which it started, whose settings come before the user's; *environment* holds the variables of the agent's
-    process, where they are known.
+    process and *overrides* the settings on its command line, where they are known.
     """
     program = _AGENTS.get(agent)
     if program is None or started_at is None:
         return None
-    settings = _read(_user_folder(program) / program.name, program.parse, started_at)
+    settings = read_settings(_user_folder(program) / program.name, program.parse, started_at)
     if settings is None:
         return None
     folders = _folders(Path(folder), upwards=program.in_parents) if Path(folder).is_absolute() else []
     if program.in_project and folders and program.trusts(settings, folders):
         for path in (one / name for one in folders for name in program.in_project):
-            project = _read(path, program.parse, started_at)
+            project = read_settings(path, program.parse, started_at)
             if project is None:
                 return None
             settings = _merged(settings, project)
-    return program.level(settings, environment or {}, limit_tokens)
+    return program.level(_merged(settings, overrides or {}), environment or {}, limit_tokens)
 
 
 def codex_settings(environment: Environment) -> Settings:
     """Return the settings of Codex's user in the home that *environment* names; empty if they cannot be read."""
-    return _read(codex_home(environment) / "config.toml", tomllib.loads, math.inf) or {}
+    return read_settings(codex_home(environment) / "config.toml", tomllib.loads, math.inf) or {}
 
 
 def codex_home(environment: Environment) -> Path:
@@ -120,7 +130,7 @@ def _codex_trusts(user: Settings, folders: Sequence[Path]) -> bool:
     return any(_section(projects, str(folder)).get("trust_level") == "trusted" for folder in folders)
 
 
-def _read(path: Path, parse: Callable[[str], Any], started_at: float) -> Settings | None:
+def read_settings(path: Path, parse: Callable[[str], Any], started_at: float) -> Settings | None:
     """Return the settings; empty without a file, None where they were changed later or cannot be read."""
     try:
         status = path.stat()
@@ -137,12 +147,11 @@ def _read(path: Path, parse: Callable[[str], Any], started_at: float) -> Setting
 def _claude_code(settings: Settings, environment: Environment, limit: int | None) -> int | None:
     """Return the smaller of two levels: of the window to compact in, and of a percentage of what can be used."""
     variables = {**_section(settings, "env"), **environment}
-    if variables.get("DISABLE_AUTO_COMPACT") in ("1", "true"):
+    disabled, own_window, share = (variables.get(name) for name in CLAUDE_CODE_VARIABLES)
+    if disabled in ("1", "true"):
         return NEVER
-    window = _number(variables.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW")) or _number(
-        settings.get("autoCompactWindow")
-    )
-    percentage = _number(variables.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"))
+    window = _number(own_window) or _number(settings.get("autoCompactWindow"))
+    percentage = _number(share)
     size = min((value for value in (window, limit) if value), default=None)
     if size is None or (window is None and percentage is None):
         return None
@@ -154,10 +163,13 @@ def _claude_code(settings: Settings, environment: Environment, limit: int | None
 
 
 def _codex(settings: Settings, _environment: Environment, _limit: int | None) -> int | None:
+    """Return the smaller of the level and 90% of the window, as far as they are set."""
     profile = _section(_section(settings, "profiles"), str(settings.get("profile", "")))
-    key = "model_auto_compact_token_limit"
-    tokens = _number(profile.get(key)) or _number(settings.get(key))
-    return None if tokens is None else int(tokens)
+    tokens, window = (
+        _number(profile.get(key)) or _number(settings.get(key)) for key in (CODEX_LEVEL, CODEX_WINDOW)
+    )
+    levels = (tokens, window and window * CODEX_COMPACTION_SHARE)
+    return min((int(level) for level in levels if level is not None), default=None)
 
 
 def _gemini(settings: Settings, _environment: Environment, limit: int | None) -> int | None:
