@@ -26,6 +26,7 @@ from windowpane.metrics.labels import AdmittedNames, LabelPolicy, model_label
 from windowpane.metrics.prometheus import registry_of
 from windowpane.models.catalog import packaged_catalog
 from windowpane.runtime.current import process_digester
+from windowpane.runtime.store_opening import StoreOpening
 from windowpane.serve.authentication import TlsOptions
 from windowpane.serve.http_server import MetricsServer, start_http_server
 from windowpane.serve.routes import Health, Routes, Target
@@ -52,7 +53,15 @@ class StoreSink:
     atomic = True
     unsent_events = 0
 
-    def __init__(self, open_store: Callable[[], Store], spool: Spool, internal: InternalMetrics) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        spool: Spool,
+        internal: InternalMetrics,
+        *,
+        start_seconds: float | None = None,
+    ) -> None:
+        """Open the store; one that takes longer than *start_seconds* is waited for by the first write."""
         self._open_store = open_store
         self._spool = spool
         self._internal = internal
@@ -68,8 +77,12 @@ class StoreSink:
         """Called when another file was opened than at the start."""
         self.on_replaced: list[Callable[[], object]] = []
         """Called before the file is opened that has replaced another: nothing else may hold the old one open."""
+        self._opening: StoreOpening | None = None
         try:
-            self._store = self._opened()
+            if start_seconds is None:
+                self._store = self._opened()
+            else:
+                self._open_within(start_seconds)
         except WindowpaneError as error:
             self._record_problem(error)
             _log.error("events are not stored for now: %s", error)
@@ -84,7 +97,7 @@ class StoreSink:
         """The store of this process; opened again in a forked child. None if it could not be opened."""
         if self._process != os.getpid():
             self._inherited += [] if self._store is None else [self._store]
-            self._store, self._process = None, os.getpid()
+            self._store, self._opening, self._process = None, None, os.getpid()
             with self._boundary.contain("opening the store"):
                 self._store = self._opened()
         return self._store
@@ -139,8 +152,19 @@ class StoreSink:
         """Flush and close the store."""
         self._closed = True
         store, self._store = self.store, None
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.discard()
         if store is not None:
             store.close()
+
+    def _open_within(self, seconds: float) -> None:
+        """Open the store on another thread. Raises `StoreError` where that takes longer; it goes on."""
+        opening = StoreOpening(self._opened)
+        self._store = opening.wait(seconds)
+        if self._store is None:
+            self._opening = opening
+            raise StoreError(f"the store does not answer within {seconds:g} s")
 
     def _ready(self) -> Store:
         """Return the open store. Raises `StoreError` if it still cannot be opened."""
@@ -148,7 +172,9 @@ class StoreSink:
         if store is None:
             if self._closed:
                 raise StoreError("the store is closed")
-            self._store = store = self._opened()
+            opening, self._opening = self._opening, None
+            store = None if opening is None else opening.wait()
+            self._store = store = self._opened() if store is None else store
             self._announce()
         return store
 

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 BUSY_SECONDS: Final = 1.0
 """The longest that one attempt to write waits for another process; meanwhile the other sinks wait too."""
 
+START_SECONDS: Final = 2.0
+"""The longest that an agent's start waits for the server of its store; a file is there or not."""
+
 _log = logging.getLogger("windowpane")
 _starting: Final = threading.Lock()
 """Held while the outputs are started or unregistered, so that a process has one set."""
@@ -260,7 +263,11 @@ def _store_sink(config: Config, internal: InternalMetrics) -> StoreSink | Remote
     """Return the sink that stores events here, or sends them to the server that the store's name means."""
     settings = config.store
     if not (isinstance(settings.path, StoreUrl) and settings.path.scheme in ENDPOINTS):
-        return StoreSink(*store_access(config), internal)
+        return StoreSink(
+            *store_access(config),
+            internal,
+            start_seconds=START_SECONDS if isinstance(settings.path, StoreUrl) else None,
+        )
 
     from windowpane.remote.sink import RemoteSink
 
