@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from reads import Read
 
+from windowpane.core.events import Usage
 from windowpane.observer.messages import message_blocks
-from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.discovery import all_readers, files_of, reader_for
 from windowpane.sources.records import CallFailed, CallSent, ReplyReceived, SessionDescribed, SessionOpened
 
 READERS = all_readers(complete=True)
@@ -181,3 +184,40 @@ def test_a_wrapped_client_of_openai_in_langsmith(tmp_path: Path) -> None:
 
     assert (received.reply.usage.input_total, received.reply.parts[0].text) == (7, "two")
     assert [failed.error for failed in result.of(CallFailed)] == ["context_length_exceeded"]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"usage": {"promptTokens": 10, "completionTokens": 5, "totalTokens": 15}},
+        {"usage": {"unit": "TOKENS"}, "promptTokens": 10, "completionTokens": 5, "totalTokens": 15},
+        {"usageDetails": {}, "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+        {"usageDetails": '{"input": 10, "output": 5, "total": 15}'},
+    ],
+    ids=["usage", "fields", "columns", "text"],
+)
+def test_counts_of_langfuse_are_read_by_their_earlier_names(tmp_path: Path, stated: Json) -> None:
+    """Releases of 2023 and 2024 named them otherwise, in `usage` or beside it."""
+    result = read(tmp_path, [generation(1, [{"role": "user", "content": "one"}], "two", **stated)])
+
+    assert [received.reply.usage for received in result.of(ReplyReceived)] == [Usage(10, 5)]
+
+
+def test_a_table_of_langfuse_is_read(tmp_path: Path) -> None:
+    """An export in CSV holds JSON in its cells; other tables of the folder are not recordings."""
+    messages = json.dumps([{"role": "user", "content": "one\ntwo"}])
+    row = generation(1, messages, "3", promptTokens=10, completionTokens=5, totalTokens=15, totalCost=0.25)
+    with (tmp_path / "observations.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, list(row))
+        table.writeheader()
+        table.writerow(row)
+    (tmp_path / "prices.csv").write_text("id,price\n1,2\n")
+
+    (found,) = files_of([tmp_path])
+    result = Read(reader_for(found, READERS), found)
+    (received,) = result.of(ReplyReceived)
+
+    assert kinds(result) == [["user_message"]]
+    assert (received.reply.usage, received.reply.cost_dollars) == (Usage(10, 5), 0.25)
+    assert [part.text for part in received.reply.parts] == ["3"]
+    assert (result.stats.api_calls, result.problems) == (1, [])

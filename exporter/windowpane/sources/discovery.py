@@ -105,8 +105,10 @@ _FOLDER_READERS: Final[tuple[FolderReader, ...]] = (
     OpencodeStorageReader(),
 )
 HEAD_BYTES: Final = 64 * 1024
+RECOGNIZED_SUFFIXES: Final = frozenset({".csv", ".md"})
+"""Suffixes of files of which only few are recordings: those of a folder are read where one is recognized."""
 MARKDOWN_BYTES: Final = 4_096
-"""Start of a Markdown file that is searched for the marks of Aider."""
+"""Start of such a file that is searched for the marks of Aider, or for the columns of Langfuse."""
 MAXIMUM_DEPTH: Final = 12
 """Levels of folders below a given one."""
 SUFFIXES: Final = databases.SUFFIXES | {".eval", ".har", ".json", ".jsonl", ".ndjson", ".traj"}
@@ -246,16 +248,17 @@ def _is_searched(file: Path) -> bool:
         return True
     if file.name.startswith(".") or file.name == DEFAULT_FILE:
         return False
-    if file.suffix != ".md":
+    if file.suffix.lower() not in RECOGNIZED_SUFFIXES:
         suffix = file.suffix.lower()
         if suffix in compressed.OTHER_SUFFIXES:
             suffix = Path(file.stem).suffix.lower()
         return suffix in SUFFIXES
     try:
         with file.open("rb") as opened:
-            return AiderHistoryReader.recognizes(file, opened.read(MARKDOWN_BYTES))
+            head = opened.read(MARKDOWN_BYTES)
     except OSError:
         return False
+    return AiderHistoryReader.recognizes(file, head) or LangfuseReader.recognizes(file, head)
 
 
 def unreadable(path: Path) -> str:

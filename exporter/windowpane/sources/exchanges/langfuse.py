@@ -18,6 +18,7 @@ from windowpane.sources.exchanges.bodies import cleaned
 from windowpane.sources.exchanges.chat_messages import chat_messages, reply_parts
 from windowpane.sources.exchanges.entries import entries_of
 from windowpane.sources.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply
+from windowpane.sources.exchanges.tables import CSV, columns_of, table_rows
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
@@ -34,6 +35,8 @@ AGENT: Final = "langfuse"
 _OBSERVATION: Final = frozenset({"traceId", "type", "startTime"})
 _OBSERVATION_COLUMNS: Final = frozenset({"trace_id", "type", "start_time"})
 _TRACE: Final = frozenset({"projectId", "observations", "timestamp"})
+_EARLIER_COUNTS: Final = {"input": "promptTokens", "output": "completionTokens", "total": "totalTokens"}
+"""Names of the counts in releases of 2023 and 2024."""
 _CACHE_READ: Final = ("input_cached_tokens", "input_cache_read", "cache_read_input_tokens", "input_cached")
 _CACHE_WRITE: Final = ("input_cache_creation", "cache_creation_input_tokens", "input_cache_write")
 _REASONING: Final = ("output_reasoning_tokens", "output_reasoning", "reasoning_tokens")
@@ -49,7 +52,8 @@ class LangfuseReader:
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file holds a trace with observations, or observations alone."""
-        del path
+        if path.suffix.lower() == CSV:
+            return _is_observation(dict.fromkeys(columns_of(head)))
         paths = shape_of(head)
         for prefix in ("", "trace.", "[].", "data[].", "observations[].", "[].observations[].", "[].trace."):
             fields = {name.removeprefix(prefix) for name in paths if name.startswith(prefix)}
@@ -63,7 +67,7 @@ class LangfuseReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all traces. Raises `SourceError` when the file holds no observations."""
         log = DocumentLog(path, stats, problems)
-        entries = list(entries_of(path, log))
+        entries = list(table_rows(path, log) if path.suffix.lower() == CSV else entries_of(path, log))
         traces: dict[str, dict[str, Any]] = {}
         observations = [*_observations(entries, traces, log)]
         if not observations:
@@ -157,7 +161,7 @@ def _exchange(observation: JsonObject, traces: dict[str, dict[str, Any]]) -> Exc
     reply: Reply | None = cleaned(
         Reply(
             reply_parts(chat_messages(_parsed(value.get("output")), role="assistant")),
-            _usage(mapping(_of(value, "usageDetails") or value.get("usage"))),
+            _usage(_stated_usage(value)),
             model,
             cost_dollars=_cost(value),
             latency_seconds=_latency(value),
@@ -189,6 +193,19 @@ def _tools(value: dict[str, Any], sent: object) -> list[Any] | None:
         if isinstance(listed, list) and listed:
             return [_parsed(tool) for tool in listed]
     return None
+
+
+def _stated_usage(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of an observation: `usageDetails`, earlier `usage`, or fields beside them."""
+    for stated in (_of(value, "usageDetails"), value.get("usage")):
+        details = mapping(_parsed(stated))
+        if any(count(details.get(name)) for name in _EARLIER_COUNTS):
+            return details
+    for holder in (mapping(value.get("usage")), value):
+        counts = {name: _of(holder, earlier) for name, earlier in _EARLIER_COUNTS.items()}
+        if any(map(count, counts.values())):
+            return counts
+    return {}
 
 
 def _usage(details: dict[str, Any]) -> Usage | None:
