@@ -159,7 +159,7 @@ class StoreSink:
             store.close()
 
     def _open_within(self, seconds: float) -> None:
-        """Open the store on another thread. Raises `StoreError` where that takes longer; it goes on."""
+        """Open the store on another thread. Raises `StoreError` where that takes longer."""
         opening = StoreOpening(self._opened)
         self._store = opening.wait(seconds)
         if self._store is None:

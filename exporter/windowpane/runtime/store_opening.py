@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class StoreOpening:
-    """One attempt to open a store, which starts at once and goes on until it succeeds or fails."""
+    """One attempt to open a store, which starts at once and continues until it succeeds or fails."""
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
         self._open_store = open_store
