@@ -383,3 +383,13 @@ def test_a_review_is_a_child_of_the_thread_that_started_it(tmp_path: Path) -> No
     read = rollout.row("turn_context", model="gpt-5").message("assistant", "ok").count(10).read(tmp_path)
 
     assert {opened.parent_key for opened in read.of(SessionOpened)} == {"root"}
+
+
+def test_injected_content_is_known_by_the_kinds_that_a_message_states(tmp_path: Path) -> None:
+    """Releases since August 2026 state the kind of each part."""
+    kinds = {"content_item_kinds": ["plugins.recommendations", "user.text"]}
+    parts = [{"type": "input_text", "text": "try this"}, {"type": "input_text", "text": "go"}]
+    message = {"role": "user", "content": parts, "internal_chat_message_metadata_passthrough": kinds}
+    read = Rollout().start().item("message", **message).message("assistant", "ok").count(10).read(tmp_path)
+
+    assert read.order[1:3] == ["memory_injection", "user_message"]

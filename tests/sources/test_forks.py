@@ -252,3 +252,45 @@ def test_only_a_recording_beside_it_is_read_for_a_fork(tmp_path: Path, name: str
         reader = next(one for one in (CodexReader(complete=True), PiReader(complete=True))
                       if one.recognizes(path, path.read_bytes()))  # fmt: skip
         assert list(reader.read(path, stats=FileStats(), problems=problems))
+
+
+def codex_subagent(rows: Sequence[Json], *, start: int) -> list[Json]:
+    """The rollout of a sub-agent: its header, a copy of its parent's rows, and from row *start* on its own."""
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}
+    header = codex(30, "session_meta", id=FORK, source=spawned, subagent_history_start_ordinal=start)
+    own = [message(31, "user", "the task"), message(32, "assistant", "done"), counted(32, 3_000, 6_000)]
+    return [row | {"ordinal": number} for number, row in enumerate([header, *rows, *own])]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["parent-first", "child-first"])
+def test_the_calls_of_the_history_that_a_subagent_inherits_are_its_parents(tmp_path: Path, first: int) -> None:
+    """Codex copies the parent's rows, with their counts; the header states the first row of the sub-agent's own.
+
+    The shape is that of rollouts of Codex 0.146 and later.
+    """
+    rows = codex_parent()
+    child = codex_subagent(rows, start=len(rows) + 1)
+    paths = [write(tmp_path, PARENT, rows), write(tmp_path, FORK, child)]
+    sessions, problems = imported(tmp_path, paths[first], paths[1 - first])
+
+    assert (sessions[PARENT].turns, sessions[FORK].turns) == (2, 1)
+    assert (sessions[PARENT].input_tokens, sessions[FORK].input_tokens) == (3_000, 3_000)
+    assert sessions[FORK].parent_session_id == PARENT
+    assert problems == []
+
+
+def test_a_subagent_whose_history_is_not_in_its_rollout_is_not_reported_as_a_copy(tmp_path: Path) -> None:
+    """Its first own row follows the header."""
+    write(tmp_path, PARENT, codex_parent())
+    sessions, problems = imported(tmp_path, write(tmp_path, FORK, codex_subagent([], start=1)))
+
+    assert (sessions[FORK].turns, problems) == (1, [])
+
+
+def test_the_copied_calls_count_where_the_parent_is_not_there(tmp_path: Path) -> None:
+    """They are counted in no other session; the import reports it."""
+    rows = codex_parent()
+    sessions, problems = imported(tmp_path, write(tmp_path, FORK, codex_subagent(rows, start=len(rows) + 1)))
+
+    assert sessions[FORK].turns == 3
+    assert any("is not there: the calls it repeats count here too" in problem for problem in problems)

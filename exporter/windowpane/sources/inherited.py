@@ -39,9 +39,10 @@ _encoder: Final = msgspec.json.Encoder(order="sorted")
 class InheritedHistory:
     """The repeated rows at the start of a fork, and the content that remains of them."""
 
-    def __init__(self, is_copy: Callable[[dict[str, Any]], bool]) -> None:
-        """*is_copy* returns whether a row is one of the other file."""
+    def __init__(self, is_copy: Callable[[dict[str, Any]], bool], *, is_required: bool = True) -> None:
+        """*is_copy* returns whether a row is one of the other file; *is_required* is whether one must be."""
         self._is_copy = is_copy
+        self.is_required = is_required
         self.repeated = 0
         """Number of rows that were repeated."""
         self._all: dict[str, list[ContentAdded]] = {}

@@ -154,7 +154,7 @@ class Transcript(ABC):
         self.end_repeated()
         self.out[start:] = [*inherited.add(self.out[start:]), *inherited.contents()]
         self.inherited = None
-        if not inherited.repeated:
+        if inherited.is_required and not inherited.repeated:
             self.report_copied("", "differs from it")
 
     def report_copied(self, field: str, reason: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
@@ -66,23 +67,26 @@ def _message(payload: dict[str, Any], at: float | None) -> ResponseItem:
     key = message_key(payload)
     contents = []
     chars = 0
-    for part in sequence(payload.get("content")):
+    stated = mapping(payload.get("internal_chat_message_metadata_passthrough")).get("content_item_kinds")
+    for part, kind in zip_longest(sequence(payload.get("content")), sequence(stated)):
         inner = mapping(part)
         written = text(inner.get("text"))
         if inner.get("type") == "input_image":
             contents.append(ContentAdded("media", None, media=1, key=key, at=at))
         elif written:
             chars += len(written)
-            contents.append(ContentAdded(_type_of(role, written), written, key=key, at=at))
+            contents.append(ContentAdded(_type_of(role, written, text(kind)), written, key=key, at=at))
     return ResponseItem(tuple(contents), reply=role == "assistant", chars=chars)
 
 
-def _type_of(role: object, written: str) -> ContentType:
+def _type_of(role: object, written: str, kind: str) -> ContentType:
+    """Return the type of a text; releases since August 2026 state its *kind*, such as `user.text`."""
     if role == "assistant":
         return "assistant_response"
     if role in ("developer", "system"):
         return "system_prompt"
-    return "memory_injection" if written.startswith(_INJECTED) else "user_message"
+    is_injected = "." in kind and not kind.startswith("user.")
+    return "memory_injection" if is_injected or written.startswith(_INJECTED) else "user_message"
 
 
 def _agent_message(payload: dict[str, Any], at: float | None) -> ResponseItem:

@@ -16,8 +16,7 @@ from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.codex.envelope import ROW_TYPES, folder_in, in_envelope, is_early_header
 from windowpane.sources.codex.items import ResponseItem, item_of, message_key
-from windowpane.sources.codex.threads import parent_of, rollout_of
-from windowpane.sources.inherited import InheritedHistory
+from windowpane.sources.codex.threads import inherited_history, origin_of, parent_of
 from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -42,7 +41,9 @@ USAGE_NAMES: Final = (
     "reasoning_output_tokens",
     "total_tokens",
 )
-_BOOKKEEPING: Final = frozenset({"ghost_snapshot", "inter_agent_communication_metadata", "world_state"})
+_BOOKKEEPING: Final = frozenset(
+    {"ghost_snapshot", "inter_agent_communication_metadata", "token_usage_record", "world_state"}
+)
 """Items and rows that add nothing to a window."""
 _ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
 _CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
@@ -165,10 +166,9 @@ class _Rollout(Transcript):
             key = unnamed_key(payload)
         folder = text(payload.get("cwd"))
         self._open(key, at, parent=parent_of(payload), folder=folder)
-        origin = text(payload.get("forked_from_id"))
+        origin = origin_of(payload)
         if origin:
-            parent = rollout_of(origin, self.path)
-            self.inherited = InheritedHistory.of(parent, self.path, key=key, ignored="timestamp")
+            self.inherited = inherited_history(payload, origin, self.path, key=key)
             if self.inherited is None:
                 self.report_copied("forked_from_id", f"({origin[:64]}) is not there")
         git = mapping(payload.get("git"))

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.sources.json_lines import mapping, text
+from windowpane.sources.inherited import InheritedHistory
+from windowpane.sources.json_lines import count, mapping, text
 
 _ID: Final = re.compile(r"[\w-]{1,128}")
 
@@ -18,6 +19,29 @@ def parent_of(payload: dict[str, Any]) -> str | None:
     return (
         text(spawned.get("parent_thread_id")) or (text(payload.get("parent_thread_id")) if agent else "") or None
     )
+
+
+def origin_of(payload: dict[str, Any]) -> str:
+    """Return the thread whose rows a rollout starts with, that of a fork or of a sub-agent with a history."""
+    origin = text(payload.get("forked_from_id"))
+    return origin or (parent_of(payload) or "" if _own_rows_from(payload) else "")
+
+
+def inherited_history(payload: dict[str, Any], origin: str, path: Path, *, key: str) -> InheritedHistory | None:
+    """Return the history that a rollout repeats; None where the other thread's rollout is not there.
+
+    Since July 2026 rows are numbered and the header states the first of the thread's own.
+    """
+    other, start = rollout_of(origin, path), _own_rows_from(payload)
+    if other is not None and start:
+        return InheritedHistory(lambda row: 0 < count(row.get("ordinal")) < start, is_required=False)
+    return InheritedHistory.of(other, path, key=key, ignored="timestamp")
+
+
+def _own_rows_from(payload: dict[str, Any]) -> int:
+    """Return the number of the first row that is not a copy; 0 where the header does not state it."""
+    base = mapping(payload.get("history_base"))
+    return count(payload.get("subagent_history_start_ordinal")) or count(base.get("end_ordinal_exclusive"))
 
 
 def rollout_of(session: str, fork: Path) -> Path | None:
