@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,28 @@ def test_what_is_not_a_file_is_skipped_with_its_reason(tmp_path: Path) -> None:
     assert {name for name, reason in skipped.items() if not reason.startswith(reasons[name])} == set()
     assert set(skipped) == set(reasons)
     assert not any(report.error for report in reports)
+
+
+def test_an_index_of_recordings_is_known(tmp_path: Path) -> None:
+    """Agents keep lists beside their recordings: they need no line, unlike other files of the same names."""
+    for folder in ("indexes", "others"):
+        (tmp_path / folder).mkdir()
+    index = tmp_path / "indexes" / "sessions-index.json"
+    index.write_text('{"version": 1, "entries": [{"sessionId": "a", "summary": "One"}], "originalPath": "/w"}')
+    (tmp_path / "indexes" / "a.jsonl").write_text(transcript("a", "one"))
+    (tmp_path / "others" / "sessions-index.json").write_text('{"messages": 1}')
+    for folder, columns in (("indexes", "session_id TEXT, messages_path TEXT"), ("others", "id TEXT")):
+        with closing(sqlite3.connect(tmp_path / folder / "sessions.db")) as database:
+            database.execute(f"CREATE TABLE sessions ({columns})")
+    store = MemoryStore()
+
+    reports = import_paths([tmp_path], store, playback=playback(), readers=READERS)
+
+    assert list(store.sessions) == ["claude_code:a"]
+    assert {report.path.parent.name for report in reports if report.skipped} == {"others"}
+    assert not any(report.error for report in reports)
+    (named,) = import_paths([index], store, playback=playback(), readers=READERS)
+    assert named.error == "an index of recordings, which has no content of a window"
 
 
 @pytest.mark.timeout(20)

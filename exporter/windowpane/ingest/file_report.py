@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.reader import INDEX, FileStats, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +33,9 @@ class FileReport:
     """Some sessions of a database were not read: they had not changed."""
 
     def skip_unknown(self) -> None:
-        """Skip a file of a folder if no reader recognizes it."""
+        """Skip a file of a folder if no reader recognizes it; an index of the recordings needs no reason."""
         if self.unknown:
-            self.skipped, self.error = self.error, ""
+            self.skipped, self.error = "" if self.error == INDEX else self.error, ""
 
     @property
     def partial(self) -> bool:

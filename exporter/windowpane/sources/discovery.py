@@ -35,6 +35,7 @@ from windowpane.sources.folders import FolderReader, Stamp, names_in, stamp_of
 from windowpane.sources.gemini.qwen import QwenReader
 from windowpane.sources.gemini.reader import GeminiDocumentReader, GeminiLinesReader
 from windowpane.sources.goose.reader import GooseDatabaseReader, GooseExportReader, GooseLinesReader
+from windowpane.sources.indexes import is_index
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.openclaw import OpenClawDatabaseReader
@@ -48,7 +49,7 @@ from windowpane.sources.opencode.reader import (
 from windowpane.sources.opencode.stream import OpencodeStreamReader
 from windowpane.sources.openhands.reader import BESIDE_EVENTS, OpenHandsReader
 from windowpane.sources.pi import PiReader
-from windowpane.sources.reader import Reader
+from windowpane.sources.reader import INDEX, Reader
 from windowpane.sources.swe_agent import SweAgentReader
 from windowpane.sources.tau_bench import Tau2Reader, TauBenchReader
 
@@ -151,6 +152,8 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
     for reader in readers:
         if reader.recognizes(path, head):
             return reader
+    if is_index(path, head):
+        raise UnknownFormatError(str(path), INDEX)
     expected = ", ".join(dict.fromkeys(reader.format for reader in readers))
     raise UnknownFormatError(str(path), f"{_description(head)}; expected a recording of {expected}")
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MAXIMUM_RECORD_BYTES: Final = 64 * 2**20
 MAXIMUM_DOCUMENT_BYTES: Final = 256 * 2**20
 EXPERIMENTAL: Final = "experimental, read as its source writes it; no real recording was at hand"
+INDEX: Final = "an index of recordings, which has no content of a window"
 MAXIMUM_PROBLEMS: Final = 1_000
 """Problems listed for one file, the last of which reports that there are more."""
 
