@@ -14,6 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.config.loading import load_config
+from windowpane.core.database_files import SHARED_MEMORY, WAL
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.store.interface import EventReader, SessionFilter
@@ -28,7 +29,7 @@ FLEET_ROWS: Final = 500
 """Sessions the fleet page lists at most."""
 FIRINGS: Final = 2_000
 """Firing alerts of live sessions that are read, the latest ones."""
-BESIDE = ("", "-wal", "-shm")
+BESIDE = ("", WAL, SHARED_MEMORY)
 """The database file and those SQLite keeps beside it."""
 
 

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
+from windowpane.core.database_files import SHARED_MEMORY, WAL
 from windowpane.exceptions import SourceError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"SQLite format 3\0"
 SUFFIXES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
-WAL: Final = "-wal"
 WAIT_SECONDS: Final = 2.0
 """The longest wait for a database whose write-ahead log is being started anew."""
 _NO_LOCKS: Final = "&vfs=unix-none"
@@ -60,7 +60,7 @@ class DatabaseReader(Protocol):
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading. Raises `SourceError` where it, or a query in the block, cannot be read."""
-    wal, index = path.with_name(path.name + WAL), path.with_name(path.name + "-shm")
+    wal, index = path.with_name(path.name + WAL), path.with_name(path.name + SHARED_MEMORY)
     in_heap = False
     if not wal.exists():
         mode = "mode=ro&immutable=1"

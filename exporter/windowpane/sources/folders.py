@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from windowpane.sources.databases import SUFFIXES, WAL
+from windowpane.core.database_files import WAL
+from windowpane.sources.databases import SUFFIXES
 
 SETTLED_SECONDS: Final = 600.0
 """A folder without a new file for so long is not searched for files that were written to since."""

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import cast
 
+from windowpane.core.database_files import WAL
 from windowpane.exceptions import OlderStoreError, StoreError, StoreReplacedError
 from windowpane.store import migrations, projection_rebuild
 from windowpane.store.connection import (
@@ -35,7 +36,7 @@ class SqliteEngine:
         self.path = path
         self._busy_seconds = busy_seconds
         self._pool = ReaderPool(path, busy_seconds=busy_seconds)
-        self._log = path.with_name(f"{path.name}-wal")
+        self._log = path.with_name(path.name + WAL)
         self._files: tuple[FileIdentity | None, FileIdentity | None] = (None, None)
         """The file and its log as the writer has them open."""
 
