@@ -393,3 +393,34 @@ def test_injected_content_is_known_by_the_kinds_that_a_message_states(tmp_path: 
     read = Rollout().start().item("message", **message).message("assistant", "ok").count(10).read(tmp_path)
 
     assert read.order[1:3] == ["memory_injection", "user_message"]
+
+
+def test_a_call_has_the_id_of_the_record_before_its_count(tmp_path: Path) -> None:
+    """Releases since August 2026 write a record with the same numbers, which is not another call."""
+    usage = {"input_tokens": 100, "cached_input_tokens": 50, "output_tokens": 3}
+    rollout = Rollout().start().message("user", "go").message("assistant", "ok")
+    rollout.row("token_usage_record", thread_id="s", response_id="resp_0123456789abcdef0123", usage=usage).count(
+        100
+    )
+    read = rollout.message("user", "more").message("assistant", "ok").count(120).read(tmp_path)
+
+    calls = read.of(ModelCalled)
+    assert [call.response_id for call in calls] == ["resp_0123456789abcdef0123", None]
+    assert (read.stats.api_calls, read.stats.usage["input_tokens"], read.problems) == (2, 220, [])
+
+
+@pytest.mark.parametrize(("thread", "expected"), [("s", "s~7"), ("other", "s")], ids=["same-thread", "fork"])
+def test_a_rollout_that_refers_to_earlier_rows_is_a_session_of_its_calls(
+    tmp_path: Path, thread: str, expected: str
+) -> None:
+    """Releases since September 2026 continue a thread in another file, which names the rows before it."""
+    base = {"thread_id": thread, "end_ordinal_exclusive": 7, "end_byte_offset": 123}
+    rollout = Rollout().row(
+        "session_meta", id="s", history_mode="paginated", history_base=base, forked_from_id="x"
+    )
+    read = rollout.row("turn_context", model="gpt-5").message("assistant", "ok").count(10).read(tmp_path)
+
+    assert {opened.session_key for opened in read.of(SessionOpened)} == {expected}
+    assert [problem.problem for problem in read.problems] == [
+        "starts with the rows of an earlier rollout: unattributed"
+    ]

@@ -16,7 +16,7 @@ from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.codex.envelope import ROW_TYPES, folder_in, in_envelope, is_early_header
 from windowpane.sources.codex.items import ResponseItem, item_of, message_key
-from windowpane.sources.codex.threads import inherited_history, origin_of, parent_of
+from windowpane.sources.codex.threads import inherited_history, origin_of, parent_of, segment_key
 from windowpane.sources.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import (
@@ -41,9 +41,7 @@ USAGE_NAMES: Final = (
     "reasoning_output_tokens",
     "total_tokens",
 )
-_BOOKKEEPING: Final = frozenset(
-    {"ghost_snapshot", "inter_agent_communication_metadata", "token_usage_record", "world_state"}
-)
+_BOOKKEEPING: Final = frozenset({"ghost_snapshot", "inter_agent_communication_metadata", "world_state"})
 """Items and rows that add nothing to a window."""
 _ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
 _CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
@@ -88,6 +86,8 @@ class _Rollout(Transcript):
         self._replying = False
         """A model call is open: its reply has started, and its count is still to come."""
         self._reply_at: float | None = None
+        self._response_id: str | None = None
+        """Of the open call; it is stated before its count."""
         self._deferred: list[ContentAdded] = []
         self._compaction: Compacted | None = None
         self._totals: dict[str, Any] | None = None
@@ -120,6 +120,9 @@ class _Rollout(Transcript):
             return
         if self._session is None:
             self._open(unnamed_key(row), at)
+        self._row(text(kind), payload, at)
+
+    def _row(self, kind: str, payload: dict[str, Any], at: float | None) -> None:
         if kind == "response_item":
             item = item_of(payload, at)
             if item is not None:
@@ -132,8 +135,10 @@ class _Rollout(Transcript):
             self._use_model(text(payload.get("model")))
         elif kind == "compacted":
             self._compact(payload, at)
-        elif text(kind) not in _BOOKKEEPING:
-            self._unknown(text(kind), "row")
+        elif kind == "token_usage_record":
+            self._response_id = text(payload.get("response_id")) or None
+        elif kind not in _BOOKKEEPING:
+            self._unknown(kind, "row")
 
     def finish(self) -> None:
         if self._session is None:
@@ -164,7 +169,9 @@ class _Rollout(Transcript):
         if not key:
             self.log.odd(self.line, "payload.id", "the session has no id; named by its content")
             key = unnamed_key(payload)
-        folder = text(payload.get("cwd"))
+        if payload.get("history_base"):
+            self.log.odd(self.line, "history_base", "starts with the rows of an earlier rollout: unattributed")
+        key, folder = segment_key(payload, key), text(payload.get("cwd"))
         self._open(key, at, parent=parent_of(payload), folder=folder)
         origin = origin_of(payload)
         if origin:
@@ -297,8 +304,8 @@ class _Rollout(Transcript):
         self._close_compaction(None)
         self._uncounted += usage is None
         when = self._reply_at if self._reply_at is not None else at
-        self.out.append(ModelCalled(usage, self._model, at=when))
-        self._replying, self._reply_at = False, None
+        self.out.append(ModelCalled(usage, self._model, at=when, response_id=self._response_id))
+        self._replying, self._reply_at, self._response_id = False, None, None
         deferred, self._deferred = self._deferred, []
         for content in deferred:
             self._put(content)

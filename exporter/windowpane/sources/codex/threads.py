@@ -23,8 +23,16 @@ def parent_of(payload: dict[str, Any]) -> str | None:
 
 def origin_of(payload: dict[str, Any]) -> str:
     """Return the thread whose rows a rollout starts with, that of a fork or of a sub-agent with a history."""
+    if payload.get("history_base"):
+        return ""  # the file refers to the other thread's rows instead of copying them
     origin = text(payload.get("forked_from_id"))
     return origin or (parent_of(payload) or "" if _own_rows_from(payload) else "")
+
+
+def segment_key(payload: dict[str, Any], key: str) -> str:
+    """Return the key of a rollout's session; one that continues the same thread's earlier rollout has another."""
+    base = mapping(payload.get("history_base"))
+    return f"{key}~{count(base.get('end_ordinal_exclusive'))}" if base.get("thread_id") == key else key
 
 
 def inherited_history(payload: dict[str, Any], origin: str, path: Path, *, key: str) -> InheritedHistory | None:
@@ -40,8 +48,7 @@ def inherited_history(payload: dict[str, Any], origin: str, path: Path, *, key: 
 
 def _own_rows_from(payload: dict[str, Any]) -> int:
     """Return the number of the first row that is not a copy; 0 where the header does not state it."""
-    base = mapping(payload.get("history_base"))
-    return count(payload.get("subagent_history_start_ordinal")) or count(base.get("end_ordinal_exclusive"))
+    return count(payload.get("subagent_history_start_ordinal"))
 
 
 def rollout_of(session: str, fork: Path) -> Path | None:
