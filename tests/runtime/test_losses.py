@@ -9,7 +9,7 @@ import sqlite3
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ _NAMES = ("session_id", "agent", "model", "turn", "window_id", "source", "stream
 
 def stored(path: Path, session: str) -> list[int]:
     """Numbers of a session's stored events, in the order of the store."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute(
             "SELECT body FROM events JOIN sessions ON events.session = sessions.key "
             "WHERE session_id = ? ORDER BY seq", (session,)

@@ -6,6 +6,7 @@ import gzip
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ def test_an_older_store_gets_count_sources(tmp_path, make_session):
     store = SqliteStore(path)
     store.append(make_session(turns=2))
     store.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for name in ("sessions_parent",):
             connection.execute(f"DROP INDEX {name}")
         connection.execute("ALTER TABLE sessions DROP COLUMN count_source")
@@ -171,7 +172,7 @@ def test_a_compression_in_the_middle_of_a_task_is_counted(tmp_path, make_session
         store.append(compressed_in_task(events, next_message=next_message))
     counted = {row.session_id: row.compressions_in_task for row in store.sessions()}
     store.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE sessions DROP COLUMN compressions_in_task")
         connection.execute("DELETE FROM migrations WHERE name = 'm011_count_compressions_in_task'")
     connection.close()
@@ -197,7 +198,7 @@ def test_the_cost_of_compressions_in_a_stored_session_is_added(tmp_path, make_se
     store.append(make_session("other", turns=2))
     whole, days = [row.cost_dollars for row in store.sessions()], store.trends(days=10)
     store.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "UPDATE sessions SET cost_dollars = nullif(cost_dollars - 0.25, 0) WHERE session_id = 'paid'"
         )
@@ -219,7 +220,7 @@ def test_the_texts_of_an_older_store_wait_to_be_indexed(tmp_path, make_session) 
     store.append(make_session())
     index_all(store)
     store.close()
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         for table in ("content_queue", "content_numbers", "contents_text"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("DELETE FROM migrations WHERE name = 'm008_add_content_index'")

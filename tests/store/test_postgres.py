@@ -62,14 +62,14 @@ def stored(store: Store, **query: str) -> list[Event]:
 
 def test_the_tables_have_the_columns_of_sqlite(store: Store, postgres_url: str) -> None:
     """Later migrations run on both, so neither may lack a table or column of the other."""
-    lite = sqlite3.connect(":memory:", isolation_level=None)
-    migrations.migrate(lite, Path("memory"))
     tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    expected = {
-        table: {column for _, column, *_ in lite.execute(f"PRAGMA table_info({table})")}
-        for (table,) in lite.execute(tables)
-        if not table.startswith("events_text")
-    }
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as lite:
+        migrations.migrate(lite, Path("memory"))
+        expected = {
+            table: {column for _, column, *_ in lite.execute(f"PRAGMA table_info({table})")}
+            for (table,) in lite.execute(tables)
+            if not table.startswith("events_text")
+        }
     columns = rows(postgres_url, "SELECT table_name, column_name FROM information_schema.columns "
                                  "WHERE table_schema = 'public'")  # fmt: skip
     for table, names in expected.items():

@@ -265,7 +265,7 @@ def other_distributions(path: Iterable[str] | None = None) -> Iterator[str]:
     """
     seen = set()
     for distribution in distributions(path=list(sys.path if path is None else path)):
-        name = distribution.metadata["Name"] or ""
+        name = distribution.metadata.get("Name", "")
         if name not in seen and not _is_ours(distribution, name) and _has_our_module(distribution, name):
             seen.add(name)
             yield f"distribution {name} {distribution.version}"
@@ -302,7 +302,7 @@ def _normalized(name: str) -> str:
 
 
 def _is_ours(distribution: Distribution, name: str) -> bool:
-    return _normalized(name) == DISTRIBUTION or distribution.metadata["Summary"] == SUMMARY
+    return _normalized(name) == DISTRIBUTION or distribution.metadata.get("Summary") == SUMMARY
 
 
 def _has_our_module(distribution: Distribution, name: str) -> bool:

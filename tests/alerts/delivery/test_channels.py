@@ -194,8 +194,10 @@ class FullOutbox(Outbox):
 
 
 class TestFullDisk:
-    def test_an_alert_is_delivered_though_nothing_can_be_written(self, service: Service, tmp_path: Path) -> None:
-        """An alert that the outbox cannot store is delivered from memory, once."""
+    def test_an_alert_is_delivered_though_nothing_can_be_written(
+        self, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """An alert that the outbox cannot store is delivered from memory, once; the log names the cause."""
         clock, outbox = ManualClock(START), FullOutbox(tmp_path / "outbox.db")
         notifier = by_hand(channel_for(f"json://{service.address}"), clock, outbox)
         notifier.write([fired(f"session-{number}") for number in range(40)])
@@ -206,6 +208,7 @@ class TestFullDisk:
 
         assert len(service.arrived) == 40
         assert len({body["message"] for body in service.arrived}) == 40
+        assert "database or disk is full" in caplog.text
 
     def test_an_outbox_that_fails_is_not_retried_without_a_pause(self, tmp_path: Path) -> None:
         """An outbox that always fails costs one attempt every few seconds, not a busy thread."""

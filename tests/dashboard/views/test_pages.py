@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -395,7 +396,7 @@ def test_the_audit_page_lists_the_newest_first(
 
 def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_page: OpenPage) -> None:
     """After tampering the page reports a broken chain and its position."""
-    with sqlite3.connect(small_store.path) as connection:
+    with closing(sqlite3.connect(small_store.path)) as connection, connection:
         for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')
         connection.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = 5")
@@ -412,7 +413,7 @@ def test_the_audit_page_names_a_row_that_its_events_do_not_give(
     small_store: SqliteStore, open_page: OpenPage
 ) -> None:
     """The chain may be right and the cost that the pages show not: then the page does not report it as intact."""
-    with sqlite3.connect(small_store.path) as connection:
+    with closing(sqlite3.connect(small_store.path)) as connection, connection:
         connection.execute("UPDATE sessions SET cost_dollars = 0.01 WHERE session_id = 'refactor-api'")
     connection.close()
     app = open_page("audit")

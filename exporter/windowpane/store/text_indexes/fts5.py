@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import Final
 
@@ -142,7 +143,7 @@ class Fts5ContentIndex:
     @cached_property
     def is_supported(self) -> bool:
         """True where this interpreter's SQLite has FTS5 with the trigram tokenizer (3.34)."""
-        with sqlite3.connect(":memory:") as connection:
+        with closing(sqlite3.connect(":memory:")) as connection:
             try:
                 connection.execute(_CREATE_TRIGRAMS)
             except sqlite3.OperationalError:
