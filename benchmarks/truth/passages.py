@@ -104,7 +104,15 @@ def course_of(session: Session) -> Course | None:
 
 def passages(course: Course) -> Iterator[Passage]:
     """Yield the forecasts of a session for every level that was ahead, as the product makes them."""
-    pace = GrowthPace(documented_growth(course.agent))
+    yield from _passages(course, GrowthPace(documented_growth(course.agent)))
+
+
+def passages_of_unknown_agent(course: Course) -> Iterator[Passage]:
+    """Yield the forecasts that the product would make of the fixed levels if it did not know the agent."""
+    return (one for one in _passages(course, GrowthPace()) if one.level != "own")
+
+
+def _passages(course: Course, pace: GrowthPace) -> Iterator[Passage]:
     ends = [compaction.call for compaction in course.compactions]
     for call, measured in enumerate(course.measured[:-1]):
         if call:

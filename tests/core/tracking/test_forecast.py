@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from windowpane.core.events import VelocitySpiked
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.forecast import (
+    USUAL_GROWTH,
     Forecast,
     GrowthHistory,
     GrowthPace,
@@ -187,13 +188,35 @@ class TestForecast:
         assert close.early <= far.early
         assert close.late <= far.late
 
-    @given(steady=st.integers(10, 1000), burst=st.integers(10, 10**6), place=st.integers(0, 39))
+    @given(steady=st.integers(300, 3000), burst=st.integers(10, 10**6), place=st.integers(3, 39))
     def test_one_burst_counts_as_three_typical_turns(self, steady: int, burst: int, place: int) -> None:
         """A single turn of any size changes the pace by little."""
         added = [steady] * 39
         added.insert(place, max(burst, steady))
 
         assert self.pace(*added).tokens_per_turn == pytest.approx(steady, rel=0.35)
+
+    @pytest.mark.parametrize("tokens", [10, 100, 1_000, 10_000, 50_000])
+    def test_the_pace_of_any_steady_growth_is_found(self, tokens: int) -> None:
+        """The usual growth, from which an unknown agent starts, weighs little after forty other turns."""
+        assert self.pace(*[tokens] * 40).tokens_per_turn == pytest.approx(tokens, rel=0.35)
+
+    def test_growth_that_lasts_is_not_a_burst(self) -> None:
+        """From the third large turn on an unknown agent's growth counts in full."""
+        steady, single = self.pace(*[20_000] * 10), self.pace(*[1_000] * 9, 20_000)
+
+        assert steady.tokens_per_turn > 8_000
+        assert single.tokens_per_turn < 1_500
+
+    @given(first=st.lists(st.integers(100, 20_000), min_size=3, max_size=3))
+    def test_the_first_turns_of_an_unknown_agent_weigh_little(self, first: list[int]) -> None:
+        """Files are read in them, or nothing is: the pace stays between a fifth and five times the usual one."""
+        assert USUAL_GROWTH / 5 < self.pace(*first).tokens_per_turn < 5 * USUAL_GROWTH
+
+    def test_an_unknown_agent_without_growth_has_no_pace(self) -> None:
+        """The usual growth is not assumed of a window that has not grown, and counts once it grows."""
+        assert self.pace(0, 0, 0).tokens_per_turn == 0
+        assert self.pace(0, 0, 0, 500).tokens_per_turn > 100
 
     def test_a_pace_takes_the_same_space_after_any_number_of_turns(self) -> None:
         """It holds sums, not turns."""

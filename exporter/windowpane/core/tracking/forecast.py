@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from statistics import median
 from typing import Final, NamedTuple
 
 from windowpane.core.limits import TrackerSettings
@@ -43,6 +42,11 @@ BURST_MULTIPLE: Final = 3.0
 """Growth above this multiple of the typical counts as this multiple."""
 DOCUMENTED_TURNS: Final = 100
 """Turns of the session's own growth that weigh as much as the documented one."""
+USUAL_GROWTH: Final = 1_000.0
+"""Tokens per turn that the session of another agent starts from: its first turns, in which files are read, predict
+the later ones poorly. Recorded coding agents add 320 to 3,000 per turn in the long run."""
+USUAL_TURNS: Final = 5
+"""Turns of the session's own growth that weigh as much as the usual one; fewer where its growth is steady."""
 UNEVEN_VARIANCE: Final = 0.5
 """Squared deviation of the growth, relative to the typical growth, from which on a session is as uneven as coding
 agents are; every recorded session is above it, and only steadier growth has a narrower band."""
@@ -61,7 +65,7 @@ class GrowthPace:
     """Growth per turn that a forecast counts on: typical for the session, drawn towards the recent turns.
 
     Constant in size and in time per turn. *documented_growth* is the agent's typical growth in tokens per turn
-    where one is known; without it the first turns are typical.
+    where one is known; without it the session starts from that of coding agents, with less weight.
     """
 
     def __init__(self, documented_growth: float | None = None) -> None:
@@ -69,50 +73,48 @@ class GrowthPace:
         """Counted turns."""
         self.ready = documented_growth is not None
         """True if there is enough evidence for a forecast."""
-        self.typical = documented_growth or 0.0
+        self.typical = documented_growth or USUAL_GROWTH
         """Typical tokens per turn of the session."""
         self.unevenness = 1.0
         """1 for growth as uneven as that of coding agents, towards 0 for steady growth."""
-        self._weight = DOCUMENTED_TURNS if self.ready else 0
+        self._documented = documented_growth
+        self._total = 0.0
+        self._last = self._last_but_one = 0
         self._recent = 0.0
         self._recent_weight = 0.0
         self._deviations = float(UNEVEN_PRIOR_TURNS)
-        self._first: list[int] = []
-        self.tokens_per_turn = self._drawn_pace()
+        self.tokens_per_turn = documented_growth or 0.0
         """The pace in tokens per turn; 0 without growth."""
-
-    def _drawn_pace(self) -> float:
-        typical = self.typical
-        if typical <= 0:
-            return 0.0
-        recent = (RECENT_PRIOR_TURNS * typical + self._recent) / (RECENT_PRIOR_TURNS + self._recent_weight)
-        return typical * float((recent / typical) ** RECENT_EXPONENT)
 
     def add(self, tokens: int) -> None:
         """Count the growth of a turn."""
         self.turns += 1
-        if self.ready:
-            self._count(tokens)
-            return
-        self._first.append(tokens)
-        if len(self._first) == MINIMUM_FORECAST_TURNS:
-            self.ready = True
-            self.typical = float(median(self._first))
-            for first in self._first:
-                self._count(first)
-            self._first.clear()
-
-    def _count(self, tokens: int) -> None:
-        counted, typical = float(tokens), self.typical
-        if typical > 0:
-            counted = min(counted, BURST_MULTIPLE * typical)
-            self._deviations += (counted / typical - 1) ** 2
+        documented, usual = self._documented, self.typical
+        if documented is None:
+            usual = max(usual, min(self._last, self._last_but_one))
+            self._last_but_one, self._last = self._last, tokens
+        counted = min(float(tokens), BURST_MULTIPLE * usual)
+        self._total += counted
+        mean = self._total / self.turns
+        expected = mean if documented is None else usual
+        if expected > 0:
+            self._deviations += (counted / expected - 1) ** 2
         self._recent = RECENT_DECAY * self._recent + counted
         self._recent_weight = RECENT_DECAY * self._recent_weight + 1
-        self._weight += 1
-        self.typical += (counted - typical) / self._weight
         self.unevenness = min(1.0, self._deviations / (UNEVEN_PRIOR_TURNS + self.turns) / UNEVEN_VARIANCE)
-        self.tokens_per_turn = self._drawn_pace()
+        self.ready = self.ready or self.turns >= MINIMUM_FORECAST_TURNS
+        if documented is not None:
+            self.typical = (self._total + DOCUMENTED_TURNS * documented) / (self.turns + DOCUMENTED_TURNS)
+            self.tokens_per_turn = self._drawn_pace()
+        elif mean > 0:
+            weight = USUAL_TURNS * self.unevenness
+            self.typical = mean * float((USUAL_GROWTH / mean) ** (weight / (self.turns + weight)))
+            self.tokens_per_turn = self._drawn_pace()
+
+    def _drawn_pace(self) -> float:
+        typical = self.typical
+        recent = (RECENT_PRIOR_TURNS * typical + self._recent) / (RECENT_PRIOR_TURNS + self._recent_weight)
+        return typical * float((recent / typical) ** RECENT_EXPONENT)
 
 
 def winsorized_mean(added: Sequence[int]) -> float:
