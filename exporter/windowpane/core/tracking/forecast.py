@@ -43,8 +43,8 @@ BURST_MULTIPLE: Final = 3.0
 DOCUMENTED_TURNS: Final = 100
 """Turns of the session's own growth that weigh as much as the documented one."""
 USUAL_GROWTH: Final = 1_000.0
-"""Tokens per turn that the session of another agent starts from: its first turns, in which files are read, predict
-the later ones poorly. Recorded coding agents add 320 to 3,000 per turn in the long run."""
+"""Tokens per turn that the session of another agent starts from: its first turns, in which files are read,
+predict the later ones poorly. Recorded coding agents add 320 to 3,000 per turn in the long run."""
 USUAL_TURNS: Final = 5
 """Turns of the session's own growth that weigh as much as the usual one; fewer where its growth is steady."""
 UNEVEN_VARIANCE: Final = 0.5
