@@ -156,6 +156,7 @@ def loopback_provider() -> Iterator[LoopbackProvider]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else the body waits for the acknowledgement of the headers
 
         def do_POST(self) -> None:
             try:

@@ -42,6 +42,7 @@ class UpstreamServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else the body waits for the acknowledgement of the headers
 
             def handle_one_request(self) -> None:
                 try:
