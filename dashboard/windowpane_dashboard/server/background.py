@@ -41,12 +41,15 @@ else:
 
 
 @contextmanager
-def serving(store: StoreName, *, app: Path = APP, start_seconds: float = START_SECONDS) -> Iterator[str]:
-    """Serve *app* on *store* at a free port of loopback while the block runs; yield its address.
+def serving(
+    store: StoreName, *, app: Path = APP, port: int = 0, start_seconds: float = START_SECONDS
+) -> Iterator[str]:
+    """Serve *app* on *store* at *port* of loopback while the block runs; yield its address.
 
-    Raises `DashboardError` with the server's last output when it does not answer within *start_seconds*.
+    Where the port is 0 or in use, another is taken. Raises `DashboardError` with the server's last output when it
+    does not answer within *start_seconds*.
     """
-    port = _free_port()
+    port = _free_port(port)
     url = f"http://{DEFAULT_ADDRESS}:{port}"
     command = [sys.executable, "-c", _SERVE, str(app), str(port), DEFAULT_ADDRESS]
     environment = {**os.environ, "WINDOWPANE_STORE": full_name(store)}
@@ -68,9 +71,13 @@ def serving(store: StoreName, *, app: Path = APP, start_seconds: float = START_S
             _end(process)
 
 
-def _free_port() -> int:
+def _free_port(preferred: int) -> int:
     with socket.socket() as probe:
-        probe.bind((DEFAULT_ADDRESS, 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((DEFAULT_ADDRESS, preferred))
+        except OSError:
+            probe.bind((DEFAULT_ADDRESS, 0))
         return int(probe.getsockname()[1])
 
 

@@ -28,7 +28,7 @@ from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.server.background import serving
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, WebSocket
+    from playwright.sync_api import Browser, BrowserContext, Page, WebSocket
 
 RECORDINGS = (
     "claude_code/compact_small_a6", "claude_code/compact_micro_76", "pi/large-session",
@@ -40,6 +40,8 @@ UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor"
 FAILED = "[data-testid=stException], .st-key-unforeseen"
 SERVERS = 4
 """Servers that run at once: starting one takes seconds."""
+CHROMIUM = ("--no-sandbox", "--process-per-site")
+"""All pages of a site are drawn by one process, which has the scripts compiled."""
 PATIENCE = 60_000
 """Milliseconds; a machine that runs other tests beside these draws slowly."""
 
@@ -64,7 +66,7 @@ def browser(require_server: Callable[[str], Path]) -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api")
     playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=str(script), args=["--no-sandbox"])
+        opened = driver.chromium.launch(executable_path=str(script), args=list(CHROMIUM))
         yield opened
         opened.close()
 
@@ -165,30 +167,88 @@ class Site:
         return self.page.locator("[data-testid=stMain]").inner_text()
 
 
-@pytest.fixture(scope="session")
-def served() -> Iterator[Callable[[StoreName], str]]:
-    """The address of the dashboard on a store; the servers of the stores requested last keep running."""
-    running: dict[StoreName, tuple[str, ExitStack]] = {}
+@dataclass
+class Servers:
+    """Dashboards on stores; those of the stores requested last keep running."""
 
-    def serve(store: StoreName) -> str:
-        kept = running.pop(store, None)
+    running: dict[StoreName, tuple[str, ExitStack]] = field(default_factory=dict)
+    ports: list[int] = field(default_factory=list)
+    """Ports of stopped servers, used again: a browser has the scripts of their addresses."""
+
+    def url(self, store: StoreName) -> str:
+        """Return the address of the dashboard on this store."""
+        kept = self.running.pop(store, None)
         if kept is None:
-            while len(running) >= SERVERS:
-                running.pop(next(iter(running)))[1].close()
+            while len(self.running) >= SERVERS:
+                self.stop(next(iter(self.running)))
             server = ExitStack()
-            kept = server.enter_context(serving(store)), server
-        running[store] = kept
+            port = self.ports.pop() if self.ports else 0
+            kept = server.enter_context(serving(store, port=port)), server
+        self.running[store] = kept
         return kept[0]
 
-    yield serve
-    for _, server in running.values():
-        server.close()
+    def stop(self, store: StoreName) -> None:
+        """Stop the server of this store if it runs."""
+        if store in self.running:
+            url, server = self.running.pop(store)
+            server.close()
+            self.ports.append(int(url.rpartition(":")[2]))
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """The dashboards that browsers open."""
+    opened = Servers()
+    yield opened
+    for store in list(opened.running):
+        opened.stop(store)
+
+
+@dataclass
+class Windows:
+    """Pages of one browser: each is new, and those of one kind have the loaded scripts in common.
+
+    A browser in which nothing is loaded spends most of a page's time on the scripts of Streamlit. A page that
+    stays open keeps the process in which they are compiled.
+    """
+
+    browser: Browser
+    shared: dict[tuple[str, str], BrowserContext] = field(default_factory=dict)
+
+    def open(self, url: str, *, scheme: Any, zone: str, fresh: bool) -> Page:
+        """Return a page without cookies and stored values; a *fresh* one also has nothing loaded."""
+        if fresh:
+            return self.browser.new_context(color_scheme=scheme, timezone_id=zone).new_page()
+        context = self.shared.get((scheme, zone))
+        if context is None:
+            context = self.browser.new_context(color_scheme=scheme, timezone_id=zone)
+            self.shared[scheme, zone] = context
+            context.new_page().goto(f"{url}/_stcore/health")
+        context.clear_cookies()
+        page = context.new_page()
+        stored = {"origin": url, "storageTypes": "local_storage,indexeddb"}
+        context.new_cdp_session(page).send("Storage.clearDataForOrigin", stored)
+        return page
+
+    def close(self, page: Page) -> None:
+        """Close a page, and the context that no other shares."""
+        if page.context in self.shared.values():
+            page.close()
+        else:
+            page.context.close()
+
+
+@pytest.fixture(scope="module")
+def windows(browser: Browser) -> Windows:
+    """The pages of the browser."""
+    return Windows(browser)
 
 
 @pytest.fixture
-def site(browser: Browser, served: Callable[[StoreName], str]) -> Iterator[Callable[..., Site]]:
-    """Serve a store and open it in a fresh browser context."""
-    contexts = []
+def site(windows: Windows, servers: Servers, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Serve a store and open it in a new page."""
+    pages: list[Page] = []
+    stores: list[StoreName] = []
 
     def serve(
         store: StoreName,
@@ -198,13 +258,13 @@ def site(browser: Browser, served: Callable[[StoreName], str]) -> Iterator[Calla
         height: int = 800,
         zone: str = "UTC",
         url: str = "",
+        fresh: bool = False,
     ) -> Site:
-        url = url or served(store)
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, timezone_id=zone
-        )
-        contexts.append(context)
-        page = context.new_page()
+        url = url or servers.url(store)
+        page = windows.open(url, scheme=scheme, zone=zone, fresh=fresh)
+        page.set_viewport_size({"width": width, "height": height})
+        pages.append(page)
+        stores.append(store)
         outside: list[str] = []
         page.on(
             "request",
@@ -213,8 +273,11 @@ def site(browser: Browser, served: Callable[[StoreName], str]) -> Iterator[Calla
         return Site(url, page, outside)
 
     yield serve
-    for context in contexts:
-        context.close()
+    for page in pages:
+        windows.close(page)
+    for store in stores:
+        if tmp_path in Path(str(store)).parents:  # no other test has it
+            servers.stop(store)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 def test_a_page_finds_its_server_at_once(site: Callable[..., Any], seen_store: Path) -> None:
     """No request is refused, and the address in the address bar stays the page's."""
-    here = site(seen_store)
+    here = site(seen_store, fresh=True)
     refused: list[str] = []
     sockets: list[str] = []
     here.page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)

@@ -96,7 +96,7 @@ def visit(
 
     def signed_in(claims: dict[str, Any], *, issued_seconds_ago: float = 0.0) -> Any:
         identity.claims, identity.issued_seconds_ago = claims, issued_seconds_ago
-        here = site(signed_store, url=address)
+        here = site(signed_store, url=address, fresh=True)
         here.open()
         here.talk.requested = True
         with here.page.expect_navigation(url=f"{address}/"):
@@ -114,7 +114,7 @@ def test_without_a_login_every_page_offers_one(
     site: Callable[..., Any], signed_store: Path, address: str
 ) -> None:
     """By any address, also one of a session, and no download is sent."""
-    here = site(signed_store, url=address)
+    here = site(signed_store, url=address, fresh=True)
     for path in ("", "session", "search", "audit"):
         page = here.open(path, session=SESSIONS["bank"], text="the")
         expect(page.get_by_role("button", name="Sign in")).to_be_visible()
@@ -127,7 +127,7 @@ def test_a_link_leads_to_its_page_over_the_login(
 ) -> None:
     """With its parameters; the cookie in which it waited is deleted."""
     identity.claims, identity.issued_seconds_ago = VIEWER, 0.0
-    here = site(signed_store, url=address)
+    here = site(signed_store, url=address, fresh=True)
     here.open("session", session=SESSIONS["shop"], turn="2", tab="turns")
     here.talk.requested = True
     link = f"{address}/session?session={SESSIONS['shop']}&turn=2&tab=turns"

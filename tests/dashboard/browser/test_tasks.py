@@ -434,6 +434,7 @@ def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
 def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) -> None:
     """The list, the turn and the tab open in the same page, and the address follows."""
     headline = operator.page.locator(".st-key-headline")
+    pages = operator.page.context.pages
     operator.opens()
     operator.clicks(headline.get_by_role("link", name="1 with a critical alert"))
     operator.page.wait_for_url("**/?severity=critical")
@@ -448,7 +449,7 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
     operator.site.settle()
     expect(operator.page.get_by_role("tab", name="Alerts")).to_have_attribute("aria-selected", "true")
     assert "turn=" in operator.page.url
-    assert len(operator.page.context.pages) == 1
+    assert operator.page.context.pages == pages
 
 
 def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person, troubled: Trouble) -> None:

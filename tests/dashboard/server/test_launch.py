@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from windowpane_dashboard.server import index_page as front
-from windowpane_dashboard.server.background import serving
+from windowpane_dashboard.server.background import _free_port, serving
 from windowpane_dashboard.server.launch import (
     APP,
     DEFAULT_ADDRESS,
@@ -80,6 +80,17 @@ def test_a_server_that_cannot_start_reports_its_output(tmp_path: Path, monkeypat
 
     with pytest.raises(DashboardError, match=r"did not start:\nno server today"), serving(tmp_path):
         pytest.fail("nothing answers")
+
+
+def test_a_server_takes_the_wanted_port_or_another_where_it_is_in_use() -> None:
+    """A port that a stopped server had is free again."""
+    with socket.socket() as other:
+        other.bind((DEFAULT_ADDRESS, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert _free_port(port) != port
+
+    assert _free_port(port) == port
 
 
 def test_libraries_are_loaded_before_the_first_page() -> None:
