@@ -265,7 +265,7 @@ def other_distributions(path: Iterable[str] | None = None) -> Iterator[str]:
     """
     seen = set()
     for distribution in distributions(path=list(sys.path if path is None else path)):
-        name = distribution.metadata.get("Name", "")
+        name = _field(distribution, "Name")
         if name not in seen and not _is_ours(distribution, name) and _has_our_module(distribution, name):
             seen.add(name)
             yield f"distribution {name} {distribution.version}"
@@ -301,8 +301,13 @@ def _normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def _field(distribution: Distribution, name: str) -> str:
+    metadata = distribution.metadata
+    return metadata[name] if name in metadata else ""  # noqa: SIM401  # typed without `get` before Python 3.12
+
+
 def _is_ours(distribution: Distribution, name: str) -> bool:
-    return _normalized(name) == DISTRIBUTION or distribution.metadata.get("Summary") == SUMMARY
+    return _normalized(name) == DISTRIBUTION or _field(distribution, "Summary") == SUMMARY
 
 
 def _has_our_module(distribution: Distribution, name: str) -> bool:
