@@ -106,7 +106,7 @@ def _calibrated(groups: Mapping[str, Sequence[Sequence[Judged]]]) -> Iterator[st
         "first 80% where it starts at the next call. The forecasts, their waits and their sessions are the "
         f"recorded ones. Observed coverage, with the 90% range of {SIMULATIONS:,} simulations, by the median of "
         f"the forecast. Bold is outside: {sum(cell.is_outside for cell in cells)} of {len(cells)} cells, of "
-        "which a calibrated forecaster has a tenth. Half of the sessions tell the coverage of one level to about "
+        "which a calibrated forecaster has a tenth. Half of the sessions show the coverage of one level to about "
         "ten points only, nine sessions to about fifteen."
     )
     yield ""
