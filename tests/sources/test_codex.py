@@ -358,7 +358,7 @@ def test_messages_of_other_agents_and_their_tools_enter_the_window(tmp_path: Pat
         .start()
         .message("user", "go")
         .item("additional_tools", role="developer", tools=[{"name": "exec"}, {"name": "wait"}])
-        .item("agent_message", author="/root/reviewer", recipient="/root", content=content)
+        .item("agent_message", author="reviewer", recipient="main", content=content)
         .item("ghost_snapshot", ghost_commit={"id": "x"})
         .row("world_state", full=True)
         .row("novelty", a=1)
