@@ -12,6 +12,8 @@ SOURCE = (
     "The exporter writes 12 panels into the dashboard of the team.",
     "Idle sessions end after a 10-minute grace period of the worker.",
     "The damaged rows are skipped in reader.py:236-246 of the importer.",
+    "The archive of the team holds 100 reports of the nightly build.",
+    "Some reports of the nightly build have 1000 lines.",
 )
 
 
@@ -28,6 +30,7 @@ def doubt_about(claim: str) -> float:
         ("Idle sessions end after a 10-minute grace period", "Idle sessions end after a 40-minute grace period"),
         ("Skipped damaged rows in reader.py:236-246", "Skipped damaged rows in reader.py:536-246"),
         ("Skipped damaged rows in reader.py:236-246", "Skipped damaged rows in reader.py:236-846"),
+        ("Archive of the team holds 100 reports", "Archive of the team holds 1000 reports"),
     ],
 )
 def test_another_number_beside_the_same_word_is_doubted(claim: str, changed: str) -> None:

@@ -125,7 +125,11 @@ def _numbers(text: str, sentence: int) -> list[_Number]:
     """Return the numbers of a sentence, without the one that numbers a list."""
     if not _DIGIT.search(text):
         return []
-    words = [STEMS[word] for word in _WORD.findall(text[:MAXIMUM_CHARACTERS]) if word.lower() not in _UNNAMED]
+    words = [
+        word if word[0].isdecimal() else STEMS[word]
+        for word in _WORD.findall(text[:MAXIMUM_CHARACTERS])
+        if word.lower() not in _UNNAMED
+    ]
     numbers = []
     for at, word in enumerate(words):
         if not word[0].isdecimal() or (at == 0 and _LIST_NUMBER.match(text)):
