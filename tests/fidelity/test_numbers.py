@@ -39,7 +39,7 @@ def test_another_number_beside_the_same_word_is_doubted(claim: str, changed: str
     assert doubt_about(changed) > 0.2
 
 
-def test_a_number_that_stands_beside_both_of_its_words_is_not_doubted() -> None:
+def test_a_number_that_is_stated_on_both_sides_elsewhere_is_not_doubted() -> None:
     """Sentences about two panels or two phases have different numbers beside the same words."""
     removed = (*CONVERSATION, *SOURCE, "In staging the exporter writes 14 panels to keep the page short.")
     summary = f"{SUMMARY}- The exporter writes 14 panels into the dashboard of the team\n"

@@ -23,7 +23,7 @@ MARGIN: Final = 0.15
 SHARPNESS: Final = 2.0
 """Doubt by how much closer another number is, beyond the margin."""
 MAXIMUM_VALUES: Final = 10
-"""Numbers beside a word from which it says nothing about another one."""
+"""Numbers beside a word from which they support no doubt."""
 MAXIMUM_CHARACTERS: Final = 2_000
 """The numbers of a longer sentence are not read: it is pasted data."""
 MAXIMUM_OCCURRENCES: Final = 10_000
@@ -176,7 +176,7 @@ def _other(number: _Number, same: Sequence[_Number], own: _Occurrences, removed:
 
 
 def _is_telling(*numbers: Sequence[_Number]) -> bool:
-    """Return whether the numbers beside a word are few: most after `line` differ, and one more says nothing."""
+    """Return whether the numbers beside a word are few; those after `line` all differ, so one more is usual."""
     return len({one.value for one in chain.from_iterable(numbers)}) <= MAXIMUM_VALUES
 
 
