@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ SUPPORT: Final = 0.25
 """Share of its context below which a number or negation is unsupported, and so doubtful in itself."""
 UNSUPPORTED_WEIGHT: Final = 0.1
 
+_DIGIT: Final = re.compile(r"\d")
 _NEGATIONS: Final = frozenset(form for word in NEGATIONS for form in (word, word.capitalize(), word.upper()))
 
 
@@ -31,6 +33,7 @@ class Evidence:
             self._index.add(sentence, words)
             if not _NEGATIONS.isdisjoint(words) or "n't" in sentence or "n’t" in sentence:
                 self.negating.add(number)
+        self._has_digit: dict[int, bool] = {}
 
     def near(self, claim: Statement, own: int | None) -> Near:
         """Return the sentences that share words with *claim*; *own* is its number if it is one of them."""
@@ -43,9 +46,19 @@ class Evidence:
         """Return the terms of a sentence."""
         return read_terms(self._index.unit(number))
 
+    def text(self, number: int) -> str:
+        """Return a sentence."""
+        return self._index.unit(number)
+
     def having(self, term: str) -> Sequence[int]:
         """Return the numbers of the sentences that have a term."""
         return self._index.having(term)
+
+    def has_digit(self, number: int) -> bool:
+        """Return whether a sentence has a number."""
+        if number not in self._has_digit:
+            self._has_digit[number] = _DIGIT.search(self._index.unit(number)) is not None
+        return self._has_digit[number]
 
 
 class Near:
@@ -63,6 +76,15 @@ class Near:
             if shared.get(number, 0) >= least:
                 yield number
 
+    def with_digits(self, *, least: int) -> Sequence[str]:
+        """Return the sentences with a digit that share at least so many words with the claim."""
+        evidence = self._evidence
+        return [
+            evidence.text(number)
+            for number, count in self._shared.items()
+            if count >= least and evidence.has_digit(number)
+        ]
+
     def denying(self, *, least: int) -> Mapping[str, Sequence[Sequence[Term]]]:
         """Return the terms of sentences with so many words of the claim, by the terms that they negate."""
         evidence = self._evidence
@@ -77,3 +99,7 @@ class Near:
     def terms(self, number: int) -> Sequence[Term]:
         """Return the terms of a sentence."""
         return self._evidence.terms(number)
+
+    def text(self, number: int) -> str:
+        """Return a sentence."""
+        return self._evidence.text(number)

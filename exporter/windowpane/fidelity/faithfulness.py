@@ -7,14 +7,14 @@ what is wrong. A faithful summary has close to 1 whatever its length.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
-from itertools import chain
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import chain, islice
+from typing import Final
 
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.evidence import Evidence
 from windowpane.fidelity.facts import FactFinder
-from windowpane.fidelity.numbers import number_doubts
+from windowpane.fidelity.numbers import number_doubt
 from windowpane.fidelity.polarity import polarity_doubt
 from windowpane.fidelity.statements import Statement, is_prose, read_statement, units_of
 from windowpane.fidelity.tokens import ALTERNATIVES
@@ -50,7 +50,7 @@ def faithfulness(
     of each removed block; none for a block that is not prose. *finder* has read the removed text.
     """
     is_checked = _is_replacement if any(map(_is_replacement, visible)) else is_prose
-    claims, others = _read(block for block in visible if is_checked(block))
+    claims = list(islice(_claims(block for block in visible if is_checked(block)), MAXIMUM_CLAIMS))
     if not claims:
         return None
     stated = Evidence(claims, (claim.text for claim in claims))
@@ -60,40 +60,23 @@ def faithfulness(
     names = {name for claim in claims for name in claim.exact if not finder.has(name)}
     invented = _invented(names, "\n".join((*texts, task)))
     lines = "\n".join(block.text for block in removed if block.text and not is_prose(block)).lower()
-    doubts = number_doubts(
-        [claim.text for claim in claims], others=others, recorded=chain.from_iterable(prose), lines=lines
-    )
     doubt = 0.0
     for number, claim in enumerate(claims):
         sources = (recorded.near(claim, None), stated.near(claim, number))
         doubt += max(
             max((invented.pop(name, 0.0) for name in claim.exact), default=0.0),
             polarity_doubt(claim.text, sources),
-            doubts[number],
+            number_doubt(claim.text, sources, lines),
         )
     return 1.0 - doubt / len(claims)
 
 
-class _Stated(NamedTuple):
-    """The sentences of a replacement."""
-
-    claims: list[Statement]
-    others: list[str]
-    """Those too short to be checked, or too many."""
-
-
-def _read(blocks: Iterable[Block]) -> _Stated:
-    claims: list[Statement] = []
-    others: list[str] = []
-    for unit in chain.from_iterable(map(units_of, blocks)):
-        if _FRAME.search(unit):
-            continue
-        statement = read_statement(unit) if len(claims) < MAXIMUM_CLAIMS else None
-        if statement is None:
-            others.append(unit)
-        else:
-            claims.append(statement)
-    return _Stated(claims, others)
+def _claims(blocks: Iterable[Block]) -> Iterator[Statement]:
+    for block in blocks:
+        for unit in units_of(block):
+            statement = None if _FRAME.search(unit) else read_statement(unit)
+            if statement is not None:
+                yield statement
 
 
 def _is_replacement(block: Block) -> bool:
