@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -196,14 +197,15 @@ def test_the_same_history_gives_the_same_plans(actions: list[Any], policy: str) 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_long_loop_makes_progress_with_every_reduction(policy: str) -> None:
-    """Hundreds of turns in one exchange: it never overflows, and every roll or eviction frees something."""
-    actions = [("reply", 60, 1, [300 + 97 * n % 1_800]) for n in range(200)]
+    """Many turns in one exchange: it never overflows, and every roll or eviction frees something."""
+    turns = 200 if os.environ.get("WINDOWPANE_TEST_ALL") else 100
+    actions = [("reply", 60, 1, [300 + 97 * n % 1_800]) for n in range(turns)]
     loop = run(actions, limit=8_192, policy=policy)
 
     assert not [event for event in loop.sink.of(OverflowDetected) if event.outcome == "failed"]
     reductions = len(loop.sink.of(BlocksEvicted)) + len(loop.sink.of(ContentCompressed))
-    assert 0 < reductions < 3 * 200
-    assert len(loop.sink.of(WindowRolled)) <= 40
+    assert 0 < reductions < 3 * turns
+    assert len(loop.sink.of(WindowRolled)) <= turns / 5
 
 
 def scripted(good: bool) -> ScriptedModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,11 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.browser
+
+PAGES = ("", "session", "audit")
+if os.environ.get("WINDOWPANE_TEST_ALL"):
+    PAGES += ("compare", "trends", "replay", "alerts")
+"""Each address has its own route; `make test` compares all routes with the navigation without a browser."""
 
 
 def test_a_page_finds_its_server_at_once(site: Callable[..., Any], seen_store: Path) -> None:
@@ -20,7 +26,7 @@ def test_a_page_finds_its_server_at_once(site: Callable[..., Any], seen_store: P
     here.page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
     here.page.on("websocket", lambda socket: sockets.append(socket.url))
 
-    for path in ("", "session", "compare", "trends", "replay", "alerts", "audit"):
+    for path in PAGES:
         page = here.open(path)
         page.get_by_role("link", name="Audit").first.wait_for()
 
