@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from windowpane.core.redaction.literals import Occurrences
 
 
-class _Name(NamedTuple):
+class SecretName(NamedTuple):
+    """A name of secrets: their kind, and the judgement of a value."""
+
     kind: str
     is_secret: Callable[[str], bool]
 
 
-_PASSWORD: Final = _Name("password", is_password)
-_TOKEN: Final = _Name("secret", is_token)
-_WEAK: Final = _Name("secret", is_strong_token)
+_PASSWORD: Final = SecretName("password", is_password)
+_TOKEN: Final = SecretName("secret", is_token)
+_WEAK: Final = SecretName("secret", is_strong_token)
 
 _NAMES: Final = {
     **dict.fromkeys(("password", "passwd", "passwort", "passphrase", "passcode", "pwd", "psk"), _PASSWORD),
@@ -34,6 +36,10 @@ _NAMES: Final = {
 }
 """Stem of a name in lower case to what its values are; a longer name overrides its beginning."""
 LITERALS: Final = tuple(_NAMES)
+COLUMN_STEMS: Final = frozenset(
+    ("key", *(stem for stem, name in _NAMES.items() if name is not _WEAK and stem.isalpha()))
+)
+"""Stems of the names of columns with secrets."""
 _WHOLE_STEMS: Final = frozenset(
     ("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac", "psk", "pwd")
 )
@@ -51,6 +57,8 @@ _NOT_SECRET_BEFORE: Final = re.compile(
     r"|lock|next|page|nextpage|nextcursor|continuation|cursor|max|min|num|total|input|output|prompt|completion|cached|per|of|stop|pad|eos|bos"
     r"|unk|mask|id|by|new|reserved|used)[ _.-]?\Z"
 )
+_KEY_OF_COLUMN: Final = re.compile(r"(?<![a-z])(?:api|access|secret|private|auth|signing|encryption)[ _.-]?\Z")
+"""Words before `key` that make a column of a table one of secrets: many tables have keys."""
 _SUFFIX: Final = re.compile(r"(?:[_-]?[A-Za-z0-9]{1,24}){1,3}+")
 _NOT_SECRET_AFTER: Final = re.compile(
     r"[_-]?(?:ids?|names?|files?|paths?|types?|urls?|uri|refs?|count|len|length|size|limits?|usage|expir\w*|ttl|hint"
@@ -142,7 +150,17 @@ def named_spans(text: str, folded: str, occurrences: Occurrences) -> Iterator[Sp
             yield from _values(stem, name, positions, text, folded)
 
 
-def _values(stem: str, name: _Name, positions: Sequence[int], text: str, folded: str) -> Iterator[Span]:
+def column_named(stem: str, text: str, folded: str, start: int) -> SecretName | None:
+    """Return the name of secrets with this stem at *start* if it is the head of a column; None if it is not."""
+    name, before = _NAMES[stem], folded[max(0, start - _LOOKBACK) : start]
+    if stem == "key":
+        return _TOKEN if _KEY_OF_COLUMN.search(before) else None
+    if stem in _WHOLE_STEMS and not _is_whole(stem, text, start):
+        return None
+    return None if name is _TOKEN and _NOT_SECRET_BEFORE.search(before) else name
+
+
+def _values(stem: str, name: SecretName, positions: Sequence[int], text: str, folded: str) -> Iterator[Span]:
     after = 0
     for position in positions:
         if position >= after:
@@ -157,7 +175,7 @@ def _is_whole(stem: str, text: str, start: int) -> bool:
     return stem in ("key", "_pat", "-pat") or start == 0 or not text[start - 1].isalnum() or text[start].isupper()
 
 
-def _value_of(stem: str, name: _Name, text: str, folded: str, *, start: int, end: int) -> Span | None:
+def _value_of(stem: str, name: SecretName, text: str, folded: str, *, start: int, end: int) -> Span | None:
     name_end = _end_of_name(stem, text, start, end)
     connections = [] if name_end is None else _connections(text, name_end)
     if not connections:
@@ -203,11 +221,11 @@ def _connections(text: str, end: int) -> list[tuple[re.Pattern[str], int]]:
     return [(between, match.end()) for between in possible if (match := between.match(text, end))]
 
 
-def _strict(name: _Name) -> _Name:
-    return _Name(name.kind, is_strong_token) if name is _WEAK else _Name(name.kind, is_token)
+def _strict(name: SecretName) -> SecretName:
+    return SecretName(name.kind, is_strong_token) if name is _WEAK else SecretName(name.kind, is_token)
 
 
-def _judged(text: str, position: int, name: _Name) -> Span | None:
+def _judged(text: str, position: int, name: SecretName) -> Span | None:
     """Return the value at *position* if it is a secret."""
     scheme = _SCHEME.match(text, position)
     position = scheme.end() if scheme else position

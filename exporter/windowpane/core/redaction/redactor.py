@@ -18,6 +18,7 @@ from windowpane.core.redaction.locations import located_spans
 from windowpane.core.redaction.names import named_spans
 from windowpane.core.redaction.shape import Span
 from windowpane.core.redaction.shapes import discord_spans, shaped_spans
+from windowpane.core.redaction.tables import table_spans
 from windowpane.core.redaction.values import is_plain_text
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
         for recognized in (key_spans, card_code_spans, located_spans, shaped_spans):
             spans += recognized(text, occurrences)
         spans += named_spans(text, folded, occurrences)
+        if "\n" in text:
+            spans += table_spans(text, folded, occurrences)
         if depth < _MAXIMUM_DEPTH:
             spans += percent_encoded_spans(text, occurrences, lambda decoded: bool(_spans(decoded, depth + 1)))
     runs = long_runs(text)
