@@ -364,6 +364,32 @@ def test_red_soon_is_silent_where_the_agent_compacts_before() -> None:
     assert session.fired(of="red_soon")
 
 
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        BlocksEvicted("hybrid", (), 20_000, 20_000, target_tokens=15_000),
+        ContentCompressed("compaction", "pressure", "accepted", 40_000, 4_000, method="extractive"),
+    ],
+)
+def test_red_soon_is_silent_where_a_manager_reduces_the_window_before(
+    reduction: BlocksEvicted | ContentCompressed,
+) -> None:
+    """Until it cannot."""
+    session = Session()
+    near: dict[str, Any] = {"turns_until_red": 1.5, "used_tokens": 80_000, "red_tokens": 90_000}
+
+    session.start_turn()
+    session.emit(reduction)
+    session.final(**near)
+    assert not session.fired(of="red_soon")
+    session.emit(OverflowDetected("proactive", "failed", 140_000, LIMIT))
+    for _ in range(20):
+        session.start_turn()
+        session.final(**near)
+
+    assert session.fired(of="red_soon")
+
+
 # -- several alerts about one cause ----------------------------------------------------------------------------
 
 

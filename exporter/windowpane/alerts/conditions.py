@@ -128,7 +128,7 @@ class SignalHistory:
 
     __slots__ = (
         "_assumed_level", "_cache_break_dollars", "_compressions", "_cost_dollars", "_earlier_fidelity",
-        "_evictions", "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "pressure",
+        "_evictions", "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "is_managed", "pressure",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -136,6 +136,8 @@ class SignalHistory:
         """The latest, of any phase."""
         self.fidelity: float | None = None
         """Score of the last evaluated compression."""
+        self.is_managed = False
+        """True if a manager reduced the window under pressure, and could whenever it had to since."""
         self._assumed_level: int | None = None
         """Level at which the agent compacts in a window of the assumed size; None for a certain size."""
         self._compressions: deque[tuple[int, int]] = deque(maxlen=COMPRESSION_SAMPLES)
@@ -168,7 +170,9 @@ class SignalHistory:
             case TurnEnded() | CacheBroken():
                 self._record_cost(data)
             case _:
-                return _occurrences(data)
+                occurrences = _occurrences(data)
+                self.is_managed &= all(one.signal != "reduction.exhausted" for one in occurrences)
+                return occurrences
         return ()
 
     @property
@@ -241,6 +245,7 @@ class SignalHistory:
         if data.outcome != "accepted":
             return ()
         self._record_reduction(turn)
+        self.is_managed |= data.trigger == "pressure" and data.method != "agent"
         if data.ratio is not None:
             self._compressions.append((data.tokens_before, data.tokens_after))
         return (Occurrence("compaction.accepted", data.tokens_after),) if data.strategy == "compaction" else ()
@@ -249,6 +254,7 @@ class SignalHistory:
         if data.policy == REWOUND:
             return  # the user left a branch: nothing was taken from the conversation
         self._record_reduction(turn)
+        self.is_managed |= data.target_tokens is not None
         self._evictions_of(turn).tokens += data.tokens_removed
 
     def _record_fidelity(self, data: FidelityEvaluated) -> None:
@@ -300,10 +306,10 @@ def _turns_until_compaction(pressure: PressureMeasured) -> float | None:
     return math.inf if pressure.compaction_tokens is None else pressure.turns_until_compaction
 
 
-def _turns_until_red(pressure: PressureMeasured) -> float | None:
+def _turns_until_red(pressure: PressureMeasured, history: SignalHistory) -> float | None:
     """Return the forecast; infinite where the agent, or its manager, reduces the window before it is red."""
     level, red = pressure.compaction_tokens, pressure.red_tokens
-    if level is not None and red is not None and level < red and pressure.used_tokens < red:
+    if red is not None and pressure.used_tokens < red and (history.is_managed or (level or red) < red):
         return math.inf
     return pressure.turns_until_red
 
@@ -316,7 +322,7 @@ _SIGNALS: Final[dict[str, Callable[[PressureMeasured, SignalHistory, int], float
     "utilization": lambda pressure, _history, _turn: pressure.utilization,
     "eviction_rate": lambda _pressure, history, turn: history.eviction_rate(turn),
     "tool_result_ratio": lambda pressure, _history, _turn: pressure.tool_result_ratio,
-    "turns_until_red": lambda pressure, _history, _turn: _turns_until_red(pressure),
+    "turns_until_red": lambda pressure, history, _turn: _turns_until_red(pressure, history),
     "turns_until_compaction": lambda pressure, _history, _turn: _turns_until_compaction(pressure),
     "room_tokens": lambda pressure, _history, _turn: _room(pressure),
     "regret_ratio": lambda _pressure, history, turn: history.regret_ratio(turn),
