@@ -102,7 +102,7 @@ def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path,
         wait_for(lambda: server.query('up{job="windowpane"} == 1'), "a scrape")
         assert log.read_text() == ""
 
-        for tokens in (*[9_500] * 8, 500, 500):
+        for tokens in (*[3_800] * 20, 500, 500):
             agent.turn(tokens)
         fired = wait_for(lambda: arrived("ContextWindowOutputReserve", "firing"), "the critical alert")
 

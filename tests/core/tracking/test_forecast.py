@@ -201,6 +201,13 @@ class TestForecast:
         """The usual growth, from which an unknown agent starts, weighs little after forty other turns."""
         assert self.pace(*[tokens] * 40).tokens_per_turn == pytest.approx(tokens, rel=0.35)
 
+    def test_growth_in_even_turns_is_found_in_a_few(self) -> None:
+        """The usual growth weighs less where the session's own turns are alike."""
+        even, uneven = self.pace(*[5_000] * 8), self.pace(*[10_000, 0] * 4)
+
+        assert even.tokens_per_turn > 3_500
+        assert uneven.tokens_per_turn < 0.8 * even.tokens_per_turn
+
     def test_growth_that_lasts_is_not_a_burst(self) -> None:
         """From the third large turn on an unknown agent's growth counts in full."""
         steady, single = self.pace(*[20_000] * 10), self.pace(*[1_000] * 9, 20_000)
@@ -210,8 +217,8 @@ class TestForecast:
 
     @given(first=st.lists(st.integers(100, 20_000), min_size=3, max_size=3))
     def test_the_first_turns_of_an_unknown_agent_weigh_little(self, first: list[int]) -> None:
-        """Files are read in them, or nothing is: the pace stays between a fifth and five times the usual one."""
-        assert USUAL_GROWTH / 5 < self.pace(*first).tokens_per_turn < 5 * USUAL_GROWTH
+        """Files are read in them, or nothing is: the pace stays between a tenth and five times the usual one."""
+        assert USUAL_GROWTH / 10 < self.pace(*first).tokens_per_turn < 5 * USUAL_GROWTH
 
     def test_an_unknown_agent_without_growth_has_no_pace(self) -> None:
         """The usual growth is not assumed of a window that has not grown, and counts once it grows."""

@@ -46,7 +46,7 @@ USUAL_GROWTH: Final = 1_000.0
 """Tokens per turn that the session of another agent starts from: its first turns, in which files are read,
 predict the later ones poorly. Recorded coding agents add 320 to 3,000 per turn in the long run."""
 USUAL_TURNS: Final = 5
-"""Turns of the session's own growth that weigh as much as the usual one; fewer where its growth is steady."""
+"""Turns of the session's own growth that weigh as much as the usual one; fewer where its own turns are alike."""
 UNEVEN_VARIANCE: Final = 0.5
 """Squared deviation of the growth, relative to the typical growth, from which on a session is as uneven as coding
 agents are; every recorded session is above it, and only steadier growth has a narrower band."""
@@ -107,7 +107,8 @@ class GrowthPace:
             self.typical = (self._total + DOCUMENTED_TURNS * documented) / (self.turns + DOCUMENTED_TURNS)
             self.tokens_per_turn = self._drawn_pace()
         elif mean > 0:
-            weight = USUAL_TURNS * self.unevenness
+            own = self._deviations - UNEVEN_PRIOR_TURNS
+            weight = USUAL_TURNS * min(1.0, (own / UNEVEN_VARIANCE + 1) / (self.turns + 1))
             self.typical = mean * float((USUAL_GROWTH / mean) ** (weight / (self.turns + weight)))
             self.tokens_per_turn = self._drawn_pace()
 
