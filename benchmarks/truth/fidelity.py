@@ -25,7 +25,7 @@ from windowpane.sources.playback import session_events
 
 SHARES: Final = (0.10, 0.25, 0.50)
 KINDS: Final[tuple[Kind, ...]] = ("delete", "corrupt", "negate", "negate otherwise", "number")
-COPIES: Final = 3
+COPIES: Final = 8
 """Damaged copies of each text, by kind and share."""
 BLOCKS_A_TEXT: Final = 12
 MINIMUM_CHARACTERS: Final = 3_000
@@ -51,7 +51,12 @@ summary to summary:
   undamaged summaries;
 - a single shared term as context: up to 0.02 better pooled in the tuning half, as much worse in the other;
 - evidence against a number from tool output: no better pooled. Its support is: without it counts are doubted;
-- weights by rarity in place of equal ones: the same for deletion, 0.02 better to 0.02 worse for negation.
+- weights by rarity in place of equal ones: the same for deletion, 0.02 better to 0.02 worse for negation;
+- numbers read with their units, ranges and line numbers, against an index of the words beside each number of the
+  removed text: within a pair 0.97 in place of 0.94 in the tuning half, but 0.91 in place of 0.92 in the other
+  (264 copies). The changes that stay unseen are counts that the summary made itself, indices, line numbers, and
+  labels of which both values are real; a regression on 40 values of each number reaches 0.81 pooled;
+- the doubts about a statement's names, negations and numbers combined, in place of the largest: no difference.
 """
 
 

@@ -184,6 +184,6 @@ By the loss or the likelihood in cross-validation over sessions:
 - the mean of the session without cut bursts, at a weight that grows with its turns: 10% better at 200k, all
   of it in one session, 3% worse at `own`;
 - for an agent without documented growth the median of its first three turns as the typical growth: the loss
-  of all sessions taken as such is 37% higher at 50k and 24% higher at 100k, and the band holds 70 and 75%.
+  of all sessions taken as such is 27% higher at 50k and 21% higher at 100k, and the band holds 70 and 75%.
 """.splitlines()
 """Variants that were measured and did not help."""
