@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import extract_facts
+from windowpane.fidelity import probe
+from windowpane.fidelity.facts import Fact, extract_facts
 from windowpane.fidelity.probe import evaluate
 from windowpane.fidelity.tokens import TOKEN
 
@@ -387,3 +388,11 @@ def test_a_decision_with_common_synonyms_is_kept() -> None:
     )
 
     assert evaluated.score == 1.0
+
+
+def test_a_share_is_the_same_on_every_python() -> None:
+    """The built-in sum of fractions rounds otherwise since Python 3.12, and a changed score is a changed past."""
+    facts = [probe._Weighed(Fact("identifier", "a"), None, 0.1)] * 12
+    sights = [probe._Sight("kept", 0.1)] * 12
+
+    assert probe._share(facts, sights, "key_facts") == 0.1

@@ -9,6 +9,7 @@ labeled `method="probe"`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -158,8 +159,8 @@ def missing_text(coverage: float) -> str:
 def weighted_score(shares: Mapping[Dimension, float | None]) -> float | None:
     """Return the weighted mean of the dimensions that have a share; None if none has."""
     present = [(WEIGHTS[name], share) for name, share in shares.items() if share is not None]
-    total = sum(weight for weight, _ in present)
-    return sum(weight * share for weight, share in present) / total if present else None
+    total = math.fsum(weight for weight, _ in present)  # `sum` of fractions differs between Pythons
+    return math.fsum(weight * share for weight, share in present) / total if present else None
 
 
 def as_event(
@@ -204,8 +205,8 @@ def _share(facts: Sequence[_Weighed], sights: Iterable[_Sight], dimension: Dimen
         for one, sight in zip(facts, sights, strict=True)
         if _dimension(one.fact) == dimension
     ]
-    total = sum(weight for weight, _ in own)
-    return sum(weight * share for weight, share in own) / total if total else None
+    total = math.fsum(weight for weight, _ in own)
+    return math.fsum(weight * share for weight, share in own) / total if total else None
 
 
 class _VisibleText:

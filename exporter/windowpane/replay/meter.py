@@ -201,7 +201,7 @@ class Meter:
             evicted_blocks=evicted,
             compressions=compressions,
             removed_tokens=removed,
-            fidelity=sum(score * tokens for score, tokens in self._scores) / weight if weight else None,
+            fidelity=math.fsum(score * tokens for score, tokens in self._scores) / weight if weight else None,
             compression_fidelity=compression_fidelity,
             regrets=sum(self._regrets.by_match.values()),
             regretted_tokens=regretted,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -90,7 +91,7 @@ class _SetupRuns(NamedTuple):
 
     def mean(self, name: str) -> float | None:
         values = [value for run in self.runs if (value := getattr(run.measures, name)) is not None]
-        return sum(values) / len(values) if values else None
+        return math.fsum(values) / len(values) if values else None
 
     def total(self, name: str) -> int:
         return int(sum(getattr(run.measures, name) for run in self.runs))
@@ -113,7 +114,7 @@ def _summary(setup: ReplaySetup, group: _SetupRuns) -> SetupSummary:
         overflows=group.total("overflows"),
         tokens_sent=group.total("tokens_sent"),
         cost_tokens=sum(run.measures.cost_tokens for run in group.runs),
-        cost_dollars=None if None in dollars else sum(value for value in dollars if value is not None),
+        cost_dollars=None if None in dollars else math.fsum(value for value in dollars if value is not None),
         evicted_blocks=group.total("evicted_blocks"),
         compressions=group.total("compressions"),
         fidelity=group.mean("fidelity"),

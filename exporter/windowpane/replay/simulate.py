@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -116,7 +117,7 @@ def _managed(
     return meter.measures(
         evicted=counts.evicted,
         compressions=counts.compressions,
-        compression_fidelity=sum(scores) / len(scores) if scores else None,
+        compression_fidelity=math.fsum(scores) / len(scores) if scores else None,
     )
 
 

@@ -6,6 +6,7 @@ results. The share of content in the cost of a call is its share of the call's t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -196,7 +197,9 @@ def _share_of_cost(turns: Sequence[TurnRow], tokens_of: Callable[[TurnRow], int]
     priced = [turn for turn in turns if turn.cost_dollars is not None and turn.used_final]
     if not priced:
         return None
-    return sum((turn.cost_dollars or 0.0) * min(1.0, tokens_of(turn) / (turn.used_final or 1)) for turn in priced)
+    return math.fsum(
+        (turn.cost_dollars or 0.0) * min(1.0, tokens_of(turn) / (turn.used_final or 1)) for turn in priced
+    )
 
 
 def _tool_flood(data: SessionEvidence) -> Iterator[Finding]:
@@ -216,7 +219,7 @@ def _tool_flood(data: SessionEvidence) -> Iterator[Finding]:
         "tool_flood",
         f"{tool} filled {percent(min(1.0, carried / sent))} of what all calls sent",
         "Cap its output, or have it return a part.",
-        sum(paid) if paid else None,
+        math.fsum(paid) if paid else None,
         (Evidence(peak.turn, f"{name}: {tokens_short(largest.carried_tokens)} tokens over all calls"),),
         data.trial("type_based", "hybrid"),
     )
@@ -274,7 +277,7 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
         f"Compressions lost {count(len(again), 'block')} that the agent fetched again "
         f"({tokens_short(sum(regret.tokens for _, regret in again))} tokens)",
         "Pin what is used again, or compress older content first.",
-        sum(paid) if paid else None,
+        math.fsum(paid) if paid else None,
         tuple(
             Evidence(
                 turn, f"removed at turn {regret.turn_left}, again at turn {turn}: {tokens(regret.tokens)} tokens",

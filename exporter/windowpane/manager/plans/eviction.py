@@ -7,6 +7,7 @@ to be unnecessary. Nothing is applied here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -224,7 +225,7 @@ def _group_score(group: Group, ranking: _Ranking) -> float:
     total = group.tokens
     if not total:
         return min(scores)
-    return sum(score * item.block.tokens for score, item in zip(scores, group.items, strict=True)) / total
+    return math.fsum(score * item.block.tokens for score, item in zip(scores, group.items, strict=True)) / total
 
 
 def _is_spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> bool:
