@@ -57,16 +57,21 @@ def sink(open_store: Callable[[], SqliteStore], folder: Path) -> StoreSink:
     return StoreSink(open_store, spool, internal, start_seconds=BRIEFLY)
 
 
-def test_the_first_write_waits_for_the_store_and_opens_no_second_one(tmp_path: Path) -> None:
-    """A slow store is used as soon as it is open."""
-    answers, opened = threading.Event(), list[SqliteStore]()
+def slowly(answers: threading.Event, opened: list[SqliteStore], folder: Path) -> Callable[[], SqliteStore]:
+    """Open the store once it *answers*, and keep it in *opened*."""
 
     def open_store() -> SqliteStore:
         answers.wait(AT_MOST)
-        opened.append(SqliteStore(tmp_path / "windowpane.db"))
+        opened.append(SqliteStore(folder / "windowpane.db"))
         return opened[-1]
 
-    outputs = sink(open_store, tmp_path)
+    return open_store
+
+
+def test_the_first_write_waits_for_the_store_and_opens_no_second_one(tmp_path: Path) -> None:
+    """A slow store is used as soon as it is open."""
+    answers, opened = threading.Event(), list[SqliteStore]()
+    outputs = sink(slowly(answers, opened, tmp_path), tmp_path)
     assert (outputs.store, outputs.available) == (None, False)
     assert "does not answer within" in outputs.problem
     answers.set()
@@ -102,13 +107,7 @@ def test_a_store_that_fails_later_is_tried_again(tmp_path: Path) -> None:
 def test_a_store_that_opens_after_the_end_is_closed(tmp_path: Path) -> None:
     """No connection stays behind."""
     answers, opened = threading.Event(), list[SqliteStore]()
-
-    def open_store() -> SqliteStore:
-        answers.wait(AT_MOST)
-        opened.append(SqliteStore(tmp_path / "windowpane.db"))
-        return opened[-1]
-
-    outputs = sink(open_store, tmp_path)
+    outputs = sink(slowly(answers, opened, tmp_path), tmp_path)
     outputs.close()
     answers.set()
     for thread in threading.enumerate():

@@ -251,8 +251,8 @@ def _is_searched(file: Path) -> bool:
         return True
     if file.name.startswith(".") or file.name == DEFAULT_FILE:
         return False
-    if file.suffix.lower() not in RECOGNIZED_SUFFIXES:
-        suffix = file.suffix.lower()
+    suffix = file.suffix.lower()
+    if suffix not in RECOGNIZED_SUFFIXES:
         if suffix in compressed.OTHER_SUFFIXES:
             suffix = Path(file.stem).suffix.lower()
         return suffix in SUFFIXES

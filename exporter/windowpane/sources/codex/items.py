@@ -117,7 +117,7 @@ def _tools(payload: dict[str, Any], at: float | None) -> ResponseItem:
 
 
 def _hidden_tokens(holder: dict[str, Any]) -> int | None:
-    """Return the size of encrypted content; None where there is none."""
+    """Return the size of encrypted content; None without any."""
     hidden = len(text(holder.get("encrypted_content"))) * 3 // 4 - _REASONING_OVERHEAD_BYTES
     return max(0, hidden // _BYTES_PER_TOKEN) or None
 
