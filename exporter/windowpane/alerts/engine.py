@@ -27,6 +27,7 @@ from windowpane.alerts.hysteresis import breaches, has_cleared
 from windowpane.alerts.rules import Rule, configured
 from windowpane.alerts.summary import firing_summary
 from windowpane.core.events import (
+    ALERT_STREAM,
     AlertFired,
     AlertResolved,
     BlockAdded,
@@ -40,7 +41,6 @@ from windowpane.core.events import (
 
 MAXIMUM_SESSIONS: Final = 10_000
 """Live sessions in memory, and ended ones likewise; the least recently active are dropped first."""
-ALERT_STREAM: Final = "/alerts"
 
 AlertPayload = AlertFired | AlertResolved
 

@@ -25,6 +25,7 @@ from windowpane.core.events import (
     NotificationDelivered,
     NotificationFailed,
     PressureMeasured,
+    SessionContinued,
     SessionEnded,
     SessionIdentified,
     SessionStarted,
@@ -119,7 +120,7 @@ class MetricState:
         kind = type(data)
         if context is not self._context:
             if kind in _ANNOTATIONS:
-                return  # a reader's, at any time after the session: nothing happened in it
+                return  # a reader's or the store's: nothing happened in the session
             if kind in _DELIVERIES and (context.agent, context.model) not in self._cached_groups:
                 return  # delivered for another process, whose agents have no series here
             self._enter(context)
@@ -241,7 +242,7 @@ class MetricState:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
-_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionIdentified, SessionTitled})
+_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionContinued, SessionIdentified, SessionTitled})
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
+from windowpane.core.events import AlertFired, Event, NotificationDelivered, NotificationFailed
 from windowpane.core.vocabulary import Severity
 from windowpane.store.database import Database
 from windowpane.store.records import AlertRow
@@ -42,9 +42,9 @@ def fire(statements: StatementBatch, session: int, event: Event, seq: int, data:
     )  # fmt: skip
 
 
-def resolve(statements: StatementBatch, session: int, event: Event, data: AlertResolved) -> None:
+def resolve(statements: StatementBatch, session: int, event: Event, alert: str, crossing_turn: int) -> None:
     """Record when an alert resolved."""
-    statements.add(_RESOLVE, (event.context.turn, event.at, session, data.alert, data.crossing_turn))
+    statements.add(_RESOLVE, (event.context.turn, event.at, session, alert, crossing_turn))
 
 
 def record_delivery(

@@ -29,6 +29,7 @@ from windowpane.core.events import (
     OverflowDetected,
     PressureMeasured,
     ReplyDiscarded,
+    SessionContinued,
     SessionDescribed,
     SessionEnded,
     SessionIdentified,
@@ -43,7 +44,7 @@ from windowpane.core.vocabulary import REWOUND, SEVERITIES, ZONES, Zone
 from windowpane.store import alerts, block_changes
 from windowpane.store.block_drafts import BlockDrafts
 from windowpane.store.call_ids import CallIds
-from windowpane.store.session_drafts import SessionDraft
+from windowpane.store.session_drafts import RunPart, SessionDraft
 from windowpane.store.statements import StatementBatch
 from windowpane.store.tool_use import PRICE_SCALE
 from windowpane.store.trends import COUNTED, DayDrafts
@@ -253,6 +254,18 @@ class Projection:
         session.same_as = data.same_as
         self._days.remove(session.key)
 
+    def _continued(self, session: SessionDraft, event: Event, seq: int, data: SessionContinued) -> None:
+        """Start with an empty window, unless the other run records on: what it left was never sent again."""
+        memory = session.memory
+        memory.continue_with(
+            RunPart(data.run, data.number, data.from_turn, data.turns, data.windows, data.exchanges)
+        )
+        if not data.interleaved:
+            block_changes.roll(self._blocks.of(session), session, event.context.turn, seq, "session continued")
+            for alert, crossing_turn in memory.firing:  # of a run that did not end
+                alerts.resolve(self._statements, session.key, event, alert, crossing_turn)
+            memory.firing, session.firing = [], 0
+
     def _limit(self, session: SessionDraft, _event: Event, _seq: int, data: LimitChanged) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
         if data.limit_source == "observed_floor" and data.limit_tokens:
@@ -283,7 +296,7 @@ class Projection:
             session.worst_severity = data.severity
 
     def _resolved(self, session: SessionDraft, event: Event, _seq: int, data: AlertResolved) -> None:
-        alerts.resolve(self._statements, session.key, event, data)
+        alerts.resolve(self._statements, session.key, event, data.alert, data.crossing_turn)
         firing = session.memory.firing
         if (data.alert, data.crossing_turn) in firing:
             firing.remove((data.alert, data.crossing_turn))
@@ -340,6 +353,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     SessionDescribed: Projection._described,
     SessionTitled: Projection._titled,
     SessionIdentified: Projection._identified,
+    SessionContinued: Projection._continued,
     LimitChanged: Projection._limit,
     SessionEnded: Projection._ended,
     SessionIncomplete: Projection._incomplete,

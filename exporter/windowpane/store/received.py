@@ -2,14 +2,15 @@
 
 A sender repeats what was not acknowledged, and so may send what is stored already. The table `received_streams`
 holds the numbers that are stored of each stream of a session, so finding repetitions does not cost more as a
-session grows. Batches of many senders share one transaction; when the store cannot hold one of their events,
-they are stored one by one, then divided, until only the faulty events are refused.
+session grows; of a stream with thousands of gaps, what comes late is compared with the stored events. Batches of
+many senders share one transaction; when the store cannot hold one of their events, they are stored one by one,
+then divided, until only the faulty events are refused.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
@@ -22,23 +23,38 @@ from windowpane.store.statements import in_lists, placeholders
 from windowpane.store.writes import Writer
 
 MAXIMUM_RANGES: Final = 1_000
-"""Ranges of one stream; beyond them the lowest two become one, with the numbers between them."""
+"""Ranges of one stream that are remembered; beyond them the lowest become one, with the numbers between them."""
+_BLURRED: Final = "~"
+"""Begins the text of ranges of which the lowest has numbers that it may not hold."""
 
 
 class NumberRanges:
-    """A set of numbers, written as text such as `0-41,43-90`."""
+    """A set of numbers, written as text such as `0-41,43-90`; in `~0-41,43-90` some up to 41 may be missing."""
 
     def __init__(self, text: str = "") -> None:
+        self._is_blurred = text.startswith(_BLURRED)
         self._starts: list[int] = []
         self._ends: list[int] = []
-        for part in filter(None, text.split(",")):
+        for part in filter(None, text.removeprefix(_BLURRED).split(",")):
             start, _, end = part.partition("-")
             self._starts.append(int(start))
             self._ends.append(int(end or start))
+        if len(self._starts) >= MAXIMUM_RANGES:  # earlier releases did not mark it
+            self._is_blurred = True
 
     def __str__(self) -> str:
+        """Return the text, of a bounded length."""
+        excess = len(self._starts) - MAXIMUM_RANGES
+        if excess > 0:
+            del self._starts[1 : excess + 1], self._ends[:excess]
+            self._is_blurred = True
         pairs = zip(self._starts, self._ends, strict=True)
-        return ",".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
+        ranges = ",".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
+        return f"{_BLURRED if self._is_blurred else ''}{ranges}"
+
+    def is_unknown(self, number: int) -> bool:
+        """Return whether only the stored events can show if the set holds a number."""
+        return self._is_blurred and self._starts[0] < number < self._ends[0]
 
     def add(self, number: int) -> bool:
         """Add a number, which must not be negative; return False if the set holds it already."""
@@ -58,12 +74,7 @@ class NumberRanges:
         else:
             starts.insert(after, number)
             ends.insert(after, number)
-            self._limit()
         return True
-
-    def _limit(self) -> None:
-        if len(self._starts) > MAXIMUM_RANGES:
-            del self._starts[1], self._ends[0]
 
 
 Writing = Callable[[], AbstractContextManager[Writer]]
@@ -154,6 +165,7 @@ def _append_new(writer: Writer, batches: Sequence[ReceivedBatch], parts: Sequenc
         if stream in streams:
             streams[stream] = NumberRanges(numbers)
     owners = _Owners(writer)
+    late = _late(writer, (event for part in parts for event in _events(batches, part)), streams)
     changed = set[tuple[str, str]]()
     new: list[Event] = []
     receipts = []
@@ -165,7 +177,10 @@ def _append_new(writer: Writer, batches: Sequence[ReceivedBatch], parts: Sequenc
                 refused.append(RefusedEvent(position, problem))
                 continue
             stream = (event.context.session_id, event.context.stream_id)
-            if streams[stream].add(event.n):
+            if (*stream, event.n) in late:
+                late.remove((*stream, event.n))
+                new.append(event)
+            elif streams[stream].add(event.n):
                 changed.add(stream)
                 new.append(event)
         receipts.append(Receipt(len(new) - before, tuple(refused)))
@@ -174,6 +189,22 @@ def _append_new(writer: Writer, batches: Sequence[ReceivedBatch], parts: Sequenc
         owners.assign()
         writer.connection.executemany(_SAVE, [(*stream, str(streams[stream])) for stream in sorted(changed)])
     return receipts
+
+
+def _late(
+    writer: Writer, events: Iterable[Event], streams: Mapping[tuple[str, str], NumberRanges]
+) -> set[tuple[str, str, int]]:
+    """Return the events that are not stored, of those about which only the stored events can tell."""
+    unknown: dict[str, list[Event]] = {}
+    for event in events:
+        session_id, stream_id = event.context.session_id, event.context.stream_id
+        if streams[session_id, stream_id].is_unknown(event.n):
+            unknown.setdefault(session_id, []).append(event)
+    return {
+        (session_id, event.context.stream_id, event.n)
+        for session_id, some in unknown.items()
+        for event in writer.missing(session_id, some)
+    }
 
 
 class _Owners:

@@ -15,6 +15,21 @@ from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.sparkline import Sparkline
 from windowpane.store.statements import padded, placeholders
 
+REMEMBERED_PARTS: Final = 32
+"""Parts of a session's runs that are remembered: what arrives late for an earlier one counts as another run."""
+
+
+class RunPart(msgspec.Struct, frozen=True, array_like=True):
+    """Turns of one run of a session, and what is added to the numbers that the run counts by itself."""
+
+    run: str
+    """Stream of the run."""
+    number: int
+    from_turn: int = 0
+    turns: int = 0
+    windows: int = 0
+    exchanges: int = 0
+
 
 @dataclass(slots=True)
 class ProjectionMemory:
@@ -33,6 +48,15 @@ class ProjectionMemory:
     """The exchange of a compression after which no turn has ended yet."""
     has_totals: bool = False
     """The provider reported a total: peaks are those of its totals."""
+    runs: int = 1
+    """Runs that recorded the session."""
+    parts: list[RunPart] = field(default_factory=list)
+    """The last parts of its runs, in the order in which they began; empty while there is one run."""
+
+    def continue_with(self, part: RunPart) -> None:
+        """Remember a part."""
+        self.runs = max(self.runs, part.number)
+        self.parts = [*self.parts[1 - REMEMBERED_PARTS :], part]
 
 
 @dataclass(slots=True)

@@ -130,10 +130,11 @@ class Store(Reader):
         For a follower of a recording that another process may have imported meanwhile.
         """
         with self._writing() as writer:
-            session = writer.session(batch[0].context.session_id)
+            session_id = batch[0].context.session_id
+            session = writer.session(session_id)
             if (0 if session is None else session.events) != events:
                 return False
-            writer.append(batch)
+            writer.append(batch, into=session or writer.start_session(session_id))
         return True
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:

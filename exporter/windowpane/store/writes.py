@@ -19,6 +19,7 @@ from windowpane.core.protocols import Clock
 from windowpane.exceptions import SessionRefusedError
 from windowpane.store import chain, same_sessions, session_drafts
 from windowpane.store.captured_content import ContentCapture
+from windowpane.store.continuation import Continuation
 from windowpane.store.database import Database
 from windowpane.store.keys import Link, key_id, link_with
 from windowpane.store.projection import Projection
@@ -70,6 +71,7 @@ class Writer:
         self._keyed = link_with(audit_key)
         self._plain = link_with(None)
         self._sessions: dict[str, SessionDraft] = {}
+        self._continuation = Continuation(connection)
         self._types = self._type_ids()
         signed = chain.has_signatures(connection)
         self._accepts_unkeyed = audit_key is not None and not signed
@@ -93,6 +95,7 @@ class Writer:
     def reset(self) -> None:
         """Discard what is remembered: a transaction was rolled back, or rows were changed elsewhere."""
         self._sessions.clear()
+        self._continuation.reset()
         if self.capture is not None:
             self.capture.discard()
 
@@ -109,7 +112,7 @@ class Writer:
         return self._start([session_id], numbers)[session_id]
 
     def append(self, batch: Sequence[Event], *, into: SessionDraft | None = None) -> int:
-        """Store events in order and return how many; *into* is their session, if the caller has it."""
+        """Store events in order and return how many; *into* is their session, if they are stored unchanged."""
         projection = Projection(StatementBatch(self.connection))
         seq = self.next_seq()
         rows: list[tuple[Value, ...]] = []
@@ -119,7 +122,7 @@ class Writer:
         context, session, link = None, into, self._plain
         previous = b""
         superseded = False
-        for event in batch:
+        for event in self._continuation.placed(batch, opened) if into is None else batch:
             if event.context is not context:
                 if session is not None:
                     session.head_hash = previous or session.head_hash
@@ -156,9 +159,12 @@ class Writer:
         session = self.session(session_id)
         if session is None:
             return list(events)
+        missing = {(event.context.stream_id, event.n) for event in events}
         rows = self.connection.execute("SELECT body FROM events WHERE session = ?", (session.key,))
-        stored = {(number.stream_id, number.n) for number in (_decoder.decode(body) for (body,) in rows)}
-        return [event for event in events if (event.context.stream_id, event.n) not in stored]
+        missing.difference_update(
+            (number.stream_id, number.n) for number in (_decoder.decode(body) for (body,) in rows)
+        )
+        return [event for event in events if (event.context.stream_id, event.n) in missing]
 
     def next_seq(self) -> int:
         """Return the number of the next event; inside a transaction."""

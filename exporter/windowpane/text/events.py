@@ -289,6 +289,11 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Recognized as session {data.same_as}, by "
         f"{'a call that is in both' if data.by == 'call' else 'the id that the agent gives it'}; that one counts."
     ),
+    "session.continued": lambda data: (
+        f"Run {data.number} of the session continues it: its turn {max(data.from_turn, 1)} is turn "
+        f"{max(data.from_turn, 1) + data.turns}"
+        f"{', beside another run' if data.interleaved else '. What the last run left in its window was removed'}."
+    ),
     "subagent.delegated": lambda data: f"Delegated to session {data.child_session_id}.",
     "subagent.returned": lambda data: (
         f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."

@@ -94,6 +94,7 @@ MARK_OF: Final[dict[str, EventMark]] = {
     "checkpoint.loaded": MARKS["K"],
     "checkpoint.rejected": MARKS["K"],
     "window.rolled": MARKS["W"],
+    "session.continued": MARKS["W"],
     "content.regretted": MARKS["R"],
     "alert.fired": MARKS["A"],
     "alert.resolved": MARKS["A"],

@@ -55,12 +55,17 @@ def test_processes_may_write_at_the_same_time(stores, make_session, mode):
         assert writer.returncode == 0
 
     reader = stores.open()
-    expected = 3 * 5 * len(make_session(turns=6))
-    assert reader.size().events == expected
-    seqs = [item.seq for batch in reader.scan() for item in batch]
-    assert seqs == list(range(1, expected + 1))
+    stored = [item for batch in reader.scan() for item in batch]
+    assert [item.seq for item in stored] == list(range(1, reader.size().events + 1))
+    own = [item for item in stored if item.event.type != "session.continued"]
+    assert len(own) == 3 * 5 * len(make_session(turns=6))
     assert reader.verify().intact
-    assert len(reader.sessions(SessionFilter())) == (1 if mode == "shared" else 15)
+    sessions = reader.sessions(SessionFilter())
+    assert len(sessions) == (1 if mode == "shared" else 15)
+    for row in sessions:
+        turns = reader.turns(row.session_id)
+        assert [turn.turn for turn in turns] == list(range(1, len(turns) + 1))
+        assert sum(turn.input_tokens is not None for turn in turns) == row.turns
     reader.close()
 
 

@@ -46,15 +46,30 @@ def test_ranges_hold_the_numbers_of_a_set(numbers: list[int]) -> None:
 
 
 def test_the_ranges_of_one_stream_are_bounded(monkeypatch) -> None:
-    """The lowest two become one; the newest gaps stay."""
+    """The lowest become one, of which only the stored events can tell; the newest gaps stay."""
     monkeypatch.setattr(received, "MAXIMUM_RANGES", 3)
     ranges = NumberRanges()
     for number in range(0, 20, 2):
         ranges.add(number)
 
-    assert str(ranges) == "0-14,16,18"
+    assert str(ranges) == "~0-14,16,18"
+    ranges = NumberRanges(str(ranges))
     assert ranges.add(17)
-    assert not ranges.add(3)
+    assert [number for number in range(20) if ranges.is_unknown(number)] == list(range(1, 14))
+
+
+def test_what_comes_late_for_thousands_of_gaps_is_stored_once(store) -> None:
+    """Nothing is acknowledged as a repetition that is not stored, however many gaps there were."""
+    events = session("s", range(6_000))
+    store.receive([ReceivedBatch(events[::2])])
+    late = events[1::2]
+    random.Random(3).shuffle(late)
+
+    assert [
+        store.receive([ReceivedBatch(late[start : start + 600])])[0].stored for start in range(0, 3_000, 600)
+    ] == [600] * 5
+    assert sum(receipt.stored for receipt in store.receive([ReceivedBatch(events), ReceivedBatch(late)])) == 0
+    assert sorted(event.n for event in stored(store)) == list(range(6_000))
 
 
 def test_repeated_batches_are_stored_once_and_in_order(store, make_session) -> None:

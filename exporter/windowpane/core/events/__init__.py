@@ -11,6 +11,7 @@ from windowpane.core.events.annotations import (
     ANNOTATIONS,
     NoteAdded,
     NoteDeleted,
+    SessionContinued,
     SessionIdentified,
     SessionTitled,
 )
@@ -25,6 +26,7 @@ from windowpane.core.events.content import (
     ReplyDiscarded,
 )
 from windowpane.core.events.derived import (
+    ALERT_STREAM,
     AlertFired,
     AlertResolved,
     CacheBroken,
@@ -75,6 +77,7 @@ from windowpane.core.events.facts import (
 )
 
 __all__ = [
+    "ALERT_STREAM",
     "ANNOTATIONS",
     "PAYLOADS",
     "SCHEMA",
@@ -115,6 +118,7 @@ __all__ = [
     "Pressure",
     "PressureMeasured",
     "ReplyDiscarded",
+    "SessionContinued",
     "SessionDescribed",
     "SessionEnded",
     "SessionIdentified",

@@ -1,4 +1,4 @@
-"""Facts added to a recorded session: notes, bookmarks and titles by its readers, its identity by the store."""
+"""Facts added to a recorded session: notes and titles by its readers, its identity and its runs by the store."""
 
 from __future__ import annotations
 
@@ -42,6 +42,25 @@ class SessionIdentified:
     """Id of the session that counts."""
     by: Literal["call", "id"]
     """The evidence: a model call that is in both, or the id that the agent gave its session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContinued:
+    """The session was recorded again, by another process or window, and continues where its record ended."""
+
+    type: ClassVar[str] = "session.continued"
+    run: str
+    """Stream of the run that continues the session."""
+    number: int
+    """Number of the run; 1 is the session's first."""
+    from_turn: int
+    """Turn from which on this applies, as the run counts."""
+    turns: int
+    """Turns before the run's first: its own numbers are increased by so many."""
+    windows: int
+    exchanges: int
+    interleaved: bool = False
+    """Another run records the session at the same time, and both windows remain."""
 
 
 ANNOTATIONS: Final = (NoteAdded.type, NoteDeleted.type, SessionTitled.type, SessionIdentified.type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
@@ -18,6 +18,9 @@ from windowpane.core.vocabulary import (
     Severity,
     Zone,
 )
+
+ALERT_STREAM: Final = "/alerts"
+"""Ending of the stream of a session's alerts, after that of the events that caused them."""
 
 
 class Pressure(FastDataclass, frozen=True):

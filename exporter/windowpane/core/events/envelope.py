@@ -6,7 +6,13 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from windowpane.core.events.annotations import NoteAdded, NoteDeleted, SessionIdentified, SessionTitled
+from windowpane.core.events.annotations import (
+    NoteAdded,
+    NoteDeleted,
+    SessionContinued,
+    SessionIdentified,
+    SessionTitled,
+)
 from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
 from windowpane.core.events.content import (
     BlockAdded,
@@ -95,6 +101,7 @@ Fact = (
     | NoteDeleted
     | SessionTitled
     | SessionIdentified
+    | SessionContinued
 )
 Derived = (
     PressureMeasured
