@@ -56,14 +56,14 @@ _decoder: Final = msgspec.json.Decoder(_FirstEvent)
 
 
 class Continuation:
-    """Places the events of later runs behind what is stored. Not thread-safe."""
+    """Renumbers the events of later runs, so that they come after what is stored. Not thread-safe."""
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection
         self._first_streams: dict[int, str] = {}
         """The stream of the first run, by the session's row number."""
 
-    def placed(self, batch: Sequence[Event], sessions: Mapping[str, SessionDraft]) -> Iterator[Event]:
+    def renumbered(self, batch: Sequence[Event], sessions: Mapping[str, SessionDraft]) -> Iterator[Event]:
         """Yield the events as they are stored; each is to be applied to its session before the next is taken."""
         context: EventContext | None = None
         run: _Run | None = None
@@ -75,7 +75,7 @@ class Continuation:
                 if continued is not None:
                     yield Event(_context_beside(session, continued), 0, event.at, continued)
                 stored = context if run is None else run.context(context)
-            yield event if run is None else Event(stored, event.n, event.at, run.place(event.data))
+            yield event if run is None else Event(stored, event.n, event.at, run.renumber(event.data))
 
     def reset(self) -> None:
         """Discard what is remembered: a transaction was rolled back."""
@@ -132,7 +132,7 @@ def run_of(event: Event) -> str:
 
 
 def _is_taken(parts: Sequence[RunPart], part: RunPart, turn: int) -> bool:
-    """Return whether a turn of a run, as *part* would place it, is behind the start of a later part."""
+    """Return whether a turn of a run, as *part* numbers it, is behind the start of a later part."""
     later = parts[parts.index(part) + 1 :] if part in parts else parts
     return bool(later) and turn + part.turns > later[0].turns + max(later[0].from_turn - 1, 0)
 
@@ -157,7 +157,7 @@ def _context_beside(session: SessionDraft, continued: SessionContinued) -> Event
 
 
 class _Run(NamedTuple):
-    """How the numbers of one run become those of its session, in parts by its turns."""
+    """The numbers of one run in its session, in parts by its turns."""
 
     parts: tuple[RunPart, ...]
 
@@ -169,13 +169,13 @@ class _Run(NamedTuple):
         """Return the context of an event as it is stored."""
         return replace(context, turn=self.turn(context.turn), window_id=self.window(context.window_id))
 
-    def place(self, value: Any) -> Any:
+    def renumber(self, value: Any) -> Any:
         """Return an event's data, or a part of it, with the numbers of the session."""
-        places = _PLACES.get(type(value))
-        if places is None:
+        conversions = _FIELDS.get(type(value))
+        if conversions is None:
             return value
-        old = ((name, place, getattr(value, name)) for name, place in places.items())
-        return replace(value, **{name: place(self, item) for name, place, item in old if item is not None})
+        old = ((name, convert, getattr(value, name)) for name, convert in conversions.items())
+        return replace(value, **{name: convert(self, item) for name, convert, item in old if item is not None})
 
     def turn(self, turn: int) -> int:
         """Return a turn's number in the session."""
@@ -200,15 +200,15 @@ class _Run(NamedTuple):
 
     def each(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return parts of an event's data with the numbers of the session."""
-        return tuple(map(self.place, values))
+        return tuple(map(self.renumber, values))
 
 
-_PLACES: Final[dict[type, dict[str, Callable[[_Run, Any], Any]]]] = {
+_FIELDS: Final[dict[type, dict[str, Callable[[_Run, Any], Any]]]] = {
     Block: {
         "id": _Run.block, "group": _Run.block, "replaces": _Run.block,
         "turn": _Run.turn, "exchange": _Run.exchange,
     },
-    BlockAdded: {"block": _Run.place},
+    BlockAdded: {"block": _Run.renumber},
     BlocksReferenced: {"block_ids": _Run.blocks, "by": _Run.block},
     ReplyDiscarded: {"block_ids": _Run.blocks},
     HistoryRewound: {"last_kept": _Run.block},

@@ -25,7 +25,7 @@ from windowpane.store.writes import Writer
 MAXIMUM_RANGES: Final = 1_000
 """Ranges of one stream that are remembered; beyond them the lowest become one, with the numbers between them."""
 _BLURRED: Final = "~"
-"""Begins the text of ranges of which the lowest has numbers that it may not hold."""
+"""Starts the text of ranges of which the lowest has numbers that it may not hold."""
 
 
 class NumberRanges:
@@ -194,7 +194,7 @@ def _append_new(writer: Writer, batches: Sequence[ReceivedBatch], parts: Sequenc
 def _late(
     writer: Writer, events: Iterable[Event], streams: Mapping[tuple[str, str], NumberRanges]
 ) -> set[tuple[str, str, int]]:
-    """Return the events that are not stored, of those about which only the stored events can tell."""
+    """Return the events that are not stored, of those that only a look at the stored events can decide."""
     unknown: dict[str, list[Event]] = {}
     for event in events:
         session_id, stream_id = event.context.session_id, event.context.stream_id

@@ -51,7 +51,7 @@ class ProjectionMemory:
     runs: int = 1
     """Runs that recorded the session."""
     parts: list[RunPart] = field(default_factory=list)
-    """The last parts of its runs, in the order in which they began; empty while there is one run."""
+    """The last parts of its runs, in the order in which they started; empty while there is one run."""
 
     def continue_with(self, part: RunPart) -> None:
         """Remember a part."""

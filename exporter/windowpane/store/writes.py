@@ -122,7 +122,7 @@ class Writer:
         context, session, link = None, into, self._plain
         previous = b""
         superseded = False
-        for event in self._continuation.placed(batch, opened) if into is None else batch:
+        for event in self._continuation.renumbered(batch, opened) if into is None else batch:
             if event.context is not context:
                 if session is not None:
                     session.head_hash = previous or session.head_hash

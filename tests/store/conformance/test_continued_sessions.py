@@ -114,7 +114,7 @@ def test_what_comes_late_for_an_earlier_run_is_of_its_turns(store) -> None:
 
 
 def test_runs_in_shuffled_batches_lose_nothing(store) -> None:
-    """Every event once, every turn in a row of its own."""
+    """Every event once, every turn in a separate row."""
     chance = random.Random(8)
     runs = [run(name, 4) for name in ("one", "two", "three")]
     batches = [events[start : start + 9] for events in runs for start in range(0, len(events), 9)]
@@ -174,4 +174,4 @@ def test_every_number_that_a_run_counts_is_changed(kind: type) -> None:
     }
     nested = {name for name in nested if "Cause" not in str(hints[name])}
 
-    assert (names & NUMBERS) | nested <= set(continuation._PLACES.get(kind, {}))
+    assert (names & NUMBERS) | nested <= set(continuation._FIELDS.get(kind, {}))

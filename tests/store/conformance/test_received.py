@@ -46,7 +46,7 @@ def test_ranges_hold_the_numbers_of_a_set(numbers: list[int]) -> None:
 
 
 def test_the_ranges_of_one_stream_are_bounded(monkeypatch) -> None:
-    """The lowest become one, of which only the stored events can tell; the newest gaps stay."""
+    """The lowest become one, which only the stored events can decide; the newest gaps stay."""
     monkeypatch.setattr(received, "MAXIMUM_RANGES", 3)
     ranges = NumberRanges()
     for number in range(0, 20, 2):
