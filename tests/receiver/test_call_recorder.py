@@ -225,6 +225,16 @@ def call(
     return AssembledCall(reported, trace, f"span{number}", started, started + 2, "app", "", enclosing, outer)
 
 
+def test_a_session_that_was_idle_continues_in_another_stream() -> None:
+    """Its turns are counted from 1 again, and the store separates the runs of a session by their streams."""
+    recording = Recording()
+    recording.record(*(call(number, tokens=10_000) for number in (0, 1, 100_000, 100_001)))
+
+    streams = [event.context.stream_id for event in recording.events if isinstance(event.data, SessionStarted)]
+    assert streams == ["otlp:c/s", "otlp:c/s/2"]
+    assert len({(event.context.stream_id, event.n) for event in recording.events}) == len(recording.events)
+
+
 def test_usage_alone_gives_totals_and_growth() -> None:
     """A conversation whose content is not captured: the growth is that of the provider's totals."""
     recording = Recording()

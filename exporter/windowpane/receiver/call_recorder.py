@@ -81,6 +81,8 @@ class CallRecorder:
         """The latest session of each agent's span."""
         self._latest: _Remembered[float] = _Remembered()
         """The start of the latest call of each session."""
+        self._openings: _Remembered[int] = _Remembered()
+        """Times each session was opened: one that was idle continues in another stream."""
         self._opening: AssembledCall | None = None
         """The call that is being recorded, which may open a session."""
         self.skipped = 0
@@ -187,8 +189,10 @@ class CallRecorder:
             return packaged if given is None else replace(packaged, limits=given)
 
         agent = opening.agent or UNNAMED_AGENT
+        openings = self._openings[session_id] = self._openings.get(session_id, 0) + 1
+        stream = f"{session_id}/{settings.stream}" + (f"/{openings}" if openings > 1 else "")
         tracker = SessionTracker(
-            SessionInfo(session_id, agent, call.model, SOURCE, f"{session_id}/{settings.stream}", parent_id),
+            SessionInfo(session_id, agent, call.model, SOURCE, stream, parent_id),
             emit=settings.emit,
             digest=settings.digest,
             limits=profile(call.model).limits,
