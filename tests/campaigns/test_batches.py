@@ -162,9 +162,9 @@ def _built(sessions_dir: Path) -> list[Event]:
         "", "the token is ghp_aB3dE6gH9jK2", "mN5pQ8sT1vW4", "yZ7bC0fG6hJ6kL9x of the deployment", "",
         "again and again", "again and again", "another message",
     )  # fmt: skip
+    digest = keyed_digester(b"k" * 32)
     blocks = [
-        replace(first.data.block, id=f"built-{n}", text=text, digest=f"digest of {text}")
-        for n, text in enumerate(texts)
+        replace(first.data.block, id=f"built-{n}", text=text, digest=digest(text)) for n, text in enumerate(texts)
     ]
     added = [first._replace(data=BlockAdded(block)) for block in blocks]
     numbers: Counter[str] = Counter()
