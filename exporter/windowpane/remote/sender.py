@@ -24,7 +24,8 @@ from windowpane.core.events import Event
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.remote.batches import Record, event_records, text_records
 from windowpane.remote.delivery import Delivery, UndeliveredError
-from windowpane.store.captured_content import ContentCapture, Redactor
+from windowpane.store.captured_content import Redactor
+from windowpane.store.content_capture import ContentCapture
 from windowpane.store.spool import Spool
 
 BATCH_EVENTS: Final = 1_000

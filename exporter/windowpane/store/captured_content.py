@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from windowpane.core.events import BlockAdded, Event, FidelityEvaluated
-from windowpane.core.redaction import join_split_secrets
 from windowpane.store.database import Database
 from windowpane.store.statements import Value
 
@@ -35,90 +33,22 @@ class CapturedText(NamedTuple):
     text: str
 
 
-class ContentCapture:
-    """Collects the texts of a batch and stores them redacted."""
-
-    def __init__(self, redact: Redactor) -> None:
-        self._redact = redact
-        self._texts: dict[str, str] = {}
-        self._runs: list[list[str]] = []
-        self._run_of: tuple[str, str] | None = None
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def empty_copy(self) -> ContentCapture:
-        """Return another collector with the same redactor, for texts outside the current batch."""
-        return ContentCapture(self._redact)
-
-    def collect(self, event: Event) -> None:
-        """Add the texts that an event carries in memory only."""
-        data = event.data
-        run_of = (event.context.session_id, data.block.content_type) if isinstance(data, BlockAdded) else None
-        self._add(texts_of(event), run_of)
-
-    def add(self, texts: Iterable[CapturedText]) -> None:
-        """Add texts that did not come with an event."""
-        self._add(texts, None)
-
-    def _add(self, texts: Iterable[CapturedText], run_of: tuple[str, str] | None) -> None:
-        """Add texts; consecutive blocks of one type are a run, where a secret can continue in the next text."""
-        for captured in texts:
-            if captured.digest in self._texts:
-                continue
-            self._texts[captured.digest] = captured.text
-            if run_of is None or run_of != self._run_of:
-                self._runs.append([])
-            self._runs[-1].append(captured.digest)
-        self._run_of = run_of
-
-    def discard(self) -> None:
-        """Drop what was collected: its batch was not stored."""
-        self._texts.clear()
-        self._runs.clear()
-        self._run_of = None
-
-    def take_redacted(self) -> list[CapturedText]:
-        """Remove and return the texts as the store would hold them, for a spool file."""
-        return [CapturedText(digest, self._redact(text)) for digest, text in self._take().items()]
-
-    def save(self, connection: Database) -> None:
-        """Store the new texts, inside the caller's transaction."""
-        texts = self._take()
-        rows = []
-        for digest, text in texts.items():
-            if not holds(connection, digest):
-                clean = self._redact(text)
-                body = zlib.compress(clean.encode("utf-8", "surrogatepass"), _COMPRESSION)
-                rows.append((digest, len(clean), preview(clean), body))
-        connection.executemany(_INSERT, rows)
-        connection.executemany(_QUEUE, ((row[0],) for row in rows))
-
-    def _take(self) -> dict[str, str]:
-        """Remove and return the texts, without secrets that continue from one to the next."""
-        texts: dict[str, str] = {}
-        for run in self._runs:
-            texts.update(zip(run, join_split_secrets([self._texts[digest] for digest in run]), strict=True))
-        self.discard()
-        return texts
-
-
-def texts_of(event: Event) -> list[CapturedText]:
-    """Return the texts an event carries in memory only."""
-    data = event.data
-    if isinstance(data, BlockAdded):
-        block = data.block
-        return [CapturedText(block.digest, block.text)] if block.text and block.digest else []
-    if isinstance(data, FidelityEvaluated):
-        return [CapturedText(fact.digest, fact.text) for fact in data.facts if fact.text and fact.digest]
-    return []
-
-
 def preview(text: str) -> str:
     """Return the start of a text on one line, at most 80 characters."""
     line = " ".join(text[: 4 * PREVIEW_CHARS].split())
     clean = line.encode("utf-8", "replace").decode()
     return clean if len(clean) <= PREVIEW_CHARS else clean[: PREVIEW_CHARS - 1] + "…"
+
+
+def insert(connection: Database, texts: Iterable[CapturedText]) -> None:
+    """Store redacted texts, each under its digest unless there is one."""
+    rows = [(digest, len(text), preview(text), _compressed(text)) for digest, text in texts]
+    connection.executemany(_INSERT, rows)
+    connection.executemany(_QUEUE, ((row[0],) for row in rows))
+
+
+def _compressed(text: str) -> bytes:
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), _COMPRESSION)
 
 
 def read(connection: Database, digest: str) -> str | None:

@@ -21,8 +21,8 @@ from windowpane.core.completeness import rank
 from windowpane.core.events import Event, TurnEnded
 from windowpane.exceptions import StoreError
 from windowpane.store import notes, projection_rebuild, projects
-from windowpane.store.captured_content import ContentCapture
 from windowpane.store.chain import pruned_events
+from windowpane.store.content_capture import ContentCapture
 from windowpane.store.database import Database
 from windowpane.store.records import ImportOutcome
 from windowpane.store.session_drafts import SessionDraft

@@ -26,7 +26,8 @@ from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
 from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import EventFormatError, StoreError
-from windowpane.store.captured_content import CapturedText, ContentCapture, Redactor
+from windowpane.store.captured_content import CapturedText, Redactor
+from windowpane.store.content_capture import ContentCapture
 from windowpane.store.keys import UNKEYED, AuditKeys, key_id
 
 FORMAT: Final = 1

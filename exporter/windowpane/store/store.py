@@ -33,8 +33,9 @@ from windowpane.store import (
     search,
     session_import,
 )
-from windowpane.store.captured_content import ContentCapture, Redactor
+from windowpane.store.captured_content import Redactor
 from windowpane.store.chain import Accepted
+from windowpane.store.content_capture import ContentCapture
 from windowpane.store.database import Database, Engine
 from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
 from windowpane.store.read_files import ReadFile
@@ -152,14 +153,14 @@ class Store(Reader):
         with self._engine.lend() as connection:
             comparison = session_import.compare(connection, events, capture)
         if comparison.change is session_import.Change.NONE:
-            outcome = comparison.unchanged()
-        else:
-            with self._writing() as writer:
-                outcome = session_import.store(writer, comparison, events)
-        if capture:
-            with self._writing() as writer:
-                capture.save(writer.connection)
-        return outcome
+            if capture:
+                with self._writing() as writer:
+                    capture.save(writer.connection)
+            return comparison.unchanged()
+        with self._writing() as writer:
+            if capture is not None and writer.capture is not None:
+                writer.capture.absorb(capture)
+            return session_import.store(writer, comparison, events)
 
     def flush(self) -> None:
         """Return only when everything appended so far survives a power cut."""

@@ -18,7 +18,7 @@ from windowpane.core.events import PAYLOADS, Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import SessionRefusedError
 from windowpane.store import chain, same_sessions, session_drafts
-from windowpane.store.captured_content import ContentCapture
+from windowpane.store.content_capture import ContentCapture
 from windowpane.store.continuation import Continuation
 from windowpane.store.database import Database
 from windowpane.store.keys import Link, key_id, link_with
@@ -81,10 +81,12 @@ class Writer:
             )
 
     def start(self) -> None:
-        """Let a store that had no key when it was opened accept its first one; first in a transaction.
+        """Start a transaction: a store that had no key when it was opened accepts its first one.
 
         Not where the signatures disappeared since: what is found without a key was not recorded so.
         """
+        if self.capture is not None:
+            self.capture.start()
         if not self._accepts_unkeyed or self.audit_key is None:
             return
         if chain.has_signatures(self.connection):
