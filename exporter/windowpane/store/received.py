@@ -11,9 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from windowpane.core.codec import to_document
 from windowpane.core.events import Event, SessionDescribed
 from windowpane.exceptions import EventsRefusedError, SessionRefusedError
 from windowpane.store import projects
@@ -72,7 +71,6 @@ Writing = Callable[[], AbstractContextManager[Writer]]
 BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError, EventsRefusedError)
 """Errors about the events; after any other one the same events may be stored later."""
 STREAMS_PER_QUERY: Final = 256
-_LARGEST_INTEGER: Final = 2**63 - 1
 
 _NUMBERS: Final = "SELECT session_id, stream_id, numbers FROM received_streams WHERE stream_id IN"
 _SAVE: Final = (
@@ -129,8 +127,8 @@ def store(writing: Writing, batches: Sequence[ReceivedBatch]) -> list[Receipt]:
             waiting[:0] = smaller
             if not smaller:
                 number, indexes = parts[0]
-                events = batches[number].events
-                refused[number] += [RefusedEvent(index, _problem(events[index], error)) for index in indexes]
+                problem = f"the store cannot hold it: {error}"
+                refused[number] += [RefusedEvent(index, problem) for index in indexes]
             continue
         for part, receipt in zip(parts, receipts, strict=True):
             stored[part.batch] += receipt.stored
@@ -231,22 +229,3 @@ def _divided(batches: Sequence[ReceivedBatch], parts: Sequence[_Part], error: Ex
         return []
     middle = len(indexes) // 2
     return [[_Part(number, indexes[:middle])], [_Part(number, indexes[middle:])]]
-
-
-def _problem(event: Event, error: Exception) -> str:
-    """Return why an event was refused, naming the field where that is known."""
-    for path, value in _integers(to_document(event)):
-        if abs(value) > _LARGEST_INTEGER:
-            return f"{path}: expected a whole number of at most 64 bits, got one of {value.bit_length()}"
-    return f"the store cannot hold it: {error}"
-
-
-def _integers(value: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    if isinstance(value, int):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _integers(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _integers(item, f"{path}[{index}]")
