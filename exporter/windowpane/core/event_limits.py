@@ -50,9 +50,10 @@ _Scalar = (
 _Flat = _Scalar | list[_Scalar] | dict[str, _Scalar]
 _Nested = _Scalar | list[_Flat] | dict[str, _Flat]
 _Deep = _Scalar | list[_Nested] | dict[str, _Nested]
-_LEVELS: Final = 4
-"""Containers within each other in an event: the event, its data, a list of facts, a fact."""
-_bounded: Final = msgspec.json.Decoder(dict[str, _Deep])
+_Deepest = _Scalar | list[_Deep] | dict[str, _Deep]
+_LEVELS: Final = 5
+"""Containers within each other in an event: the event, its data, the evicted blocks, a block, its terms."""
+_bounded: Final = msgspec.json.Decoder(dict[str, _Deepest])
 _unbounded: Final = msgspec.json.Decoder(dict[str, Any])
 
 
