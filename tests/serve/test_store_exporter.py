@@ -133,7 +133,7 @@ class TestUpkeep:
         assert store.events(EventFilter(types=("alert.fired",))) == []
 
     def test_a_broken_chain_fires_one_alert(self, store: SqliteStore, tmp_path: Path) -> None:
-        """An altered event is an alert with its session; the server goes on and is degraded."""
+        """An altered event is an alert with its session; the server continues and is degraded."""
         store.append(session("one"))
         store.flush()
         with closing(sqlite3.connect(tmp_path / "windowpane.db")) as raw, raw:

@@ -1,8 +1,8 @@
 """The sessions that the token of a project writes to: a session id is unique within its project.
 
-A session that arrives with a project's token is stored as `ID@PROJECT`, so no project can take, read or change the
-id of another one; its parent and its sub-agents are sessions of the same project. Sessions that a project received
-under their plain ids, by an earlier release, continue under these.
+A session that arrives with a project's token is stored as `ID@PROJECT`, so no project can take or change the id
+of another one. Its parent and its sub-agents are sessions of the same project. Sessions that a project has under
+their plain ids, from an earlier release, continue under these.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ProjectSessions:
         self._contexts: dict[tuple[EventContext, str], EventContext] = {}
 
     def owned(self, event: Event, project: str) -> Event:
-        """Return the event with the ids of its project. Raises `EventFormatError` where it names another project."""
+        """Return the event with the ids of its project. Raises `EventFormatError` if it names another one."""
         data = event.data
         if isinstance(data, SessionDescribed) and data.project not in ("", project):
             raise EventFormatError(
