@@ -108,7 +108,7 @@ def test_one_bad_record_never_stops_the_others(serve: Serve, store: SqliteStore)
     assert problems[4] == "session_id: expected a name, got ''"
     assert problems[5] == "n: expected a whole number from 0, got -3"
     assert "turn" in problems[6]
-    assert problems[7] == "text: expected a text, got 5"
+    assert problems[7] == "not a captured text: Expected `str`, got `int` - at `$.text`"
 
 
 def test_a_batch_of_which_nothing_can_be_stored_is_a_bad_request(serve: Serve, store: SqliteStore) -> None:

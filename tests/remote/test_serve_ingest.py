@@ -112,11 +112,11 @@ def test_agents_of_two_projects_store_through_one_server(serve, wait_until) -> N
     with closing(SqliteStore(server.store)) as store:
         rows = {row.session_id: row for row in store.sessions(SessionFilter())}
         assert {name: row.project for name, row in rows.items()} == {
-            "s1": "alpha",
-            "s2": "beta",
+            "s1@alpha": "alpha",
+            "s2@beta": "beta",
             "s4": "",
         }
-        assert rows["s1"].turns == 5
+        assert rows["s1@alpha"].turns == 5
         assert all(row.ended for row in rows.values())
         assert store.verify().intact
 

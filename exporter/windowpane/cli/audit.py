@@ -90,6 +90,8 @@ def _verification_lines(result: Verification, name: str) -> Iterator[str]:
         )
     if result.explained_gaps:
         yield f"{result.explained_gaps} gaps, each explained by a telemetry.dropped event"
+    if result.sender_gaps:
+        yield f"{formats.count(result.sender_gaps, 'gap')} in what other hosts sent: those events never arrived"
     for link in result.broken:
         yield f"broken: {_position(link)}: {link.problem}"
     broken = formats.count(len(result.broken), "place")

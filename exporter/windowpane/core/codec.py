@@ -201,7 +201,7 @@ def decode(raw: bytes | str) -> Event:
 def from_document(document: Document) -> Event:
     """Return the event that a JSON object describes. Raises `EventFormatError` that names the invalid field."""
     schema = document.get("schema")
-    if not isinstance(schema, int) or schema > SCHEMA or schema < 1:
+    if type(schema) is not int or schema > SCHEMA or schema < 1:  # True is an integer, too
         raise EventFormatError(f"schema: expected an integer from 1 to {SCHEMA}, got {schema!r}")
     while schema < SCHEMA:
         document = UPCASTERS[schema](document)
@@ -211,9 +211,9 @@ def from_document(document: Document) -> Event:
     if cls is None:
         raise EventFormatError(f"type: expected one of the {len(PAYLOADS)} event names, got {kind!r}")
     at, n, data = document.get("at"), document.get("n"), document.get("data")
-    if at is not None and not isinstance(at, int | float):
+    if at is not None and type(at) not in (int, float):
         raise EventFormatError(f"at: expected seconds since the epoch, got {at!r}")
-    if not isinstance(n, int):
+    if type(n) is not int:
         raise EventFormatError(f"n: expected an integer, got {n!r}")
     if not isinstance(data, dict):
         raise EventFormatError(f"data: expected an object, got {data!r}")

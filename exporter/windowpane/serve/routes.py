@@ -16,7 +16,7 @@ class Health:
 
     ok: bool = True
     degraded: bool = False
-    """True if it works, but events wait because the store takes none; a probe still succeeds."""
+    """True if it works, but events wait or the audit chain is broken; a probe still succeeds."""
     details: Mapping[str, object] = field(default_factory=dict)
 
     @property

@@ -163,7 +163,7 @@ class StoreExporter:
         )
 
     def health(self) -> Health:
-        """Return whether the store can be read and its chain is intact, with details."""
+        """Return whether the store can be read, with details; a broken chain is an alert and stops nothing."""
         verified = self._verified
         details: dict[str, object] = {
             "events_folded_to_seq": self._after_seq,
@@ -174,7 +174,8 @@ class StoreExporter:
             details["failure"] = self._failure
         if self.copier is not None:
             details["clickhouse"] = self.copier.health()
-        return Health(ok=not self._failure and (verified is None or verified.intact), details=details)
+        is_broken = verified is not None and not verified.intact
+        return Health(ok=not self._failure, degraded=is_broken, details=details)
 
     def targets(self) -> Sequence[Target]:
         """Return the `/metrics` endpoints of this host's agent processes that still run."""

@@ -138,7 +138,7 @@ def roll(blocks: SessionBlocks, session: SessionDraft, turn: int, seq: int, reas
     blocks.remove_all(_removal(session, seq, turn, "roll", reason))
 
 
-def refer(blocks: SessionBlocks, data: BlocksReferenced, turn: int) -> None:
+def refer(blocks: SessionBlocks, data: BlocksReferenced, turn: int, seq: int) -> None:
     """Count a reference to each of the blocks."""
     for block_id in data.block_ids:
-        blocks.refer(block_id, turn)
+        blocks.refer(block_id, turn, seq)

@@ -81,11 +81,14 @@ _REMOVE: Final = f"UPDATE blocks SET {_SET} WHERE session = ? AND block_id = ? A
 _REMOVE_ALL: Final = f"UPDATE blocks SET {_SET} WHERE session = ? AND left_seq = ?"  # noqa: S608  # our columns
 _MOVE_BACK: Final = "UPDATE blocks SET position = position + ? WHERE session = ? AND position > ?"
 _REFER: Final = (
-    'UPDATE blocks SET last_referenced = ?, "references" = "references" + 1 WHERE session = ? AND block_id = ?'
+    'UPDATE blocks SET last_referenced = ?, "references" = "references" + 1 '
+    "WHERE session = ? AND block_id = ? AND event_seq < ?"
 )
 _REGRET: Final = (
-    "UPDATE blocks SET regretted_turn = coalesce(regretted_turn, ?) WHERE session = ? AND block_id = ?"
+    "UPDATE blocks SET regretted_turn = coalesce(regretted_turn, ?) "
+    "WHERE session = ? AND block_id = ? AND event_seq < ?"
 )
+"""These two run at the end of a batch, and skip a block that was added after the event."""
 _row: Final = attrgetter(*_COLUMNS)
 _added_row: Final = attrgetter(*_AT_ADDITION)
 
@@ -120,11 +123,11 @@ class SessionBlocks(Protocol):
         """
         ...
 
-    def refer(self, block_id: str, turn: int) -> None:
+    def refer(self, block_id: str, turn: int, seq: int) -> None:
         """Count a reference to a block."""
         ...
 
-    def regret(self, block_id: str, turn: int) -> None:
+    def regret(self, block_id: str, turn: int, seq: int) -> None:
         """Record the first turn in which a removed block was needed again."""
         ...
 
@@ -168,14 +171,14 @@ class NewBlocks:
             if block.position > position:
                 block.position += by
 
-    def refer(self, block_id: str, turn: int) -> None:
+    def refer(self, block_id: str, turn: int, seq: int) -> None:  # noqa: ARG002  # run in order
         """Count a reference to a block."""
         block = self._blocks.get(block_id)
         if block is not None:
             block.last_referenced = turn
             block.references += 1
 
-    def regret(self, block_id: str, turn: int) -> None:
+    def regret(self, block_id: str, turn: int, seq: int) -> None:  # noqa: ARG002  # run in order
         """Record the first turn in which a removed block was needed again."""
         block = self._blocks.get(block_id)
         if block is not None and block.regretted_turn is None:
@@ -239,13 +242,13 @@ class StoredBlocks:
         """Increase the positions behind *position*."""
         self._statements.add(_MOVE_BACK, (by, self._session, position))
 
-    def refer(self, block_id: str, turn: int) -> None:
+    def refer(self, block_id: str, turn: int, seq: int) -> None:
         """Count a reference to a block."""
-        self._statements.defer(_REFER, (turn, self._session, block_id))
+        self._statements.defer(_REFER, (turn, self._session, block_id, seq))
 
-    def regret(self, block_id: str, turn: int) -> None:
+    def regret(self, block_id: str, turn: int, seq: int) -> None:
         """Record the first turn in which a removed block was needed again."""
-        self._statements.defer(_REGRET, (turn, self._session, block_id))
+        self._statements.defer(_REGRET, (turn, self._session, block_id, seq))
 
 
 class BlockDrafts:

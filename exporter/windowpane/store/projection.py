@@ -173,12 +173,12 @@ class Projection:
         session.windows = max(session.windows, data.to_window)
         block_changes.roll(self._blocks.of(session), session, event.context.turn, seq, data.reason)
 
-    def _referenced(self, session: SessionDraft, event: Event, _seq: int, data: BlocksReferenced) -> None:
-        block_changes.refer(self._blocks.of(session), data, event.context.turn)
+    def _referenced(self, session: SessionDraft, event: Event, seq: int, data: BlocksReferenced) -> None:
+        block_changes.refer(self._blocks.of(session), data, event.context.turn, seq)
 
-    def _regretted(self, session: SessionDraft, event: Event, _seq: int, data: ContentRegretted) -> None:
+    def _regretted(self, session: SessionDraft, event: Event, seq: int, data: ContentRegretted) -> None:
         session.regrets += 1
-        self._blocks.of(session).regret(data.block_id, event.context.turn)
+        self._blocks.of(session).regret(data.block_id, event.context.turn, seq)
 
     def _cache_broken(self, session: SessionDraft, _event: Event, _seq: int, data: CacheBroken) -> None:
         session.cache_breaks += 1

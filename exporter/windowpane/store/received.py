@@ -12,13 +12,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from windowpane.core.codec import to_document
-from windowpane.core.events import Event, SessionDescribed
-from windowpane.exceptions import EventsRefusedError, SessionRefusedError
-from windowpane.store import projects
+from windowpane.core.events import Event
+from windowpane.exceptions import EventFormatError, EventsRefusedError, SessionRefusedError
 from windowpane.store.captured_content import CapturedText
+from windowpane.store.project_sessions import ProjectSessions
 from windowpane.store.statements import in_lists, placeholders
 from windowpane.store.writes import Writer
 
@@ -83,7 +82,6 @@ Writing = Callable[[], AbstractContextManager[Writer]]
 BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError, EventsRefusedError)
 """Errors about the events; after any other one the same events may be stored later."""
 STREAMS_PER_QUERY: Final = 256
-_LARGEST_INTEGER: Final = 2**63 - 1
 
 _NUMBERS: Final = "SELECT session_id, stream_id, numbers FROM received_streams WHERE stream_id IN"
 _SAVE: Final = (
@@ -140,8 +138,8 @@ def store(writing: Writing, batches: Sequence[ReceivedBatch]) -> list[Receipt]:
             waiting[:0] = smaller
             if not smaller:
                 number, indexes = parts[0]
-                events = batches[number].events
-                refused[number] += [RefusedEvent(index, _problem(events[index], error)) for index in indexes]
+                problem = f"the store cannot hold it: {error}"
+                refused[number] += [RefusedEvent(index, problem) for index in indexes]
             continue
         for part, receipt in zip(parts, receipts, strict=True):
             stored[part.batch] += receipt.stored
@@ -156,37 +154,30 @@ def forget(writer: Writer, session_id: str) -> None:
 
 def _append_new(writer: Writer, batches: Sequence[ReceivedBatch], parts: Sequence[_Part]) -> list[Receipt]:
     """Append the new events of all parts; return a receipt for each part."""
-    streams = {
-        (event.context.session_id, event.context.stream_id): NumberRanges()
-        for part in parts
-        for event in _events(batches, part)
-    }
+    sessions = ProjectSessions(writer)
+    owned = [_owned(sessions, batches, part) for part in parts]
+    streams = {_stream(event): NumberRanges() for part in owned for event in part.events}
     for stream, numbers in _stored_numbers(writer, {stream_id for _, stream_id in streams}):
         if stream in streams:
             streams[stream] = NumberRanges(numbers)
-    owners = _Owners(writer)
-    late = _late(writer, (event for part in parts for event in _events(batches, part)), streams)
+    late = _late(writer, (event for part in owned for event in part.events), streams)
     changed = set[tuple[str, str]]()
     new: list[Event] = []
     receipts = []
-    for part in parts:
-        before, refused = len(new), list[RefusedEvent]()
-        project = batches[part.batch].project
-        for position, event in zip(part.indexes, _events(batches, part), strict=True):
-            if project and (problem := owners.problem(event, project)):
-                refused.append(RefusedEvent(position, problem))
-                continue
-            stream = (event.context.session_id, event.context.stream_id)
+    for part in owned:
+        before = len(new)
+        for event in part.events:
+            stream = _stream(event)
             if (*stream, event.n) in late:
                 late.remove((*stream, event.n))
                 new.append(event)
             elif streams[stream].add(event.n):
                 changed.add(stream)
                 new.append(event)
-        receipts.append(Receipt(len(new) - before, tuple(refused)))
+        receipts.append(Receipt(len(new) - before, part.refused))
     if new:
         writer.append(new)
-        owners.assign()
+        sessions.assign()
         writer.connection.executemany(_SAVE, [(*stream, str(streams[stream])) for stream in sorted(changed)])
     return receipts
 
@@ -207,32 +198,28 @@ def _late(
     }
 
 
-class _Owners:
-    """The projects of the sessions of one transaction: a token writes to the sessions of its project only."""
+class _Owned(NamedTuple):
+    """The events of a part under the ids of their project."""
 
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._projects: dict[str, str] = {}
+    events: Sequence[Event]
+    refused: tuple[RefusedEvent, ...]
 
-    def problem(self, event: Event, project: str) -> str:
-        """Return why a token of *project* may not write *event*; empty if it may. The first owns a session."""
-        session_id, data = event.context.session_id, event.data
-        owner = self._projects.get(session_id)
-        if owner is None:
-            session = self._writer.session(session_id)
-            owner = self._projects[session_id] = project if session is None else session.project or project
-        if owner != project:
-            return f"session_id: the session {session_id} belongs to another project than the token"
-        if isinstance(data, SessionDescribed) and data.project not in ("", project):
-            return f"data.project: expected {project!r}, the project of the token, got {data.project!r}"
-        return ""
 
-    def assign(self) -> None:
-        """Assign the sessions to their projects where their agents stated none."""
-        for session_id, project in self._projects.items():
-            session = self._writer.session(session_id)
-            if session is not None and not session.project:
-                projects.assign_to(self._writer, session, project)
+def _owned(sessions: ProjectSessions, batches: Sequence[ReceivedBatch], part: _Part) -> _Owned:
+    events, project = _events(batches, part), batches[part.batch].project
+    if not project:
+        return _Owned(events, ())
+    owned, refused = list[Event](), list[RefusedEvent]()
+    for position, event in zip(part.indexes, events, strict=True):
+        try:
+            owned.append(sessions.owned(event, project))
+        except EventFormatError as error:
+            refused.append(RefusedEvent(position, str(error)))
+    return _Owned(owned, tuple(refused))
+
+
+def _stream(event: Event) -> tuple[str, str]:
+    return event.context.session_id, event.context.stream_id
 
 
 def _stored_numbers(writer: Writer, stream_ids: Iterable[str]) -> Iterator[tuple[tuple[str, str], str]]:
@@ -262,22 +249,3 @@ def _divided(batches: Sequence[ReceivedBatch], parts: Sequence[_Part], error: Ex
         return []
     middle = len(indexes) // 2
     return [[_Part(number, indexes[:middle])], [_Part(number, indexes[middle:])]]
-
-
-def _problem(event: Event, error: Exception) -> str:
-    """Return why an event was refused, naming the field where that is known."""
-    for path, value in _integers(to_document(event)):
-        if abs(value) > _LARGEST_INTEGER:
-            return f"{path}: expected a whole number of at most 64 bits, got one of {value.bit_length()}"
-    return f"the store cannot hold it: {error}"
-
-
-def _integers(value: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    if isinstance(value, int):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _integers(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _integers(item, f"{path}[{index}]")

@@ -372,8 +372,8 @@ class Verification:
     sessions: int
     events: int
     broken: tuple[BrokenLink, ...] = ()
-    explained_gaps: int = 0
-    """Gaps in `n` that `telemetry.dropped` accounts for."""
+    explained_gaps: int = 0  # gaps in `n` that `telemetry.dropped` accounts for
+    sender_gaps: int = 0  # other gaps in what other hosts sent: those events never arrived here
     unkeyed_events: int = 0
     """Of a keyed chain, events that were recorded before it had its key: proven only from then on."""
     exported_heads: int | None = None

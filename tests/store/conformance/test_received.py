@@ -14,6 +14,7 @@ from windowpane.core.events import (
     EventContext,
     SessionDescribed,
     SessionStarted,
+    SubagentDelegated,
     TelemetryDropped,
     TurnStarted,
 )
@@ -110,7 +111,7 @@ def test_batches_of_many_senders_share_a_transaction(store) -> None:
 
 
 def test_only_the_faulty_event_is_refused(store) -> None:
-    """A number that no database holds names its field; neither its batch nor the others suffer."""
+    """Neither its batch nor the others suffer; its number is a gap of the sender, which breaks no chain."""
     faulty = session("bad", range(6))
     faulty[3] = faulty[3]._replace(context=replace(faulty[3].context, turn=2**70))
     others = [ReceivedBatch(session("a", range(3))), ReceivedBatch(session("b", range(3)))]
@@ -120,44 +121,53 @@ def test_only_the_faulty_event_is_refused(store) -> None:
     assert [receipt.stored for receipt in receipts] == [3, 7, 3]
     ((refused,),) = [receipt.refused for receipt in receipts if receipt.refused]
     assert refused.position == 3
-    assert refused.problem == "turn: expected a whole number of at most 64 bits, got one of 71"
-    assert "not reported as dropped" in store.verify().broken[0].problem
+    assert refused.problem.startswith("the store cannot hold it: ")
+    assert (store.verify().intact, store.verify().sender_gaps) == (True, 1)
     report = faulty[0]._replace(n=3, data=TelemetryDropped(3, 3, "sink_failed"))
     assert store.receive([ReceivedBatch([report])])[0].stored == 1
-    assert store.verify().intact
+    assert (store.verify().intact, store.verify().sender_gaps) == (True, 0)
 
 
 def test_a_token_writes_to_the_sessions_of_its_project_only(store) -> None:
-    """Sessions without a project get the token's; another project's session and name are refused."""
-    mine, theirs = session("mine", range(3)), session("theirs", range(2))
-    store.receive([ReceivedBatch(mine[:2], project="alpha"), ReceivedBatch(theirs, project="beta")])
+    """The same id is another session in another project and without one; another project's name is refused."""
+    store.receive([ReceivedBatch(session("s", range(2))), ReceivedBatch(session("s", range(3)), project="beta")])
+    mine = session("s", range(2))
     described = Event(mine[0].context, 3, 4.0, SessionDescribed(project="beta"))
 
-    (receipt,) = store.receive(
-        [ReceivedBatch([mine[2], described, *session("theirs", range(2, 4))], project="alpha")]
-    )
+    (receipt,) = store.receive([ReceivedBatch([*mine, described], project="alpha")])
 
-    assert receipt.stored == 1
+    assert receipt.stored == 2
     assert [(event.position, event.problem) for event in receipt.refused] == [
-        (1, "data.project: expected 'alpha', the project of the token, got 'beta'"),
-        (2, "session_id: the session theirs belongs to another project than the token"),
-        (3, "session_id: the session theirs belongs to another project than the token"),
+        (2, "data.project: expected 'alpha', the project of the token, got 'beta'"),
     ]
-    assert [store.session(name).project for name in ("mine", "theirs")] == ["alpha", "beta"]
+    stored = {row.session_id: row.project for row in store.find_sessions("s")}
+    assert stored == {"s": "", "s@alpha": "alpha", "s@beta": "beta"}
     assert store.verify().intact
 
 
-def test_two_projects_cannot_share_a_new_session_of_one_transaction(store) -> None:
-    """The first batch owns it."""
-    first, second = (
-        ReceivedBatch(session("s", range(2)), project="a"),
-        ReceivedBatch(session("s", range(2, 4)), project="b"),
-    )
+def test_parents_and_subagents_are_of_the_project_of_the_token(store) -> None:
+    """A child that names the parent of another project adds nothing to it."""
+    store.receive([ReceivedBatch(session("lead", range(2)), project="beta")])
+    child = session("child", range(1))[0]
+    context = replace(child.context, parent_session_id="lead")
+    delegated = Event(context, 1, 2.0, SubagentDelegated("grandchild"))
 
-    receipts = store.receive([first, second])
+    store.receive([ReceivedBatch([child._replace(context=context), delegated], project="alpha")])
 
-    assert [receipt.stored for receipt in receipts] == [2, 0]
-    assert len(receipts[1].refused) == 2
+    assert store.session("child@alpha").parent_session_id == "lead@alpha"
+    (event,) = store.events(EventFilter(session_id="child@alpha", types=("subagent.delegated",)))
+    assert event.event.data.child_session_id == "grandchild@alpha"
+
+
+def test_a_session_that_a_project_has_under_its_plain_id_continues(store) -> None:
+    """As stored by an earlier release."""
+    store.receive([ReceivedBatch(session("s", range(2)))])
+    store.assign_project("s", "alpha")
+
+    store.receive([ReceivedBatch(session("s", range(4)), project="alpha")])
+
+    assert [row.session_id for row in store.find_sessions("s")] == ["s"]
+    assert store.session("s").events == 5
 
 
 def test_received_texts_are_stored_where_the_store_captures(stores) -> None:

@@ -30,7 +30,12 @@ _MEANINGS: Final = {
     "57P02": "the server has crashed; what was not stored is tried again",
     "57P03": "the server is starting or stopping; what was not stored is tried again",
 }
-_ABOUT_DATA: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.NotSupportedError)
+_ABOUT_DATA: Final = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.NotSupportedError,
+    psycopg.errors.ProgramLimitExceeded,  # a value too long for an index
+)
 
 
 @contextmanager
