@@ -182,7 +182,7 @@ class StoreSink:
         """Warn of sessions that have another owner: their events join those of the other."""
         for session_id in shared:
             self._boundary.warn(
-                f"owner of {session_id}",
+                "shared session",
                 "session %s is recorded by another process or window, which has not ended it; both are "
                 "stored, each in its own stream, and their windows are mixed on its page: give each its own "
                 "session_id",

@@ -138,6 +138,16 @@ class Runtime:
         """Call *listener* with every event of a type, on the pipeline's thread."""
         self.pipeline.listen(event_type, listener)
 
+    def warn_of_other_settings(self, config: Config) -> None:
+        """Warn that *config* differs from the settings of these outputs, by the names of the settings."""
+        names = _different_settings(self.config.model_dump(), config.model_dump())
+        if names:
+            _log.warning(
+                "windowpane.start() has no effect: the outputs of this process run with other values of %s; call "
+                "windowpane.stop() first, or give all settings to the first start()",
+                ", ".join(names),
+            )
+
     def flush(self, timeout_seconds: float = FLUSH_SECONDS) -> bool:
         """Return True if everything observed and emitted so far is counted and stored durably.
 
@@ -197,33 +207,35 @@ def start(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Runtime:
-    """Start the outputs of this process, or return those that already run.
+    """Start the outputs of this process, or return those that already run, whose settings stay as they are.
 
     *store* is the file of the event store or its URL; with `https://` the events are sent to that server instead.
     For *port* 0 and for a busy port a free one is used. *notify* lists addresses of channels. *config* is a YAML
     file and *settings* a mapping of the same shape; the named arguments override both, and the environment
     overrides the file. Raises `ConfigurationError` for a setting that cannot be used.
     """
+    overrides = _without_none(
+        {
+            "server": {"port": port, "address": address},
+            "store": {"path": store, "capture": capture},
+            "notify": {"channels": None if notify is None else [{"url": url} for url in notify]},
+            "otlp": {"endpoint": otlp_endpoint},
+            "public_url": public_url,
+            "session_label": session_label,
+        }
+    )
+    if not isinstance(settings, Mapping | None):
+        raise ConfigurationError("settings", f"is a {type(settings).__name__}", expected="a mapping")
+    arguments = {**(settings or {})}
+    for key, value in overrides.items():
+        section = arguments.get(key)
+        arguments[key] = {**section, **value} if isinstance(section, Mapping) else value
     with _starting:
         running = running_outputs()
         if isinstance(running, Runtime):
+            if arguments or config is not None:
+                running.warn_of_other_settings(load_config(config, arguments=arguments))
             return running
-        overrides = _without_none(
-            {
-                "server": {"port": port, "address": address},
-                "store": {"path": store, "capture": capture},
-                "notify": {"channels": None if notify is None else [{"url": url} for url in notify]},
-                "otlp": {"endpoint": otlp_endpoint},
-                "public_url": public_url,
-                "session_label": session_label,
-            }
-        )
-        if not isinstance(settings, Mapping | None):
-            raise ConfigurationError("settings", f"is a {type(settings).__name__}", expected="a mapping")
-        arguments = {**(settings or {})}
-        for key, value in overrides.items():
-            section = arguments.get(key)
-            arguments[key] = {**section, **value} if isinstance(section, Mapping) else value
         started = Runtime(load_config(config, arguments=arguments))
         set_running_outputs(started)
         atexit.register(stop)
@@ -250,6 +262,18 @@ def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
         key: _without_none(value) if isinstance(value, Mapping) else value for key, value in arguments.items()
     }
     return {key: value for key, value in stripped.items() if value is not None and value != {}}
+
+
+def _different_settings(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return the dotted names of the settings that differ."""
+    names = []
+    for key in sorted(one.keys() | other.keys()):
+        value, other_value = one.get(key), other.get(key)
+        if isinstance(value, Mapping) and isinstance(other_value, Mapping):
+            names += _different_settings(value, other_value, f"{prefix}{key}.")
+        elif value != other_value:
+            names.append(f"{prefix}{key}")
+    return names
 
 
 class StoreAccess(NamedTuple):

@@ -156,6 +156,7 @@ class TaskQueue:
         while True:
             task = tasks.get()
             self._requested.wait(self._linger)
+            self._requested.clear()  # before the tasks run: a flush that comes later is not overlooked
             while True:
                 if task is _STOP:
                     return
@@ -166,7 +167,6 @@ class TaskQueue:
                     task = tasks.get_nowait()
                 except Empty:
                     break
-            self._requested.clear()
             if tasks.empty():
                 self._accepted = self._done
 
