@@ -475,7 +475,7 @@ def test_a_managed_session_is_named_by_its_user(start_outputs: Callable[..., Run
 def test_a_second_start_names_the_settings_that_have_no_effect(
     start_outputs: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same arguments, or none, are no reason for a warning; values may be secret and are not logged."""
+    """The same arguments, or none, cause no warning; values may be secret and are not logged."""
     running = start_outputs()
     assert start_outputs() is running
     assert start() is running

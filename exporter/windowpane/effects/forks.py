@@ -42,6 +42,14 @@ class ForkLock:
         self._forking: set[int] = set()
         """Threads that hold the lock because they fork."""
 
+    def acquire(self, seconds: float) -> bool:
+        """Return True if the lock is held after at most *seconds*."""
+        return self._lock.acquire(timeout=seconds)
+
+    def release(self) -> None:
+        """Release the lock once."""
+        self._lock.release()
+
     def __enter__(self) -> None:
         self._lock.acquire()
 
@@ -52,7 +60,7 @@ class ForkLock:
 
     def before_fork(self) -> None:
         """Wait at most `FORK_SECONDS` for the lock, and keep it until the fork is done."""
-        if self._lock.acquire(timeout=FORK_SECONDS):
+        if self.acquire(FORK_SECONDS):
             self._forking.add(threading.get_ident())
 
     def after_fork_in_parent(self) -> None:

@@ -129,6 +129,11 @@ class RemoteSink:
             self._count_drops("store", "error", lost)
             _log.error("%d events are lost: neither the ingest server nor the spool took them", lost)
 
+    def release(self) -> None:
+        """Close; the next write starts to send again."""
+        self.close()
+        self._sender.after_fork()
+
     def _report_lost(self, without_room: Sequence[Event]) -> None:
         refused = self._delivery.take_refused()
         if without_room:

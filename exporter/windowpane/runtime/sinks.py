@@ -151,7 +151,13 @@ class StoreSink:
     def close(self) -> None:
         """Flush and close the store."""
         self._closed = True
-        store, self._store = self.store, None
+        self.release()
+
+    def release(self) -> None:
+        """Flush and close the store; the next write opens it again."""
+        if self._process != os.getpid():  # the parent's, which this process has not used
+            return
+        store, self._store = self._store, None
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.discard()

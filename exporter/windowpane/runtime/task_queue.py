@@ -52,6 +52,8 @@ class TaskQueue:
         self._count_drop = count_drop
         self._boundary = ErrorBoundary(_log)
         self._closed = False
+        self.runs_late_tasks = False
+        """At the end of the process: tasks that are put after closing run at once, on the caller's thread."""
         self._reset()
         _queues.add(self)
 
@@ -82,6 +84,10 @@ class TaskQueue:
         A *required* task is accepted by a full queue too: the end of something whose start was accepted.
         """
         try:
+            if self._closed and self.runs_late_tasks:
+                with self._running, self._boundary.contain(what):
+                    run()
+                return True
             if self._closed or (not required and self._accepted - self._done + weight > self._capacity):
                 self._drop()
                 return False
