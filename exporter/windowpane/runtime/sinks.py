@@ -341,14 +341,8 @@ class MetricsSink:
     def _register(self) -> None:
         store, server = self._store, self.server
         if store is not None and server is not None:
-            store.register_endpoint(
-                server.host,
-                server.port,
-                pid=os.getpid(),
-                started_at=time.time(),
-                scheme=server.scheme,
-                machine=this_machine(),
-            )
+            origin = {"scheme": server.scheme, "machine": this_machine()}
+            store.register_endpoint(server.host, server.port, pid=os.getpid(), started_at=time.time(), **origin)
 
     def _agent_label(self, agent: str) -> str:
         """Return the label of an agent, the same in every process that shares the store."""
