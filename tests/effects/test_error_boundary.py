@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.error_boundary import MAXIMUM_KINDS, ErrorBoundary
 
 
 class Clock:
@@ -51,3 +51,35 @@ def test_each_kind_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> 
         "sink store failed: OSError: full",
         "4 similar messages since the last one",
     ]
+
+
+def test_errors_are_logged_after_any_number_of_kinds(caplog: pytest.LogCaptureFixture) -> None:
+    """Of many kinds a bounded number is logged per minute; later ones follow, with the count of the others."""
+    clock = Clock()
+    boundary = ErrorBoundary(logging.getLogger("test"), clock=clock)
+
+    for number in range(2_000):
+        boundary.log_failure(f"work {number}", OSError("full"))
+    assert len(caplog.records) == MAXIMUM_KINDS
+    caplog.clear()
+    clock.now = 61.0
+    boundary.log_failure("other work", OSError("full"))
+
+    assert [record.message for record in caplog.records] == [
+        "other work failed: OSError: full",
+        "1900 other messages were not logged: there were too many",
+    ]
+
+
+def test_a_failure_of_the_programs_logging_is_contained() -> None:
+    """A filter that raises does not reach the agent."""
+
+    class Broken(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            raise RuntimeError(record.name)
+
+    logger = logging.Logger("broken")  # noqa: LOG001  # not shared with other tests
+    logger.addFilter(Broken())
+
+    with ErrorBoundary(logger).contain("work"):
+        raise ValueError("broken")

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -528,3 +528,22 @@ def test_a_name_that_is_not_a_text_is_an_error_at_once(options: dict[str, Any], 
         pass
 
     assert error.value.path == key
+
+
+def test_a_session_may_end_in_another_context(running: Runtime) -> None:
+    """A generator that holds a session may be closed by another task or thread, as web frameworks do."""
+
+    async def hold() -> AsyncIterator[str]:
+        with windowpane.session(session_id="held") as session_id:
+            yield session_id
+
+    async def run() -> None:
+        generator = hold()
+        assert await asyncio.create_task(anext(generator)) == "held"  # type: ignore[arg-type]
+        await generator.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(run())
+    with windowpane.session(session_id="next"):
+        pass
+    assert calls.current_scope.get() is None
+    assert running.flush(10)

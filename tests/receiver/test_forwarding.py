@@ -183,3 +183,19 @@ def test_what_waits_at_the_end_is_counted() -> None:
 
     assert time.monotonic() - started < 2
     assert drops == ["closed"]
+
+
+def test_a_request_that_cannot_be_sent_stops_no_later_one() -> None:
+    """A header that HTTP does not allow costs its request only, which is counted."""
+    drops: list[tuple[str, str, int]] = []
+    with collector() as other:
+        forwarder = Forwarder(
+            other.url, headers={}, own_token=False, count_drops=lambda *drop: drops.append(drop)
+        )
+        forwarder.start()
+        forwarder.put(request(X_Note="one\r\n two\x00\r\nthree"))
+        forwarder.put(request(b"later"))
+        forwarder.close(10)
+
+    assert [received.body for received in other.received] == [b"later"]
+    assert drops == [(SINK, "error", 1)]

@@ -16,12 +16,13 @@ from pydantic import SecretStr
 from scripted_server import Reply, ScriptedServer, session, stored
 
 from windowpane.config.outputs import IngestConfig
+from windowpane.core.digests import KEY_BYTES, keyed_digester
 from windowpane.core.events import BlockAdded, Event, TelemetryDropped
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import EventsSkippedError, StoreError
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.remote import sender
-from windowpane.remote.sink import RemoteSink
+from windowpane.remote.sink import RemoteSink, _digest_key
 from windowpane.runtime.pipeline import Pipeline
 from windowpane.store.keys import AuditKeys
 from windowpane.store.spool import Spool, waiting_files
@@ -504,3 +505,39 @@ def test_a_forked_child_sends_its_own_events_only(server: ScriptedServer, make_s
     assert sorted((one["session_id"], one["n"]) for one in sent) == [
         *(("child", n) for n in range(3)), *(("parent", n) for n in range(5)),
     ]  # fmt: skip
+
+
+def test_processes_that_start_together_have_one_digest_key(
+    tmp_path: Path,
+) -> None:
+    """Equal texts have equal digests, whichever process made the key."""
+    for number in range(20):
+        files = tmp_path / str(number) / "store"
+        together = threading.Barrier(4)
+        digests: list[str] = []
+
+        def read_key(
+            files: Path = files, together: threading.Barrier = together, digests: list[str] = digests
+        ) -> None:
+            together.wait(10)
+            digests.append(keyed_digester(_digest_key(files.with_name("digest-key")))("text"))
+
+        threads = [threading.Thread(target=read_key) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert len(digests) == 4
+        assert len(set(digests)) == 1
+        assert [file.name for file in files.parent.iterdir()] == ["digest-key"]
+
+
+def test_a_digest_key_that_was_cut_short_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "digest-key"
+    file.write_bytes(b"short")
+
+    key = _digest_key(file)
+
+    assert len(key) == KEY_BYTES
+    assert _digest_key(file) == key

@@ -23,7 +23,7 @@ from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
 from windowpane.runtime.current import running_outputs
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.runtime.start import Runtime, stop
+from windowpane.runtime.start import Runtime, start, stop
 from windowpane.serve.service_discovery import running_targets
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.spool import waiting_files
@@ -470,3 +470,19 @@ def test_a_managed_session_is_named_by_its_user(start_outputs: Callable[..., Run
     assert unnamed is not None
     assert (named.title, named.title_source, named.label) == ("Review of src", "user", "pr-7")
     assert (unnamed.title, unnamed.folder, unnamed.branch) == ("", "", "")
+
+
+def test_a_second_start_names_the_settings_that_have_no_effect(
+    start_outputs: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same arguments, or none, cause no warning; values may be secret and are not logged."""
+    running = start_outputs()
+    assert start_outputs() is running
+    assert start() is running
+    assert caplog.records == []
+
+    assert start_outputs(store=tmp_path / "secret-name.db", capture=True) is running
+
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert "store.capture, store.path" in warning
+    assert "secret-name" not in warning

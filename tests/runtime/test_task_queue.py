@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
 
 import pytest
 
@@ -136,3 +138,31 @@ def test_a_forked_child_starts_with_an_empty_queue(build: Callable[..., TaskQueu
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert queue.flush(10)
     assert ran == ["parent"]
+
+
+def test_a_flush_that_comes_while_the_worker_finishes_is_not_overlooked(build: Callable[..., TaskQueue]) -> None:
+    """The worker has just seen that the queue is empty: it runs what is put then at once, too."""
+    queue = build(linger_seconds=60)
+    results: list[bool] = []
+    came = threading.Event()
+
+    class Tasks(SimpleQueue[object]):
+        def get_nowait(self) -> object:
+            try:
+                return super().get_nowait()
+            except Empty:
+                if not came.is_set():
+                    flushing.start()
+                    while self.empty() or not queue._requested.is_set():
+                        time.sleep(0.001)
+                    came.set()
+                raise
+
+    flushing = threading.Thread(target=lambda: results.append(queue.flush(5)))
+    queue._tasks = Tasks()  # type: ignore[assignment]
+    queue._requested.set()
+    queue.put("work", lambda: None)
+    assert came.wait(10)
+    flushing.join()
+
+    assert results == [True]

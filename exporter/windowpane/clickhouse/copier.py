@@ -85,5 +85,5 @@ class Copier:
         """Let the lag grow while nothing can be copied."""
         try:
             self.lag_events = self._copy.lag_events()
-        except WindowpaneError:
+        except Exception:  # noqa: BLE001  # the copy is tried again
             _log.debug("the lag cannot be measured", exc_info=True)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from windowpane.effects.commands import CommandResult
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.time_limit import TimeLimit
 from windowpane.exceptions import UnfinishedWriteError
 
@@ -31,6 +32,7 @@ OnLate = Callable[[CommandResult], object]
 """Called on the writer's thread with the outcome of a write that its caller no longer awaits."""
 
 _log = logging.getLogger(__name__)
+_boundary: Final = ErrorBoundary(_log)
 
 
 class _Write:
@@ -59,7 +61,8 @@ class _Write:
         if result.error is not None:
             _log.warning("a write that took long failed: %s: %s", type(result.error).__name__, result.error)
         if self._on_late is not None:
-            self._on_late(result)
+            with _boundary.contain("reporting a late write"):
+                self._on_late(result)
 
     def result_within(self, seconds: float) -> CommandResult:
         """Return the outcome, or a failure with `UnfinishedWriteError` if there is none in time."""

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging import Logger
 from typing import Final
 
 LOG_EVERY_SECONDS: Final = 60.0
-MAXIMUM_KINDS: Final = 1_000
+MAXIMUM_KINDS: Final = 100
+"""Kinds that are logged within `LOG_EVERY_SECONDS`; messages of further ones are counted."""
 
 
 class ErrorBoundary:
-    """Contains exceptions and logs each kind at most once a minute, with the number of suppressed messages."""
+    """Contains exceptions and logs each kind at most once a minute, with the number of suppressed messages.
+
+    A kind must not name a session or a file of one: the boundary knows the latest `MAXIMUM_KINDS`.
+    """
 
     def __init__(self, logger: Logger, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger
         self._clock = clock
         self._logged_at: dict[str, float] = {}
+        """The last time that each kind was logged, oldest first."""
         self._suppressed: dict[str, int] = {}
+        self._suppressed_others = 0
+        """Messages of kinds that were not logged because many others were, or that were forgotten since."""
 
     @contextmanager
     def contain(self, what: str, *, failed: Callable[[], object] | None = None) -> Iterator[None]:
@@ -54,10 +61,29 @@ class ErrorBoundary:
         if last is not None and now - last < LOG_EVERY_SECONDS:
             self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return
-        if last is None and len(self._logged_at) >= MAXIMUM_KINDS:
+        if last is None and not self._make_room(now):
+            self._suppressed_others += 1
             return
+        self._logged_at.pop(kind, None)
         self._logged_at[kind] = now
-        self._logger.warning(message, *values)
-        suppressed = self._suppressed.pop(kind, 0)
-        if suppressed:
-            self._logger.warning("%d similar messages since the last one", suppressed)
+        self._log(message, *values)
+        if suppressed := self._suppressed.pop(kind, 0):
+            self._log("%d similar messages since the last one", suppressed)
+        if last is None and (others := self._suppressed_others):
+            self._suppressed_others = 0
+            self._log("%d other messages were not logged: there were too many", others)
+
+    def _make_room(self, now: float) -> bool:
+        """Forget the kind that was logged longest ago; return False if that is less than a minute ago."""
+        if len(self._logged_at) < MAXIMUM_KINDS:
+            return True
+        oldest = list(self._logged_at)[0]  # noqa: RUF015  # one step, while other threads add kinds
+        if now - self._logged_at.get(oldest, now) < LOG_EVERY_SECONDS:
+            return False
+        self._logged_at.pop(oldest, None)
+        self._suppressed_others += self._suppressed.pop(oldest, 0)
+        return True
+
+    def _log(self, message: str, *values: object) -> None:
+        with suppress(Exception):  # a filter of the program's logging may raise
+            self._logger.warning(message, *values)

@@ -1,15 +1,21 @@
-"""Forks of the process: locks that a fork waits for, and objects that follow every fork."""
+"""Forks of the process: what a fork waits for, and objects that follow every fork."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections.abc import Iterable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Final, Protocol
 
 FORK_SECONDS: Final = 2.0
 """Longest wait of a fork for work in progress: a child forked during a write cannot use SQLite."""
+IMPORT_SECONDS: Final = 2.0
+"""Longest wait of a fork for another thread's imports, for each thread once."""
+_IMPORT_PAUSE_SECONDS: Final = 0.002
+_IMPORT_SYSTEM: Final = "<frozen importlib._bootstrap>"
 
 
 class ForkAware(Protocol):
@@ -36,6 +42,14 @@ class ForkLock:
         self._forking: set[int] = set()
         """Threads that hold the lock because they fork."""
 
+    def acquire(self, seconds: float) -> bool:
+        """Return True if the lock is held after at most *seconds*."""
+        return self._lock.acquire(timeout=seconds)
+
+    def release(self) -> None:
+        """Release the lock once."""
+        self._lock.release()
+
     def __enter__(self) -> None:
         self._lock.acquire()
 
@@ -46,7 +60,7 @@ class ForkLock:
 
     def before_fork(self) -> None:
         """Wait at most `FORK_SECONDS` for the lock, and keep it until the fork is done."""
-        if self._lock.acquire(timeout=FORK_SECONDS):
+        if self.acquire(FORK_SECONDS):
             self._forking.add(threading.get_ident())
 
     def after_fork_in_parent(self) -> None:
@@ -73,3 +87,35 @@ def follow_forks(objects: Iterable[ForkAware]) -> None:
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=before, after_in_parent=after_in_parent, after_in_child=after_in_child)
+
+
+_long_importers: Final[set[int]] = set()
+"""Threads that no fork waits for again: a program may run inside an import without end."""
+
+
+def _wait_for_imports() -> None:
+    """Wait until no other thread imports: a child that needs a module half imported would wait for it forever."""
+    until = time.monotonic() + IMPORT_SECONDS
+    while importers := _importing_threads() - _long_importers:
+        if time.monotonic() > until:
+            _long_importers.update(importers)
+            return
+        time.sleep(_IMPORT_PAUSE_SECONDS)
+
+
+def _importing_threads() -> set[int]:
+    own = threading.get_ident()
+    return {ident for ident, frame in sys._current_frames().items() if ident != own and _is_importing(frame)}
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT_SYSTEM:
+            return True
+        frame = frame.f_back
+    return False
+
+
+if hasattr(os, "register_at_fork"):
+    # Hooks run in the reverse order before a fork: this one after those of the objects that use this module.
+    os.register_at_fork(before=_wait_for_imports)

@@ -106,7 +106,8 @@ class EventLogs:
                 self._wake.wait(self._linger)
                 self._wake.clear()
             while self._events and time.monotonic() < self._deadline:
-                self._send(self._records(self._next_batch()))
+                with self._boundary.contain("sending log records"):
+                    self._send(self._records(self._next_batch()))
 
     def _next_batch(self) -> list[Event]:
         batch: list[Event] = []

@@ -126,9 +126,13 @@ class CallQueue:
 
     def _run(self) -> None:
         while self._wait_for_work():
-            if self._reader.has_ended:
-                self._restart()
-            elif not self._write_next():
+            is_done = False
+            with self._boundary.contain("passing calls on"):
+                if self._reader.has_ended:
+                    self._restart()
+                    continue
+                is_done = self._write_next()
+            if not is_done:
                 time.sleep(FULL_PAUSE_SECONDS)
 
     def _wait_for_work(self) -> bool:

@@ -118,12 +118,14 @@ class ReaderProcess:
 
     def _read_lines(self) -> None:
         assert self._popen.stdout is not None
-        with self._popen.stdout as lines:
-            for line in lines:
-                self._read_line(line)
-        self._ended.set()
-        self._ready.set()
-        self._on_end()
+        try:
+            with self._popen.stdout as lines:
+                for line in lines:
+                    self._read_line(line)
+        finally:
+            self._ended.set()
+            self._ready.set()
+            self._on_end()
 
     def _read_line(self, line: bytes) -> None:
         try:

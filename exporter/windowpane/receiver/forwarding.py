@@ -129,7 +129,10 @@ class Forwarder:
                 waiting = self._waiting[0] if self._waiting else None
             if waiting is None:
                 continue
-            if not self._pass_on(waiting):
+            passed_on = True
+            with self._boundary.contain("passing on a request", failed=lambda: self._drop("error")):
+                passed_on = self._pass_on(waiting)
+            if not passed_on:
                 return
             with self._changed:
                 self._waiting.popleft()

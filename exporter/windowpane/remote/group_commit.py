@@ -122,7 +122,8 @@ class GroupCommit:
                     self._events -= sum(len(one.batch.events) for one in group)
                 for one in group:
                     one.done.set()
-            self._on_stored(time.perf_counter() - started)
+            with self._boundary.contain("measuring a transaction"):
+                self._on_stored(time.perf_counter() - started)
 
     def _next_group(self) -> list[_Waiting]:
         """Wait for batches and return those of the next transaction; none after closing."""

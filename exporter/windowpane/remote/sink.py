@@ -129,6 +129,11 @@ class RemoteSink:
             self._count_drops("store", "error", lost)
             _log.error("%d events are lost: neither the ingest server nor the spool took them", lost)
 
+    def release(self) -> None:
+        """Close; the next write starts to send again."""
+        self.close()
+        self._sender.after_fork()
+
     def _report_lost(self, without_room: Sequence[Event]) -> None:
         refused = self._delivery.take_refused()
         if without_room:
@@ -162,18 +167,38 @@ def _adopt_unnamed(files: Path, waiting: Path) -> None:
 def _digest_key(file: Path) -> bytes:
     """Return the key of the digests of this machine's texts, which is made at its first use.
 
-    Where the file cannot be used, the key is this process's alone.
+    Of processes that start together one makes it, and the others read it. Where the file cannot be used, the key
+    is this process's alone.
     """
     try:
         create_folder(file.parent)
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, MODE_FILE)
-        with os.fdopen(descriptor, "r+b") as stream:
-            key = stream.read(KEY_BYTES)
-            if len(key) < KEY_BYTES:
-                key = secrets.token_bytes(KEY_BYTES)
-                stream.seek(0)
-                stream.write(key)
-            return key
+        if not _holds_key(file):
+            _create_key(file)
+        return file.read_bytes()[:KEY_BYTES]
     except OSError as error:
         _log.warning("%s cannot be used: %s; equal texts get other digests in other processes", file, error)
         return secrets.token_bytes(KEY_BYTES)
+
+
+def _holds_key(file: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return file.stat().st_size >= KEY_BYTES
+    return False
+
+
+def _create_key(file: Path) -> None:
+    """Create a whole key file under its name in one step, unless another process was faster."""
+    new = file.with_name(f"{file.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE_FILE)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(secrets.token_bytes(KEY_BYTES))
+        try:
+            os.link(new, file)
+        except FileExistsError:
+            if not _holds_key(file):  # a write of an earlier release was cut short
+                new.replace(file)
+        except OSError:  # a file system without links
+            new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)

@@ -81,6 +81,8 @@ class Pipeline:
         self._boundary = ErrorBoundary(_log)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
         self._closed = False
+        self.writes_late_events = False
+        """At the end of the process: events put after closing are written at once, on the caller's thread."""
         self._is_abandoned = False
         """True after closing has stopped waiting for a worker that hangs in a write."""
         self._reset()
@@ -110,6 +112,9 @@ class Pipeline:
         """Queue a list of events, which the caller must not change later; drop all of it if the queue is full."""
         try:
             size = len(batch)
+            if self._closed and self.writes_late_events:
+                self._write_late(batch)
+                return
             waiting = self._accepted - self._removed
             if waiting + size > self._capacity or self._closed:
                 self._drop(batch, size)
@@ -126,6 +131,11 @@ class Pipeline:
                 self._signals.put(None)
         except Exception as error:  # noqa: BLE001  # no exception may reach the agent
             self._boundary.log_failure("queueing events", error)
+
+    @property
+    def is_unused(self) -> bool:
+        """True if nothing was put in this process."""
+        return self._worker is None and not self._batches
 
     @property
     def queued_events(self) -> int:
@@ -149,7 +159,8 @@ class Pipeline:
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
         """Write the queued events and stop; return False if a sink did not take all of them in time.
 
-        What the store did not take is spooled. Events put afterwards are dropped. The sinks stay open.
+        What the store did not take is spooled. Events put afterwards are dropped, unless the process ends. The
+        sinks stay open.
         """
         if self._closed:
             return True
@@ -192,6 +203,20 @@ class Pipeline:
         for runner in self._runners:
             with self._boundary.contain(f"reopening sink {runner.name}"):
                 runner.after_fork()
+
+    def _write_late(self, batch: list[Event]) -> None:
+        if not self._writing.acquire(FLUSH_SECONDS):  # the worker hangs in a write
+            self._drop(batch, len(batch))
+            return
+        try:
+            self._deliver(batch)
+            self._settle()
+            self._spool_rest()
+            for runner in self._runners:
+                with self._boundary.contain(f"releasing sink {runner.name}"):
+                    runner.call("release")
+        finally:
+            self._writing.release()
 
     def _drop(self, batch: list[Event], size: int) -> None:
         if not self._closed:

@@ -151,7 +151,13 @@ class StoreSink:
     def close(self) -> None:
         """Flush and close the store."""
         self._closed = True
-        store, self._store = self.store, None
+        self.release()
+
+    def release(self) -> None:
+        """Flush and close the store; the next write opens it again."""
+        if self._process != os.getpid():  # the parent's, which this process has not used
+            return
+        store, self._store = self._store, None
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.discard()
@@ -182,7 +188,7 @@ class StoreSink:
         """Warn of sessions that have another owner: their events join those of the other."""
         for session_id in shared:
             self._boundary.warn(
-                f"owner of {session_id}",
+                "shared session",
                 "session %s is recorded by another process or window, which has not ended it; both are "
                 "stored, each in its own stream, and their windows are mixed on its page: give each its own "
                 "session_id",
@@ -335,14 +341,8 @@ class MetricsSink:
     def _register(self) -> None:
         store, server = self._store, self.server
         if store is not None and server is not None:
-            store.register_endpoint(
-                server.host,
-                server.port,
-                pid=os.getpid(),
-                started_at=time.time(),
-                scheme=server.scheme,
-                machine=this_machine(),
-            )
+            origin = {"scheme": server.scheme, "machine": this_machine()}
+            store.register_endpoint(server.host, server.port, pid=os.getpid(), started_at=time.time(), **origin)
 
     def _agent_label(self, agent: str) -> str:
         """Return the label of an agent, the same in every process that shares the store."""

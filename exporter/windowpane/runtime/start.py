@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,10 +25,12 @@ from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
 from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.forks import follow_forks
 from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.exceptions import ConfigurationError
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpSink
+from windowpane.runtime.child_ends import finish_at_end, follow_child, is_child
 from windowpane.runtime.current import running_outputs, set_running_outputs
 from windowpane.runtime.notifier import configured_notifier
 from windowpane.runtime.pipeline import CLOSE_SECONDS, FLUSH_SECONDS, Pipeline
@@ -53,6 +57,9 @@ _starting: Final = threading.Lock()
 """Held while the outputs are started or unregistered, so that a process has one set."""
 
 
+_runtimes: Final[weakref.WeakSet[Runtime]] = weakref.WeakSet()
+
+
 class Runtime:
     """The running outputs of this process. Made by `start`."""
 
@@ -67,6 +74,9 @@ class Runtime:
         )
         self._boundary = ErrorBoundary(_log)
         self._closed = False
+        self._process = os.getpid()
+        self._is_finishing = False
+        self._follows_children = False
         rules = config.alert_rules()
         self._metrics = MetricsSink(
             config,
@@ -102,6 +112,7 @@ class Runtime:
         self._metrics.serve(self._store)
         self._otlp.start()
         self._notifier.start()
+        _runtimes.add(self)
 
     @property
     def url(self) -> str | None:
@@ -138,6 +149,16 @@ class Runtime:
         """Call *listener* with every event of a type, on the pipeline's thread."""
         self.pipeline.listen(event_type, listener)
 
+    def warn_of_other_settings(self, config: Config) -> None:
+        """Warn that *config* differs from the settings of these outputs, by the names of the settings."""
+        names = _different_settings(self.config.model_dump(), config.model_dump())
+        if names:
+            _log.warning(
+                "windowpane.start() has no effect: the outputs of this process run with other values of %s; call "
+                "windowpane.stop() first, or give all settings to the first start()",
+                ", ".join(names),
+            )
+
     def flush(self, timeout_seconds: float = FLUSH_SECONDS) -> bool:
         """Return True if everything observed and emitted so far is counted and stored durably.
 
@@ -164,8 +185,33 @@ class Runtime:
         self.pipeline.close(limit.share(0.7))
         self._close_part("the push", limit.share(0.5), self._otlp.close)
         self._close_part("the metrics", limit.share(0.5), lambda _: self._metrics.close())
-        self._close_part("the store", limit.remaining, lambda _: self._store.close())
-        _unregister(self)
+        self._close_part(
+            "the store",
+            limit.remaining,
+            lambda _: self._store.release() if self._is_finishing else self._store.close(),
+        )
+        if not self._is_finishing:
+            _unregister(self)
+
+    def finish(self) -> None:
+        """Close at the end of the process; what is emitted later is stored before `emit` returns."""
+        if self._process != os.getpid() and self.pipeline.is_unused and not self.observations.waiting:
+            return  # a child that emitted nothing
+        self._is_finishing = True
+        self.observations.runs_late_tasks = self.pipeline.writes_late_events = True
+        self.close()
+
+    def before_fork(self) -> None:
+        """Do nothing: the parts follow the fork."""
+
+    def after_fork_in_parent(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self) -> None:
+        """Finish with the child, which may end without `atexit` handlers."""
+        if not self._follows_children:
+            self._follows_children = True  # in the children of this child, too
+            follow_child(self, Runtime.finish)
 
     def _close_part(self, name: str, seconds: float, close: Callable[[float], object]) -> None:
         """Close one part in at most *seconds*; a failure or a part that takes longer is logged."""
@@ -197,36 +243,40 @@ def start(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Runtime:
-    """Start the outputs of this process, or return those that already run.
+    """Start the outputs of this process, or return those that already run, whose settings stay as they are.
 
     *store* is the file of the event store or its URL; with `https://` the events are sent to that server instead.
     For *port* 0 and for a busy port a free one is used. *notify* lists addresses of channels. *config* is a YAML
     file and *settings* a mapping of the same shape; the named arguments override both, and the environment
     overrides the file. Raises `ConfigurationError` for a setting that cannot be used.
     """
+    overrides = _without_none(
+        {
+            "server": {"port": port, "address": address},
+            "store": {"path": store, "capture": capture},
+            "notify": {"channels": None if notify is None else [{"url": url} for url in notify]},
+            "otlp": {"endpoint": otlp_endpoint},
+            "public_url": public_url,
+            "session_label": session_label,
+        }
+    )
+    if not isinstance(settings, Mapping | None):
+        raise ConfigurationError("settings", f"is a {type(settings).__name__}", expected="a mapping")
+    arguments = {**(settings or {})}
+    for key, value in overrides.items():
+        section = arguments.get(key)
+        arguments[key] = {**section, **value} if isinstance(section, Mapping) else value
     with _starting:
         running = running_outputs()
         if isinstance(running, Runtime):
+            if arguments or config is not None:
+                running.warn_of_other_settings(load_config(config, arguments=arguments))
             return running
-        overrides = _without_none(
-            {
-                "server": {"port": port, "address": address},
-                "store": {"path": store, "capture": capture},
-                "notify": {"channels": None if notify is None else [{"url": url} for url in notify]},
-                "otlp": {"endpoint": otlp_endpoint},
-                "public_url": public_url,
-                "session_label": session_label,
-            }
-        )
-        if not isinstance(settings, Mapping | None):
-            raise ConfigurationError("settings", f"is a {type(settings).__name__}", expected="a mapping")
-        arguments = {**(settings or {})}
-        for key, value in overrides.items():
-            section = arguments.get(key)
-            arguments[key] = {**section, **value} if isinstance(section, Mapping) else value
         started = Runtime(load_config(config, arguments=arguments))
         set_running_outputs(started)
-        atexit.register(stop)
+        atexit.register(_finish)
+        if is_child():
+            finish_at_end(started.finish)
         return started
 
 
@@ -237,11 +287,18 @@ def stop(timeout_seconds: float = CLOSE_SECONDS) -> None:
         running.close(timeout_seconds)
 
 
+def _finish() -> None:
+    """Finish with the process; handlers that were registered before `start` run after this one."""
+    running = running_outputs()
+    if isinstance(running, Runtime):
+        running.finish()
+
+
 def _unregister(runtime: Runtime) -> None:
     with _starting:
         if running_outputs() is runtime:
             set_running_outputs(None)
-            atexit.unregister(stop)
+            atexit.unregister(_finish)
 
 
 def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,6 +307,18 @@ def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
         key: _without_none(value) if isinstance(value, Mapping) else value for key, value in arguments.items()
     }
     return {key: value for key, value in stripped.items() if value is not None and value != {}}
+
+
+def _different_settings(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return the dotted names of the settings that differ."""
+    names = []
+    for key in sorted(one.keys() | other.keys()):
+        value, other_value = one.get(key), other.get(key)
+        if isinstance(value, Mapping) and isinstance(other_value, Mapping):
+            names += _different_settings(value, other_value, f"{prefix}{key}.")
+        elif value != other_value:
+            names.append(f"{prefix}{key}")
+    return names
 
 
 class StoreAccess(NamedTuple):
@@ -313,3 +382,6 @@ def store_access(config: Config) -> StoreAccess:
 
 def _without_secrets(text: str) -> str:
     return redact(text).text
+
+
+follow_forks(_runtimes)

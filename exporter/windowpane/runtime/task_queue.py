@@ -52,6 +52,8 @@ class TaskQueue:
         self._count_drop = count_drop
         self._boundary = ErrorBoundary(_log)
         self._closed = False
+        self.runs_late_tasks = False
+        """At the end of the process: tasks that are put after closing run at once, on the caller's thread."""
         self._reset()
         _queues.add(self)
 
@@ -82,6 +84,10 @@ class TaskQueue:
         A *required* task is accepted by a full queue too: the end of something whose start was accepted.
         """
         try:
+            if self._closed and self.runs_late_tasks:
+                with self._running, self._boundary.contain(what):
+                    run()
+                return True
             if self._closed or (not required and self._accepted - self._done + weight > self._capacity):
                 self._drop()
                 return False
@@ -156,6 +162,7 @@ class TaskQueue:
         while True:
             task = tasks.get()
             self._requested.wait(self._linger)
+            self._requested.clear()  # before the tasks run: a flush that comes later is not overlooked
             while True:
                 if task is _STOP:
                     return
@@ -166,7 +173,6 @@ class TaskQueue:
                     task = tasks.get_nowait()
                 except Empty:
                     break
-            self._requested.clear()
             if tasks.empty():
                 self._accepted = self._done
 

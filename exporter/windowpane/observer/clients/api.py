@@ -101,7 +101,8 @@ def session(
         label=label,
         project=project,
     )
-    token = current_scope.set(scope)
+    outer = current_scope.get()
+    current_scope.set(scope)
     reason = "completed"
     try:
         yield session_id
@@ -109,7 +110,9 @@ def session(
         reason = "failed"
         raise
     finally:
-        current_scope.reset(token)
+        # Not by a token: a generator may be closed in another context, where the scope was never set.
+        if current_scope.get() is scope:
+            current_scope.set(outer)
         with boundary.contain("ending a session"):
             outputs = running_outputs()
             if outputs is not None:

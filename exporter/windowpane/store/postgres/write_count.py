@@ -8,10 +8,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-import psycopg
-
 from windowpane.core.store_names import StoreUrl
-from windowpane.exceptions import WindowpaneError
 from windowpane.store.postgres.connections import connect
 
 CHANNEL: Final = "windowpane_writes"
@@ -61,7 +58,7 @@ class WriteCount:
         while not self._closed.is_set():
             try:
                 self._listen()
-            except (psycopg.Error, WindowpaneError) as error:
+            except Exception as error:  # noqa: BLE001  # the next attempt may succeed
                 _log.warning("%s: writes are not announced for now: %s", self._address, type(error).__name__)
             finally:
                 self._count = None

@@ -1,0 +1,63 @@
+"""Forks while other threads import: a child can import the same modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+
+_FORK_DURING_IMPORT = """
+import os, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import windowpane.effects.forks
+threading.Thread(target=__import__, args=("slow_module",), daemon=True).start()
+while "slow_module" not in sys.modules:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    import signal
+    signal.alarm(10)
+    import slow_module
+    os._exit(0 if slow_module.complete else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+os._exit(0 if code == 0 else 1)
+"""
+
+_FORK_WITHIN_LONG_IMPORT = """
+import os, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import windowpane.effects.forks as forks
+forks.IMPORT_SECONDS = 0.3
+threading.Thread(target=__import__, args=("slow_module",), daemon=True).start()
+while "slow_module" not in sys.modules:
+    time.sleep(0.001)
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+os._exit(0)
+"""
+
+
+def run(script: str, folder: Path, *, import_seconds: float) -> float:
+    (folder / "slow_module.py").write_text(f"import time\ntime.sleep({import_seconds})\ncomplete = True\n")
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", script, str(folder)], check=True, timeout=30)
+    return time.monotonic() - started
+
+
+def test_a_child_imports_what_another_thread_imported_during_the_fork(tmp_path: Path) -> None:
+    """The fork waits for the import, whose lock no thread of the child would ever release."""
+    run(_FORK_DURING_IMPORT, tmp_path, import_seconds=0.5)
+
+
+def test_forks_wait_once_for_a_thread_that_never_ends_its_import(tmp_path: Path) -> None:
+    """A program that runs inside an import delays the first fork only."""
+    assert run(_FORK_WITHIN_LONG_IMPORT, tmp_path, import_seconds=30) < 5

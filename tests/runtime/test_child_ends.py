@@ -1,0 +1,71 @@
+"""Processes whose end runs no `atexit` handlers, or other handlers after ours: their turns are stored."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from windowpane.store.interface import SessionFilter
+from windowpane.store.sqlite import SqliteStore
+
+_EMIT = """
+import atexit, multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+import windowpane
+from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
+
+def start():
+    return windowpane.start(port=0, store=sys.argv[1], notify=[])
+
+def work(number):
+    name = f"session-{number}"
+    context = EventContext(name, "worker", "gpt-4o", 1, 1, "live", name)
+    ended = TurnEnded(Usage(7), "usage")
+    start().emit([Event(context, 0, 1.0, SessionStarted()), Event(context, 1, 2.0, ended)])
+"""
+
+_PROCESSES = """
+if __name__ == "__main__":
+    running = start()
+    context = multiprocessing.get_context(sys.argv[2])
+    processes = [context.Process(target=work, args=(number,)) for number in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    with ProcessPoolExecutor(1, mp_context=context) as executor:
+        list(executor.map(work, (2, 3)))
+"""
+
+_EARLIER_HANDLER = """
+atexit.register(lambda: running.emit(late))
+running = start()
+work(0)
+context = EventContext("late", "worker", "gpt-4o", 1, 1, "live", "late")
+late = [Event(context, 0, 1.0, SessionStarted()), Event(context, 1, 2.0, TurnEnded(Usage(7), "usage"))]
+"""
+
+
+def sessions(tmp_path: Path, script: str, *arguments: str) -> set[str]:
+    program = tmp_path / "program.py"
+    program.write_text(_EMIT + script)
+    path = tmp_path / "windowpane.db"
+    subprocess.run([sys.executable, str(program), str(path), *arguments], check=True, timeout=120)
+    with closing(SqliteStore(path)) as store:
+        return {row.session_id for row in store.sessions(SessionFilter()) if row.turns}
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_children_of_multiprocessing_store_their_turns(tmp_path: Path, method: str) -> None:
+    """Neither a process nor a worker of an executor waits for more events before it ends."""
+    assert sessions(tmp_path, _PROCESSES, method) == {f"session-{number}" for number in range(4)}
+
+
+def test_handlers_registered_before_start_store_their_turns(tmp_path: Path) -> None:
+    """They run after the outputs have closed."""
+    assert sessions(tmp_path, _EARLIER_HANDLER) == {"session-0", "late"}
