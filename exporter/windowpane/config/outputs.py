@@ -168,6 +168,7 @@ class ClickHouseConfig(Section):
             )
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError(
-                "clickhouse.url must not hold a password, a query or a fragment; set clickhouse.user and clickhouse.password"
+                "clickhouse.url must not hold a password, query or fragment; set clickhouse.user and "
+                "clickhouse.password"
             )
         return url
