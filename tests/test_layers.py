@@ -57,7 +57,9 @@ LAYERS = {
         "core", "effects", "models", "metrics", "config", "sources", "serve", "observer", "observer.clients",
         "telemetry",
     },
-    "proxy": {"core", "effects", "models", "config", "observer", "observer.clients", "sources", "runtime"},
+    "proxy": {
+        "core", "effects", "models", "config", "serve", "observer", "observer.clients", "sources", "runtime",
+    },
 }  # fmt: skip
 """Folder to the folders it may import; `demo`, `cli` and the package itself compose and may import all."""
 COMPOSING = ("demo", "cli")

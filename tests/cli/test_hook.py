@@ -103,7 +103,7 @@ def test_without_a_script_the_interpreter_is_named(tmp_path: Path, monkeypatch: 
     """An installation whose scripts are elsewhere is run as a module."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
 
-    assert HookCommands.of().import_ == f"{tmp_path / 'python'} -m windowpane hook import"
+    assert HookCommands.of().import_ == f"{tmp_path / 'python'} -P -m windowpane hook import"
 
 
 @pytest.mark.parametrize(

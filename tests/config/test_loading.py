@@ -497,6 +497,9 @@ def test_an_address_is_the_url_of_a_host(key: str) -> None:
     ):
         with pytest.raises(ConfigurationError, match=rf"^{re.escape(key)}: .*names a host"):
             load_with(url)
+    with pytest.raises(ConfigurationError, match=rf"^{re.escape(key)}: .*user or password") as error:
+        load_with("http://user:hunter2@collector:4318")
+    assert "hunter2" not in str(error.value)
     for url in ("http://collector:4318/base", "HTTPS://host", "http://[::1]:4318"):
         load_with(url)
 

@@ -114,6 +114,17 @@ def test_the_current_folder_does_not_stay_on_the_path(
     assert sys.path == before
 
 
+def test_a_module_of_the_current_folder_replaces_no_library(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge that is installed is not taken from the project that is opened."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    (folder / "colorsys.py").write_text("raise SystemExit('code of the project')")
+
+    assert load_callable("colorsys:rgb_to_hls", option="judge")(0, 0, 0) == (0.0, 0.0, 0.0)
+
+
 @pytest.mark.parametrize("model", ["no_such_module_here:judge", "judges.py:nobody"])
 def test_a_judge_that_is_not_there_is_an_error_with_its_key(
     model: str, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -125,7 +125,9 @@ def test_a_closed_client_ends_the_call_upstream(
         200, [], [b"data: 1\n\n", *[b":" * 65_536] * 200], has_length=False, wait_after_first=released
     )
     with socket.create_connection((url.hostname or "", url.port or 0)) as connection:
-        connection.sendall(b"POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}")
+        connection.sendall(
+            b"POST /openai/v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
+        )
         received = b""
         while b"data: 1" not in received:
             received += connection.recv(65_536) or pytest.fail("the connection was closed")
@@ -228,6 +230,53 @@ def test_a_base_url_of_the_environment_stays_the_destination() -> None:
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/anthropic",
         "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9/gemini",
     }
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:4180"},
+        {"Host": "10.0.0.7"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:3000"},
+    ],
+    ids=str,
+)
+def test_web_pages_of_other_sites_are_refused(
+    headers: dict[str, str], upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
+) -> None:
+    """A page cannot use the proxy, neither by its own address nor by a name that resolves to this machine."""
+    server = proxy_to(upstream.url)
+    status, _, body = send(server.url, "/openai/v1/chat/completions", headers=headers)
+
+    assert (status, upstream.received, server.forwarded) == (421, [], 0)
+    assert b"127.0.0.1 or localhost" in body
+
+
+def test_programs_of_this_machine_are_forwarded(
+    upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
+) -> None:
+    upstream.answer = Answer(200, [], [b"{}"])
+    server = proxy_to(upstream.url)
+
+    for headers in ({}, {"Host": f"localhost:{server.port}"}, {"Origin": server.url}):
+        assert send(server.url, "/openai/v1/chat/completions", headers=headers)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "url", ["http://user:hunter2@host/v1", "http://hunter2@host", "ftp://user:hunter2@host", "http://[hunter2"]
+)
+@pytest.mark.parametrize("way", ["option", "unnamed", "variable"])
+def test_a_password_in_the_url_of_an_upstream_is_refused_and_not_shown(url: str, way: str) -> None:
+    """It would be added to the requests of every caller."""
+    given = {"option": [f"vllm={url}"], "unnamed": [url], "variable": []}[way]
+    environment = {"OPENAI_BASE_URL": url} if way == "variable" else {}
+    with pytest.raises(ConfigurationError, match="expected") as error:
+        upstreams_of(given, environment)
+
+    assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize("given", ["gpu:8000", "vllm=gpu:8000", "V/LLM=http://x", "vllm=ftp://x", "vllm="])

@@ -122,16 +122,23 @@ def test_agents_of_two_projects_store_through_one_server(serve, wait_until) -> N
 
 
 def test_a_server_beyond_loopback_needs_tokens_or_client_certificates(tmp_path: Path, monkeypatch) -> None:
-    """A certificate of the server alone lets everyone send."""
+    """A certificate of the server alone would let everyone send calls and read the metrics; so would tokens of
+    projects, which only the endpoint of events asks for.
+    """
+    config = tmp_path / "server.yml"
+    config.write_text(yaml.safe_dump({"projects": {"alpha": {"tokens": [ALPHA]}}}))
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(config))
     monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "w.db"))
     for name in ("cert.pem", "key.pem"):
         (tmp_path / name).write_text("")
     tls = ["--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
 
-    result = CliRunner().invoke(main, ["serve", "--ingest", "--address", "0.0.0.0", "--port", "0", *tls])
+    result = CliRunner().invoke(
+        main, ["serve", "--ingest", "--otlp", "--address", "0.0.0.0", "--port", "0", *tls]
+    )
 
     assert result.exit_code == 1
-    assert "agents on other machines could send events to 0.0.0.0 without a token" in result.output
+    assert "0.0.0.0 can be reached from other machines" in result.output
     assert "--tls-client-ca" in result.output
 
 

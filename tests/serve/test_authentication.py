@@ -15,7 +15,7 @@ from prometheus_client.registry import CollectorRegistry
 from windowpane.exceptions import ConfigurationError
 from windowpane.serve.authentication import TlsOptions
 from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Health, Routes
+from windowpane.serve.routes import Health, Response, Routes
 
 
 def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:
@@ -45,6 +45,19 @@ def test_an_address_beyond_loopback_needs_protection(registry: CollectorRegistry
     """Without token or certificate nothing is served, and the message names the ways out."""
     with pytest.raises(ConfigurationError, match=r"bearer_token .*tls .*loopback.*server\.insecure.*--insecure"):
         start_http_server(Routes(registry), host=address, port=0)
+
+
+def test_a_certificate_of_the_server_alone_is_not_a_permission(
+    registry: CollectorRegistry, certificates: Path
+) -> None:
+    """Encryption does not limit who may connect; certificates of clients do."""
+    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    with pytest.raises(ConfigurationError, match="from other machines"):
+        start_http_server(Routes(registry), host="0.0.0.0", port=0, tls=tls)
+    with start_http_server(
+        Routes(registry), host="0.0.0.0", port=0, tls=TlsOptions(tls.certificate, tls.key, tls.certificate)
+    ):
+        pass
 
 
 def test_an_address_beyond_loopback_is_served_with_a_token_or_on_request(registry: CollectorRegistry) -> None:
@@ -82,6 +95,28 @@ def test_a_foreign_host_name_is_rejected_on_loopback(server: MetricsServer, host
 
         assert reply.status == 421
         assert b"context_window" not in reply.body
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://evil.example", 421),
+        ("null", 421),
+        ("http://127.0.0.1:1", 421),
+        ("http://127.0.0.1:{port}", 200),
+    ],
+)
+def test_a_web_page_of_another_site_makes_no_request(
+    registry: CollectorRegistry, method: str, origin: str, status: int
+) -> None:
+    """Browsers name the page's origin; programs send none."""
+    routes = Routes(registry, posts={"/v1/traces": lambda _: Response(200, b"")})
+    with start_http_server(routes, port=0) as server:
+        path = "/metrics" if method == "GET" else "/v1/traces"
+        headers = {"Origin": origin.format(port=server.port), "Content_Length": "0"}
+
+        assert fetch(server, path, method=method, **headers).status == status
 
 
 def https_status(server: MetricsServer, certificates: Path, *, with_certificate: bool) -> int:

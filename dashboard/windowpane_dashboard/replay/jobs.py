@@ -14,7 +14,7 @@ from windowpane_dashboard.replay.worker import SimulationRequest
 
 logger = logging.getLogger(__name__)
 
-WORKER: Final = (sys.executable, "-m", "windowpane_dashboard.replay.worker")
+WORKER: Final = (sys.executable, "-P", "-m", "windowpane_dashboard.replay.worker")
 
 
 @dataclass(slots=True)

@@ -51,7 +51,7 @@ def serving(
     """
     port = _free_port(port)
     url = f"http://{DEFAULT_ADDRESS}:{port}"
-    command = [sys.executable, "-c", _SERVE, str(app), str(port), DEFAULT_ADDRESS]
+    command = [sys.executable, "-P", "-c", _SERVE, str(app), str(port), DEFAULT_ADDRESS]
     environment = {**os.environ, "WINDOWPANE_STORE": full_name(store)}
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(  # noqa: S603  # our own interpreter and program

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from windowpane.config.dashboard import OidcConfig
 from windowpane.config.paths import LOGIN_VARIABLE, local_base
-from windowpane.core.store_names import StoreName, full_name
+from windowpane.core.store_names import StoreName, StoreUrl, full_name
 from windowpane.core.version import install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.serve.authentication import is_local_host_header
 from windowpane.serve.local_dashboard import announced
+from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 from windowpane_dashboard.server.login import origin_of, redirect_url, streamlit_secrets
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def run(
     from windowpane_dashboard.server.own_origin import OwnOriginOnly
     from windowpane_dashboard.server.return_address import ReturnAddress
 
+    store = store if isinstance(store, StoreUrl) else store.absolute()
+    leave_current_folder()
     os.environ["WINDOWPANE_STORE"] = full_name(store)
     os.environ[LOGIN_VARIABLE] = "" if login is None else "1"
     secrets = None if login is None or redirect is None else streamlit_secrets(login, redirect)
@@ -96,6 +99,23 @@ def routes() -> tuple[Route, ...]:
     from windowpane_dashboard.server import index_page
 
     return (*downloads.ROUTES, *index_page.ROUTES)
+
+
+def leave_current_folder() -> None:
+    """Change to this package's folder; the files that variables name stay the same.
+
+    Streamlit reads `.streamlit/config.toml` and `secrets.toml` of the current folder, which may be any project,
+    and sets variables of the environment from them.
+    """
+    for name, separator in (
+        ("WINDOWPANE_CONFIG", "\0"),
+        (KEY_FILE_VARIABLE, "\0"),
+        (OLD_KEY_FILES_VARIABLE, os.pathsep),
+    ):
+        if given := os.environ.get(name):
+            paths = [str(Path(path).expanduser().absolute()) for path in given.split(separator) if path]
+            os.environ[name] = separator.join(paths)
+    os.chdir(APP.parent)
 
 
 def warm_up() -> None:

@@ -15,6 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from windowpane.serve.authentication import is_own_origin
+
 REASON: Final = "this request does not come from the dashboard; public_url names the address it is reached at\n"
 POLICY_VIOLATION: Final = 1008
 """Close code of a WebSocket that is refused."""
@@ -44,8 +46,7 @@ class OwnOriginOnly:
         origin = headers.get("origin")
         if not self._names_this_server(host):
             return False
-        # Browsers send no origin with a page that is opened, and programs need none.
-        return origin is None or origin.lower() in (self._origin, f"http://{host}", f"https://{host}")
+        return is_own_origin(origin, host) or str(origin).lower() == self._origin
 
     def _names_this_server(self, host: str) -> bool:
         """Return whether the `Host` header cannot be the name of another site that resolves to this machine."""

@@ -136,7 +136,7 @@ def _dashboard(store: StoreName, *, port: int) -> Iterator[str]:
         yield f"not started: Streamlit is missing; run: {install_command('dashboard')}"
         return
     chosen = _free_port(port)
-    arguments = [sys.executable, "-m", "windowpane", "dashboard", "--port", str(chosen)]
+    arguments = [sys.executable, "-P", "-m", "windowpane", "dashboard", "--port", str(chosen)]
     environment = {**os.environ, "WINDOWPANE_STORE": full_name(store)}
     signal.signal(signal.SIGTERM, _exit)  # else the dashboard would outlive this process
     process = subprocess.Popen(arguments, env=environment)  # noqa: S603  # this program

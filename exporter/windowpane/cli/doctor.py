@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import socket
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from http import HTTPStatus
 from importlib.machinery import PathFinder
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
@@ -19,6 +21,7 @@ from typing import Final, Literal, NamedTuple
 import click
 
 import windowpane
+from windowpane.cli.hook import imports_of_projects, read_settings
 from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, report_errors, store_option
 from windowpane.cli.output import print_json
 from windowpane.config.loading import load_config
@@ -34,7 +37,7 @@ from windowpane.remote.sink import waiting_base
 from windowpane.serve.authentication import require_protection
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.service_discovery import http_status, reported_health
-from windowpane.sources.locations import default_folders
+from windowpane.sources.locations import claude_folder, default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
 from windowpane.store.spool import waiting_files
 from windowpane.text import formats
@@ -108,6 +111,7 @@ def run_checks(store: StoreName | None) -> Iterator[Finding]:
         "dashboard", host_and_port(LOOPBACK, DASHBOARD_PORT), "/_stcore/health", "windowpane dashboard"
     )
     yield _recordings()
+    yield from _hooks()
     yield _audit_key(config)
 
 
@@ -203,7 +207,7 @@ def _metrics(server: ServerConfig) -> Finding:
         require_protection(
             server.address,
             has_token=server.bearer_token is not None,
-            has_tls=server.tls is not None,
+            has_client_ca=server.tls is not None and server.tls.client_ca is not None,
             insecure=server.insecure,
         )
     except WindowpaneError as error:
@@ -256,6 +260,18 @@ def _recordings() -> Finding:
             "note", "recordings", "none in the default folders; `windowpane import PATH` reads any folder"
         )
     return Finding("ok", "recordings", ", ".join(map(str, folders)) + "; read them: windowpane import")
+
+
+def _hooks() -> Iterator[Finding]:
+    """Report hooks of an earlier release, which import modules of the project that Claude Code opens."""
+    usual, project = claude_folder() / "settings.json", Path.cwd() / ".claude"
+    for path in dict.fromkeys((usual, project / "settings.json", project / "settings.local.json")):
+        with suppress(click.ClickException):  # Claude Code reports settings that it cannot read
+            if imports_of_projects(read_settings(path)):
+                command = "windowpane hook install --write"
+                command += "" if path == usual else f" --settings {shlex.quote(str(path))}"
+                detail = f"{path}: its hooks run code of any project that is opened; run: {command}"
+                yield Finding("problem", "hooks", detail)
 
 
 def other_distributions(path: Iterable[str] | None = None) -> Iterator[str]:

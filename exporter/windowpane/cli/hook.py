@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,8 @@ from windowpane.sources.locations import claude_folder
 EVENTS: Final = ("PreCompact", "SessionStart")
 """Events that import the transcript: before a compaction, and when a session starts or resumes."""
 NEW_FILE_MODE: Final = 0o600
+_UNSAFE_COMMAND: Final = re.compile(r"""(?<!\s-P)(?<!\s-I)\s-m\s+windowpane\s+hook\b""")
+"""A module that the interpreter may take from the current folder, as earlier releases wrote."""
 
 
 @click.group("hook")
@@ -134,8 +137,9 @@ class HookCommands(NamedTuple):
 def _program() -> list[str]:
     """Return this program by its whole path: the script beside the interpreter, else the interpreter's module."""
     interpreter = Path(sys.executable)
-    script = interpreter.with_name("windowpane" + interpreter.suffix)
-    return [str(script)] if script.exists() else [str(interpreter), "-m", "windowpane"]
+    script = interpreter.with_name("windowpane.exe" if interpreter.suffix == ".exe" else "windowpane")
+    # -P: Claude Code starts it in a project's folder, whose modules would be imported
+    return [str(script)] if script.exists() else [str(interpreter), "-P", "-m", "windowpane"]
 
 
 def _quoted(arguments: list[str]) -> str:
@@ -204,6 +208,15 @@ def _with_command(entry: object, command: str) -> object:
         for hook in entry["hooks"]
     ]
     return {**entry, "hooks": hooks}
+
+
+def imports_of_projects(settings: dict[str, Any]) -> list[str]:
+    """Return the commands of Windowpane in the settings that import modules of the folder they start in."""
+    hooks = settings.get("hooks")
+    lists = hooks.values() if isinstance(hooks, dict) else ()
+    entries = [entry for entries in lists if isinstance(entries, list) for entry in entries]
+    given = [*_commands({"hooks": [settings.get("statusLine")]}), *chain.from_iterable(map(_commands, entries))]
+    return [command for command in given if isinstance(command, str) and _UNSAFE_COMMAND.search(command)]
 
 
 def _commands(entry: object) -> list[object]:

@@ -71,7 +71,7 @@ INGEST_CONNECTIONS: Final = 256
 @click.option("--tls-certificate", type=_file, help="Serve HTTPS with this certificate chain.")
 @click.option("--tls-key", type=_file, help="Private key of the certificate.")
 @click.option("--tls-client-ca", type=_file, help="Require client certificates signed by this authority.")
-@click.option("--insecure", is_flag=True, help="Serve other machines without a token or a certificate.")
+@click.option("--insecure", is_flag=True, help="Serve other machines without a token or client certificates.")
 @store_option
 @report_errors
 def command(
@@ -105,7 +105,7 @@ def command(
     Example:
       windowpane serve --port 9464
       windowpane serve --otlp
-      windowpane serve --ingest --address 0.0.0.0 --tls-certificate cert.pem --tls-key key.pem
+      windowpane serve --ingest --address 0.0.0.0 --bearer-token-file token
       windowpane serve --clickhouse http://127.0.0.1:8123
     """
     if (tls_certificate is None) != (tls_key is None):
@@ -118,11 +118,9 @@ def command(
         tls = TlsOptions(tls_certificate, tls_key, tls_client_ca)
     token = configured_token(config.server) if bearer_token_file is None else read_token(bearer_token_file)
     host, insecure = address or config.server.address, insecure or config.server.insecure
-    require_protection(host, has_token=token is not None, has_tls=tls is not None, insecure=insecure)
+    has_client_ca = tls is not None and tls.client_ca is not None
+    require_protection(host, has_token=token is not None, has_client_ca=has_client_ca, insecure=insecure)
     access = IngestAccess(config, bearer_token=token)
-    if ingests:
-        has_client_ca = tls is not None and tls.client_ca is not None
-        access.require_protection(host, has_client_ca=has_client_ca, insecure=insecure)
     top = config.session_label if session_label is None else session_label
     with open_to_write(store_path, capture=capture and ingests) as store:
         serving = StoreExporter(store, config=config, as_of=as_of, top_sessions=top)

@@ -166,8 +166,9 @@ class ClickHouseConfig(Section):
             raise ValueError(
                 "clickhouse.url must be the address of ClickHouse's HTTP interface, http://host:8123"
             )
-        if parts.username or parts.password:
+        if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError(
-                "clickhouse.url must not hold a password; set clickhouse.user and clickhouse.password"
+                "clickhouse.url must not hold a password, query or fragment; set clickhouse.user and "
+                "clickhouse.password"
             )
         return url

@@ -32,6 +32,8 @@ def _http_url(url: str) -> str:
         is_usable = False
     if not is_usable or any(character.isspace() for character in url):
         raise ValueError("must be a URL that starts with http:// or https:// and names a host")
+    if "@" in parts.netloc:  # it would be shown in messages and logs
+        raise ValueError("must not hold a user or password; credentials have separate keys")
     return url
 
 

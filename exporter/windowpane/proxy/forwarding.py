@@ -12,6 +12,7 @@ import httpx2
 from windowpane.proxy.call_messages import CallMessages
 from windowpane.proxy.exchanges import Exchange, Headers
 from windowpane.proxy.upstreams import Upstream
+from windowpane.serve.authentication import OTHER_SITE, is_from_other_site
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -46,16 +47,27 @@ class Forwarder:
     """An ASGI application that forwards every request to the upstream that its path names."""
 
     def __init__(
-        self, upstreams: Mapping[str, Upstream], client: httpx2.AsyncClient, calls: CallMessages
+        self,
+        upstreams: Mapping[str, Upstream],
+        client: httpx2.AsyncClient,
+        calls: CallMessages,
+        *,
+        on_loopback: bool = True,
     ) -> None:
+        """*on_loopback* states that only programs of this machine can reach the proxy."""
         self._upstreams = upstreams
         self._client = client
         self._calls = calls
+        self._on_loopback = on_loopback
         self.forwarded = 0
         """Requests that had an upstream."""
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one request."""
+        host, origin = (_header(scope, name) for name in (b"host", b"origin"))
+        if is_from_other_site(host, origin, on_loopback=self._on_loopback):
+            await _refuse(send, 421, OTHER_SITE)
+            return
         _, name, *rest = scope["raw_path"].split(b"/", 2)
         upstream = self._upstreams.get(name.decode("ascii", "replace"))
         if upstream is None:
@@ -69,6 +81,10 @@ class Forwarder:
         path = b"/" + rest[0] if rest else b""
         exchange = Exchange(scope["method"], path.decode("ascii", "replace"), scope["headers"], self._calls)
         await _Passage(self._client, exchange, receive, send).run(_request(upstream, path, scope))
+
+
+def _header(scope: Mapping[str, Any], name: bytes) -> str | None:
+    return next((value.decode("latin-1") for header, value in scope["headers"] if header == name), None)
 
 
 class _Request:

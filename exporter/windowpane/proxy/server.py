@@ -14,6 +14,7 @@ import uvicorn
 from windowpane.proxy.call_messages import CallMessages
 from windowpane.proxy.forwarding import Forwarder, new_client
 from windowpane.proxy.upstreams import Upstream
+from windowpane.serve.authentication import is_loopback
 
 BACKLOG: Final = 1_024
 IDLE_SECONDS: Final = 300
@@ -71,7 +72,9 @@ class ProxyServer:
 
     async def _serve(self) -> None:
         async with new_client() as client:
-            self._forwarder = Forwarder(self._upstreams, client, self._calls)
+            self._forwarder = Forwarder(
+                self._upstreams, client, self._calls, on_loopback=is_loopback(self._socket.getsockname()[0])
+            )
             self._server = uvicorn.Server(
                 uvicorn.Config(
                     self._forwarder,

@@ -47,7 +47,7 @@ def upstreams_of(given: Sequence[str], environment: Mapping[str, str]) -> dict[s
         name, _, url = assignment.partition("=")
         if not _NAME.fullmatch(name):
             expected = "NAME=URL with a name of small letters, digits, dots and dashes"
-            raise ConfigurationError("upstream", f"{assignment!r} names no upstream", expected=expected)
+            raise ConfigurationError("upstream", "an upstream has no usable name", expected=expected)
         variables = upstreams[name].variables if name in upstreams else ()
         upstreams[name] = Upstream(name, _checked(url, f"upstream {name}"), variables)
     return upstreams
@@ -63,7 +63,15 @@ def client_environment(upstreams: Mapping[str, Upstream], proxy_url: str) -> dic
 
 
 def _checked(url: str, key: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ConfigurationError(key, f"{url!r} is not a base URL", expected="https://HOST or https://HOST/PATH")
+    """Return a base URL without its last slashes. The errors do not repeat it: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        is_base = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+    except ValueError:
+        is_base = False
+    if not is_base:
+        raise ConfigurationError(key, "is not a base URL", expected="https://HOST or https://HOST/PATH")
+    if "@" in parts.netloc:
+        problem = "has a user or password, which every caller's request would carry"
+        raise ConfigurationError(key, problem, expected="https://HOST/PATH; callers send their own credentials")
     return url.rstrip("/")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowpane.config.projects import project_of_token
-from windowpane.exceptions import ConfigurationError
-from windowpane.serve.authentication import has_bearer_token, is_loopback
+from windowpane.serve.authentication import has_bearer_token
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
@@ -32,17 +31,6 @@ class IngestAccess:
     def project(self, authorization: str) -> str:
         """Return the project that the request's sessions belong to; empty where the token is not a project's."""
         return "" if self._is_own(authorization) else self._token_project(authorization) or ""
-
-    def require_protection(self, address: str, *, has_client_ca: bool, insecure: bool) -> None:
-        """Raise `ConfigurationError` if other machines could send events without a token or a certificate."""
-        if insecure or self.needs_token or has_client_ca or is_loopback(address) or address == "localhost":
-            return
-        problem = f"agents on other machines could send events to {address or 'every address'} without a token"
-        expected = (
-            "projects with tokens, server.bearer_token (--bearer-token-file), client certificates "
-            "(--tls-client-ca), or server.insecure: true (--insecure)"
-        )
-        raise ConfigurationError("serve --ingest", problem, expected=expected)
 
     def _is_own(self, authorization: str) -> bool:
         return self._bearer_token is not None and has_bearer_token(authorization, self._bearer_token)

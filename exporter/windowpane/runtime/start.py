@@ -69,7 +69,7 @@ class Runtime:
         require_protection(
             server.address,
             has_token=server.bearer_token is not None,
-            has_tls=server.tls is not None,
+            has_client_ca=server.tls is not None and server.tls.client_ca is not None,
             insecure=server.insecure,
         )
         self._boundary = ErrorBoundary(_log)

@@ -43,19 +43,22 @@ def _unusable(files: str, error: OSError) -> OSError:
     return OSError(error.errno, f"{files} cannot be used: {error.strerror or error}")
 
 
-def require_protection(address: str, *, has_token: bool, has_tls: bool, insecure: bool) -> None:
-    """Raise `ConfigurationError` for an endpoint that other machines can reach without a token or a certificate.
+def require_protection(address: str, *, has_token: bool, has_client_ca: bool, insecure: bool) -> None:
+    """Raise `ConfigurationError` for an endpoint that other machines can reach without a credential.
 
-    *insecure* states that this is intended, for example in a container whose port is published on loopback.
+    A certificate of the server is not one: it encrypts, and permits everyone. *insecure* states that this is
+    intended, for example in a container whose port is published on loopback.
     """
-    if insecure or has_token or has_tls or is_loopback(address) or address.lower() == "localhost":
+    if insecure or has_token or has_client_ca or is_loopback(address) or address.lower() == "localhost":
         return
-    problem = f"{address or 'every address'} can be reached from other machines, without token or certificate"
+    problem = (
+        f"{address or 'every address'} can be reached from other machines, without a token or client certificates"
+    )
     raise ConfigurationError("server.address", problem, expected=_PROTECTION)
 
 
 _PROTECTION: Final = (
-    "server.bearer_token (--bearer-token-file), server.tls (--tls-certificate and --tls-key), an address on "
+    "server.bearer_token (--bearer-token-file), server.tls with client_ca (--tls-client-ca), an address on "
     "loopback, or server.insecure: true (--insecure) to serve everyone"
 )
 
@@ -96,6 +99,28 @@ def is_local_host_header(host: str | None) -> bool:
     except ValueError:
         return False
     return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
+
+
+def is_own_origin(origin: str | None, host: str) -> bool:
+    """Return whether the `Origin` header is that of the server itself, which the request names as *host*.
+
+    Browsers send no origin with a page that is opened, and programs need none.
+    """
+    return origin is None or origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+
+def is_from_other_site(host: str | None, origin: str | None, *, on_loopback: bool) -> bool:
+    """Return whether a page of another site may have made the request with these `Host` and `Origin` headers.
+
+    Beyond loopback the names of the server are unknown, so any host is accepted.
+    """
+    return (on_loopback and not is_local_host_header(host)) or not is_own_origin(origin, host or "")
+
+
+OTHER_SITE: Final = (
+    "this endpoint is for programs of this machine, and not for pages of other sites; "
+    "request it as 127.0.0.1 or localhost"
+)
 
 
 def is_loopback(address: str) -> bool:

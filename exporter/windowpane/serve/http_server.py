@@ -26,9 +26,10 @@ from urllib.parse import urlsplit
 from prometheus_client.registry import CollectorRegistry
 
 from windowpane.serve.authentication import (
+    OTHER_SITE,
     TlsOptions,
     has_bearer_token,
-    is_local_host_header,
+    is_from_other_site,
     is_loopback,
     require_protection,
     server_context,
@@ -125,10 +126,13 @@ def start_http_server(
 
     For a busy *port* the server listens on a free one, which the result names. Raises `OSError` for an address
     that it cannot listen on and for a certificate that cannot be used, and `ConfigurationError` for an address
-    beyond loopback with neither a token nor a certificate, unless *insecure*.
+    beyond loopback with neither a token nor client certificates, unless *insecure*.
     """
     require_protection(
-        host, has_token=routes.bearer_token is not None, has_tls=tls is not None, insecure=insecure
+        host,
+        has_token=routes.bearer_token is not None,
+        has_client_ca=tls is not None and tls.client_ca is not None,
+        insecure=insecure,
     )
     context = None if tls is None else server_context(tls)
     make = partial(
@@ -223,7 +227,7 @@ class _Head:
 
 
 _REFUSED: Final = 400
-_NOT_HERE: Final = Response(421, b"this endpoint is for this machine; request it as 127.0.0.1 or localhost\n")
+_NOT_HERE: Final = Response(421, f"{OTHER_SITE}\n".encode())
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -304,7 +308,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _respond(self, path: str) -> Response:
         routes = self.server.routes
-        if not self._is_for_this_machine(path):
+        if not self._may_come_from_here(path):
             return _NOT_HERE
         if path == "/healthz":
             return self._health(with_details=self._is_authenticated())
@@ -316,18 +320,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refused(self, path: str) -> Response | None:
         """Return the response to a client that may not make the request; None if it may."""
-        if not self._is_for_this_machine(path):
+        if not self._may_come_from_here(path):
             return _NOT_HERE
         authorized = self.server.routes.authorized.get(path)
         if not (self._is_authenticated() if authorized is None else authorized(self._header("Authorization"))):
             return Response(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
         return None
 
-    def _is_for_this_machine(self, path: str) -> bool:
+    def _may_come_from_here(self, path: str) -> bool:
+        """Return whether no other site's page made the request; a token, which no page has, decides by itself."""
         routes = self.server.routes
-        needs_token = routes.bearer_token is not None or path in routes.authorized
-        is_open = not needs_token and is_loopback(self.server.server_name)
-        return not is_open or is_local_host_header(self.headers.get("Host"))
+        if routes.bearer_token is not None or path in routes.authorized:
+            return True
+        on_loopback = is_loopback(self.server.server_name)
+        given = self.headers
+        return not is_from_other_site(given.get("Host"), given.get("Origin"), on_loopback=on_loopback)
 
     def _is_authenticated(self) -> bool:
         return has_bearer_token(self.headers.get("Authorization", ""), self.server.routes.bearer_token)

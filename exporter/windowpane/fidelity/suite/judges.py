@@ -58,12 +58,12 @@ def _from_name(name: str, option: str) -> ModuleType:
 
 @contextmanager
 def _current_folder_on_path() -> Iterator[None]:
-    """Search modules in the current folder too, while the block runs: afterwards it could replace a library's."""
+    """Search modules in the current folder too, last and while the block runs: none replaces a library's."""
     here = str(Path.cwd())
     if here in sys.path:
         yield
         return
-    sys.path.insert(0, here)
+    sys.path.append(here)
     try:
         yield
     finally:
