@@ -1,10 +1,10 @@
-"""Secrets composed from grammars: a documented token format or a password policy, in a document, behind an encoding.
+"""Secrets composed from grammars: a documented token or a password policy, in a document, behind an encoding.
 
 Unlike `made_up_secrets`, no context is a template: a document is a random list of ordinary fields with the secret
 at a random position, written by the syntax's own writer where Python has one (`csv`, `json`, `shlex`,
 `xml.sax.saxutils`, `configparser`), then shown as tools show it, then encoded. Names are not those of the token's
-provider: any name of its sort is combined with any token. Every combination of sort, document and encoding belongs
-to one of two halves by its digest: rules may be tuned on the half `TUNED`; only the other half is reported.
+provider: any name of its sort is combined with any token. Every combination of sort, document and encoding
+belongs to one of two halves by its digest: rules may be tuned on the half `TUNED`; only the other is reported.
 """
 
 from __future__ import annotations
@@ -114,10 +114,28 @@ RANDOM: tuple[Callable[[Random], str], ...] = (
     lambda rng: of(rng, ALNUM, rng.randint(20, 48)),
 )
 """Generated keys without a shape: `openssl rand`, `secrets.token_urlsafe`, and the like."""
-WORDS = "river amber copper winter falcon harbor meadow orbit pepper saddle timber velvet walnut zephyr".split()
+WORDS = [
+    "river",
+    "amber",
+    "copper",
+    "winter",
+    "falcon",
+    "harbor",
+    "meadow",
+    "orbit",
+    "pepper",
+    "saddle",
+    "timber",
+    "velvet",
+    "walnut",
+    "zephyr",
+]
 PASSWORDS: dict[str, Callable[[Random], str]] = {
     "password of a manager": lambda rng: (
-        of(rng, ALNUM, 5) + str(rng.randrange(10)) + of(rng, ALNUM + SYMBOLS, rng.randint(6, 14)) + of(rng, ALNUM, 2)
+        of(rng, ALNUM, 5)
+        + str(rng.randrange(10))
+        + of(rng, ALNUM + SYMBOLS, rng.randint(6, 14))
+        + of(rng, ALNUM, 2)
     ),
     "password with #": lambda rng: f"{of(rng, ALNUM, 3)}{rng.randrange(10)}#{of(rng, ALNUM, rng.randint(5, 9))}",
     "password with a word": lambda rng: (
@@ -131,7 +149,7 @@ PASSWORDS: dict[str, Callable[[Random], str]] = {
     "passphrase": lambda rng: "-".join([*rng.sample(WORDS, 4), str(rng.randrange(10, 99))]),
 }
 PASSWORD_NAMES = (
-    "POSTGRES_PASSWORD", "db_password", "spring.datasource.password", "MYSQL_PASSWORD", "dbPassword", "smtp_password",
+    "POSTGRES_PASSWORD", "db_password", "spring.datasource.password", "MYSQL_PASSWORD", "dbPassword", "smtp_password",  # noqa: E501
     "REDIS_PASSWORD", "password", "passwd", "admin-password", "keystorePassword", "PGPASSWORD", "root_password",
 )  # fmt: skip
 TOKEN_NAMES = (
@@ -139,7 +157,7 @@ TOKEN_NAMES = (
     "webhook.secret", "x-api-key", "signing_secret", "encryption_key", "service-token", "private_token",
 )  # fmt: skip
 PLAIN_NAMES = ("value", "config", "data", "arg", "note", "id", "input", "ref")
-"""Names that say nothing of a secret: only a shape gives it away."""
+"""Names that do not announce a secret: only a shape gives it away."""
 ORDINARY: tuple[tuple[str, Callable[[Random], str]], ...] = (
     ("host", lambda rng: f"{rng.choice(WORDS)}.example.net"),
     ("port", lambda rng: str(rng.randrange(1024, 65536))),
@@ -163,7 +181,8 @@ def lines(form: Callable[[str, str], str], head: str = "") -> Document:
     """A document of one line a field."""
 
     def write(rng: Random, name: str, secret: str) -> Part:
-        hidden = form("", secret).removeprefix(form("", "")[: len(form("", "\0").partition("\0")[0])])
+        before, _, behind = form("", "x\0x").replace("\\x00", "\0").replace("\\u0000", "\0").partition("\0")
+        hidden = form("", secret)[len(before) - 1 : 1 - len(behind) or None]
         text = head + "".join(f"{form(key, value)}\n" for key, value in fields(rng, name, secret))
         return Part(text, secret if secret in text else hidden)
 
@@ -243,7 +262,9 @@ def one_line(form: Callable[[str, str], str]) -> Document:
 
 def url(form: str) -> Document:
     """A URL that carries the secret, percent-encoded as it must be."""
-    return lambda rng, name, secret: Part(form.format(name=name, secret=quote(secret, safe="")), quote(secret, safe=""))
+    return lambda rng, name, secret: Part(
+        form.format(name=name, secret=quote(secret, safe="")), quote(secret, safe="")
+    )
 
 
 def shell(form: str) -> Document:
@@ -282,13 +303,13 @@ DOCUMENTS: dict[str, Document] = {
     ),
     "curl header": shell("curl -s https://api.example.net/v1 -H 'Authorization: Bearer '{secret}"),
     "curl data": lambda rng, name, secret: Part(
-        f"curl -d {shlex.quote(json_text(rng, name, secret).text)} https://api.example.net", json.dumps(secret)[1:-1]
+        f"curl -d {shlex.quote(json_text(rng, name, secret).text)} https://api.example.net", json.dumps(secret)[1:-1]  # noqa: E501
     ),
     "curl user": shell("curl -u deploy:{secret} https://api.example.net/{name}"),
     "flag": shell("acme login --region eu --{name} {secret} --yes"),
     "SQL dump": sql,
     "SQL statement": one_line(lambda name, secret: f"ALTER USER app WITH PASSWORD '{secret}';"),
-    "Python locals": lines(lambda key, value: f"    {key} = {value!r}", 'File "/app/db.py", line 12, in connect\n'),
+    "Python locals": lines(lambda key, value: f"    {key} = {value!r}", 'File "/app/db.py", line 12, in connect\n'),  # noqa: E501
     "Python repr": lambda rng, name, secret: Part(f"ValueError: {dict(fields(rng, name, secret))!r}", secret),
     "Java exception": lambda rng, name, secret: Part(
         "java.lang.IllegalStateException: Settings("
@@ -313,7 +334,7 @@ DOCUMENTS: dict[str, Document] = {
     "XML": lines(
         lambda key, value: f"  <{key.replace('.', '-')}>{escape(value)}</{key.replace('.', '-')}>", "<settings>\n"
     ),
-    "XML attributes": lines(lambda key, value: f"  <add key={quoteattr(key)} value={quoteattr(value)}/>", "<s>\n"),
+    "XML attributes": lines(lambda key, value: f"  <add key={quoteattr(key)} value={quoteattr(value)}/>", "<s>\n"),  # noqa: E501
     "plist": lines(lambda key, value: f"<key>{key}</key>\n<string>{escape(value)}</string>", "<dict>\n"),
     "PowerShell": one_line(lambda name, secret: f"$env:{name.replace('.', '_').replace('-', '_')} = '{secret}'"),
     "JavaScript": lines(lambda key, value: f"  '{key}': {json.dumps(value)},", "module.exports = {\n"),
@@ -377,7 +398,9 @@ ENCODINGS: dict[str, Encoding] = {
     "gzip and Base64": whole(lambda data: base64.b64encode(gzip.compress(data, mtime=0)).decode(), "data={}"),
     "zlib and Base64": whole(lambda data: base64.b64encode(zlib.compress(data)).decode(), "blob: {}"),
     "shell continuation": broken("\\\n"),
-    "colors": lambda rng, part: Part(part.text.replace(part.hidden, f"\x1b[33m{part.hidden}\x1b[0m"), part.hidden),
+    "colors": lambda rng, part: Part(
+        part.text.replace(part.hidden, f"\x1b[33m{part.hidden}\x1b[0m"), part.hidden
+    ),
     "numbered lines": lambda rng, part: Part(
         "".join(f"{n:6}\t{line}" for n, line in enumerate(part.text.splitlines(True), 1)), part.hidden
     ),
