@@ -47,6 +47,15 @@ def test_a_secret_behind_an_encoding_is_replaced(text: str, hidden: str) -> None
     assert hidden not in redact(text).text
 
 
+@pytest.mark.parametrize("escape", ["&lt;b&gt;", "\\u0041 ", "\\x41 ", "\x1b[0m"])
+def test_text_around_a_secret_stays(escape: str) -> None:
+    """Escapes before and after a secret, and the text behind it, are unchanged."""
+    text = f"{escape}first 'password: {PASSWORD}' and the rest stays"
+
+    assert redact(text).text == text.replace(PASSWORD, "[redacted:password]")
+    assert redact(text + escape).text == text.replace(PASSWORD, "[redacted:password]") + escape
+
+
 @pytest.mark.parametrize(
     "value", ["Xk29#vQwe81", "Xk29-here-7vQ", "a7K.sample.9xQ2", "aB<9xQ7kk2", "$k9Xq#22mm", "%d7Xq#22mm"]
 )

@@ -176,11 +176,10 @@ class DecodedText(NamedTuple):
     def original(self, span: Span) -> Span:
         """Return a span of this text as one of the original."""
         first, last = self._piece(span.start), self._piece(span.end - 1)
-        offset = span.end - self.starts[last]
-        is_whole = last + 1 == len(self.starts) or span.end == self.starts[last + 1]
+        piece_end = self.starts[last + 1] if last + 1 < len(self.starts) else len(self.text)
         return span._replace(
             start=self.origins[first] + span.start - self.starts[first],
-            end=self.ends[last] if is_whole else self.origins[last] + offset,
+            end=self.ends[last] if span.end == piece_end else self.origins[last] + span.end - self.starts[last],
         )
 
     def _piece(self, position: int) -> int:
