@@ -2,10 +2,11 @@
 
 A secret is recognized by the shape its provider gives it (`shapes`, `published_shapes`, `keys`, `cards`), by the
 name it is assigned to (`names`), or by its location, where only a secret can be (`locations`, `command_lines`);
-also inside Base64 and percent-encoding and between terminal colors (`encodings`). The literals of all recognizers
-are searched for at once (`literals`).
+also in Base64 (compressed too), hexadecimal, percent-encoding and escapes, and between colors (`encodings`). The
+literals of all recognizers are searched for at once (`literals`).
 """
 
 from windowpane.core.redaction.redactor import Redaction, join_split_secrets, redact
+from windowpane.core.redaction.stored_names import stored_id, stored_name
 
-__all__ = ["Redaction", "join_split_secrets", "redact"]
+__all__ = ["Redaction", "join_split_secrets", "redact", "stored_id", "stored_name"]

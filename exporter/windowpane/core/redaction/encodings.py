@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import re
+import zlib
 from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,7 +24,23 @@ _BASE64_START: Final = re.compile(
     r"[CDI-Za-f](?<![A-Za-z0-9+/_-].)[A-Za-z0-9+/_-]{3}(?:[CDI-Za-f][A-Za-z0-9+/_-]{3}){3}(?=[A-Za-z0-9+/_-]{4})"
 )
 """Each third byte of a text starts a new group of four characters; the first of them shows that it is ASCII."""
-_TEXT: Final = re.compile(r"[\t\n\r -~]*")
+_TEXT: Final = re.compile(r"[\t\n\r -~\u00a0-\U0010ffff]*")
+_COMPRESSED_STARTS: Final = (
+    "H4sI",
+    *(
+        f"e{level}{rest}"
+        for level, ends in (("A", "EFGH"), ("F", "4567"), ("J", "wxyz"), ("N", "opqr"))
+        for rest in ends
+    ),
+)
+"""The headers of gzip and of the levels of zlib, in Base64."""
+_ANY_HEADER: Final = 47
+"""The parameter by which zlib reads its own header and that of gzip."""
+_MAXIMUM_EXPANSION: Final = 32
+_HEXADECIMAL: Final = re.compile(
+    r"(?:0[xX])?(?P<digits>(?:[2-7][0-9A-Fa-f]|0[9AaDd]){10}[0-9A-Fa-f]*+)(?:\n[0-9A-Fa-f]{2,}+)*"
+)
+"""Digits of ASCII text; those of a digest are others at once."""
 _PERCENT_ENCODED: Final = re.compile(r"[A-Za-z0-9%._~+*!()-]{8,}+")
 _ENCODED_BYTE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _PERCENT_LITERALS: Final = ("%22", "%27", "%3a", "%3d")
@@ -33,23 +51,48 @@ _INVISIBLE: Final = re.compile(
     r"|[\u00ad\u200b-\u200d\u2060\ufeff]"
 )
 _INVISIBLE_LITERALS: Final = ("\x1b", "\\u001b", "\\x1b", "\\033", "\\e[", *_ZERO_WIDTH)
-LITERALS: Final = (*_INVISIBLE_LITERALS, *_PERCENT_LITERALS)
+_ESCAPED: Final = re.compile(
+    r"\\{1,4}(?:u00|x|u\{)(?P<code>[2-7][0-9A-Fa-f])\}?"
+    r"|&(?:amp;)?(?P<entity>#[xX][0-9A-Fa-f]{2,6};|#\d{2,7};|quot;|apos;|amp;|lt;|gt;|equals;|colon;|num;)"
+    r"|\\(?:\r?\n|\\(?:r\\\\)?\\n)(?=\S)"
+)
+"""A character as an escape of JSON, Python or HTML, and a line break that the shell removes."""
+_ESCAPE_LITERALS: Final = (
+    *(f"\\{mark}{digit}" for mark in ("u00", "x", "u{") for digit in "234567"),
+    *(
+        "&#",
+        "&quot;",
+        "&apos;",
+        "&amp;",
+        "&lt;",
+        "&gt;",
+        "&equals;",
+        "&colon;",
+        "&num;",
+        "\\\n",
+        "\\\r\n",
+        "\\\\\\n",
+    ),
+)
+LITERALS: Final = (*_INVISIBLE_LITERALS, *_ESCAPE_LITERALS, *_PERCENT_LITERALS)
 
 
 def encoded_spans(text: str, runs: Iterable[Run], has_secret: Callable[[str], bool]) -> Iterator[Span]:
     """Yield the parts in Base64, each from one of *runs*, whose decoded text has a secret by *has_secret*."""
     after = 0
     for start, _ in runs:
-        if start < after or not _BASE64_START.match(text, start):
+        is_compressed = start >= after and text.startswith(_COMPRESSED_STARTS, start)
+        if start < after or not (is_compressed or _BASE64_START.match(text, start)):
             continue
         match = _BASE64.match(text, start)
         if match is None:
             continue
         after = match.end()
         encoded = match[0].replace("\n", "")
-        if _decoded(encoded[:_SAMPLE_CHARACTERS]) is None:
+        decoded = _decompressed(encoded) if is_compressed else None
+        if decoded is None and _decoded(encoded[:_SAMPLE_CHARACTERS]) is None:
             continue
-        decoded = _decoded(encoded)
+        decoded = decoded or _decoded(encoded)
         if decoded is not None and has_secret(decoded):
             yield Span(start, 3, after, "base64_secret")
 
@@ -73,45 +116,115 @@ def _percent_decoded(encoded: str) -> str:
 
 def _decoded(encoded: str) -> str | None:
     """Return the text encoded in *encoded*, or None if it is not text."""
+    return _as_text(_decoded_bytes(encoded))
+
+
+def _decoded_bytes(encoded: str) -> bytes:
     body = encoded.rstrip("=")
-    if len(body) % 4 == 1:
-        return None
+    body = body[:-1] if len(body) % 4 == 1 else body  # cut off
+    return base64.urlsafe_b64decode(body.replace("+", "-").replace("/", "_") + "=" * (-len(body) % 4))
+
+
+def _as_text(data: bytes) -> str | None:
+    """Return *data* as text, or None if it is not text."""
     try:
-        decoded = base64.urlsafe_b64decode(body.replace("+", "-").replace("/", "_") + "=" * (-len(body) % 4))
-        text = decoded.decode("ascii")
+        text = data.decode("utf-8")
     except ValueError:
         return None
     return text if _TEXT.fullmatch(text) else None
 
 
-class VisibleText(NamedTuple):
-    """A text without colors and invisible characters, and where its pieces come from."""
+def _decompressed(encoded: str) -> str | None:
+    """Return the text that is compressed in *encoded*, as far as it is readable; None if it is not text.
+
+    Data that expands more than texts do is not read on, so the time is linear in the length of *encoded*.
+    """
+    data = _decoded_bytes(encoded)
+    try:
+        plain = zlib.decompressobj(_ANY_HEADER).decompress(data, _MAXIMUM_EXPANSION * len(data))
+    except zlib.error:
+        return None
+    return plain.decode("utf-8", "replace") if plain else None
+
+
+def hexadecimal_spans(text: str, runs: Iterable[Run], has_secret: Callable[[str], bool]) -> Iterator[Span]:
+    """Yield the parts in hexadecimal, each from one of *runs*, whose text has a secret by *has_secret*."""
+    after = 0
+    for start, end in runs:
+        match = _HEXADECIMAL.match(text, start) if start >= after else None
+        if match is None:
+            continue
+        after = match.end()
+        if after < end:
+            continue
+        decoded = _as_text(bytes.fromhex(match["digits"]))
+        if decoded is not None and has_secret(decoded):
+            yield Span(start, 3, after, "hexadecimal_secret")
+
+
+class DecodedText(NamedTuple):
+    """A text without colors and invisible characters, or without escapes, and where its pieces come from."""
 
     text: str
     starts: Sequence[int]
-    """Position of each piece in the visible text."""
+    """Position of each piece in this text."""
     origins: Sequence[int]
     """Position of each piece in the original text."""
+    ends: Sequence[int]
+    """End of each piece in the original text."""
 
     def original(self, span: Span) -> Span:
-        """Return a span of the visible text as one of the original."""
-        return span._replace(start=self._origin(span.start), end=self._origin(span.end - 1) + 1)
+        """Return a span of this text as one of the original."""
+        first, last = self._piece(span.start), self._piece(span.end - 1)
+        piece_end = self.starts[last + 1] if last + 1 < len(self.starts) else len(self.text)
+        return span._replace(
+            start=self.origins[first] + span.start - self.starts[first],
+            end=self.ends[last] if span.end == piece_end else self.origins[last] + span.end - self.starts[last],
+        )
 
-    def _origin(self, position: int) -> int:
-        piece = bisect_right(self.starts, position) - 1
-        return self.origins[piece] + position - self.starts[piece]
+    def _piece(self, position: int) -> int:
+        return bisect_right(self.starts, position) - 1
 
 
-def visible_text(text: str, occurrences: Occurrences) -> VisibleText | None:
+def visible_text(text: str, occurrences: Occurrences) -> DecodedText | None:
     """Return *text* as a person sees it, or None if it is all visible."""
     if occurrences.keys().isdisjoint(_INVISIBLE_LITERALS):
         return None
-    origins, pieces = [0], []
-    for invisible in _INVISIBLE.finditer(text):
-        pieces.append(text[origins[-1] : invisible.start()])
-        origins.append(invisible.end())
-    if not pieces:
+    return _without(_INVISIBLE, text, lambda _: "")
+
+
+def unescaped_text(text: str, occurrences: Occurrences) -> DecodedText | None:
+    """Return *text* as the program reads it that it is escaped for, or None if nothing is escaped."""
+    if occurrences.keys().isdisjoint(_ESCAPE_LITERALS):
         return None
-    pieces.append(text[origins[-1] :])
+    return _without(_ESCAPED, text, _unescaped)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape["code"]:
+        return chr(int(escape["code"], 16))
+    return html.unescape(f"&{escape['entity']}")[:1] if escape["entity"] else ""
+
+
+def _without(escapes: re.Pattern[str], text: str, decode: Callable[[re.Match[str]], str]) -> DecodedText | None:
+    """Return *text* with all *escapes* decoded, or None if it has none."""
+    pieces, origins, ends = [], [], []
+    position = 0
+    for escape in escapes.finditer(text):
+        if escape.start() > position:
+            pieces.append(text[position : escape.start()])
+            origins.append(position)
+            ends.append(escape.start())
+        position = escape.end()
+        if decoded := decode(escape):
+            pieces.append(decoded)
+            origins.append(escape.start())
+            ends.append(position)
+    if position == 0:
+        return None
+    if position < len(text):
+        pieces.append(text[position:])
+        origins.append(position)
+        ends.append(len(text))
     starts = [0, *accumulate(map(len, pieces))][:-1]
-    return VisibleText("".join(pieces), starts, origins)
+    return DecodedText("".join(pieces), starts, origins, ends)

@@ -46,13 +46,13 @@ _LOCATIONS: Final = (
             "_password=",
             "user_pass=",
         ),
-        re.compile(r".(?i:user_)?(?i:password|passwd|pass)=(?P<secret>(?![$%{<])[^\s&;\"'`<>#\\]{3,256}+)"),
+        re.compile(r".(?i:user_)?(?i:password|passwd|pass)=(?P<secret>(?![$%{<])[^\s&;\"'`<>\\]{3,256}+)"),
         is_explicit,
     ),
     Location(
         "url_password",
         (";pwd=", "?pwd=", "&pwd=", "; pwd="),
-        re.compile(r". ?(?i:pwd)=\{?(?P<secret>(?![$%<])[^\s&;\"'`<>#\\{}]{3,256}+)"),
+        re.compile(r". ?(?i:pwd)=\{?(?P<secret>(?![$%<])[^\s&;\"'`<>\\{}]{3,256}+)"),
         is_explicit,
     ),
     Location(

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from windowpane.core.redaction import cards, encodings, keys, locations, names, shapes
 from windowpane.core.redaction.cards import card_code_spans, number_spans
 from windowpane.core.redaction.character_classes import long_runs
-from windowpane.core.redaction.encodings import encoded_spans, percent_encoded_spans, visible_text
+from windowpane.core.redaction.encodings import (
+    encoded_spans,
+    hexadecimal_spans,
+    percent_encoded_spans,
+    unescaped_text,
+    visible_text,
+)
 from windowpane.core.redaction.folded import fold
 from windowpane.core.redaction.keys import key_spans
 from windowpane.core.redaction.literals import LiteralSearch
@@ -116,6 +122,9 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
         return _merged([visible.original(span) for span in _spans(visible.text, depth)])
     spans = list(number_spans(text))
     if occurrences:
+        unescaped = unescaped_text(text, occurrences) if depth < _MAXIMUM_DEPTH else None
+        if unescaped is not None:
+            spans += map(unescaped.original, _spans(unescaped.text, depth + 1))
         for recognized in (key_spans, card_code_spans, located_spans, shaped_spans):
             spans += recognized(text, occurrences)
         spans += named_spans(text, folded, occurrences)
@@ -128,6 +137,7 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
         spans += discord_spans(text, runs)
         if depth < _MAXIMUM_DEPTH:
             spans += encoded_spans(text, runs, lambda decoded: bool(_spans(decoded, depth + 1)))
+            spans += hexadecimal_spans(text, runs, lambda decoded: bool(_spans(decoded, depth + 1)))
     return _merged(sorted(spans)) if spans else []
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _DIGIT = re.compile(r"[0-9]")
+_NAME_BEFORE = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z]{2,16}(?:[_-][A-Za-z]{2,16}){0,2}[_-]{1,2}\Z")
+"""Only from the start of a run of word characters, so that in a long run few positions are tried."""
+_NAME_CHARACTERS = 24
 
 
 class Span(NamedTuple):
@@ -69,12 +72,18 @@ def compiled(pattern: str) -> re.Pattern[str]:
 def at_edge(text: str, position: int) -> bool:
     """Return True if no word continues into *position*.
 
-    An escaped line break (`\\n` in JSON) and the last line of a private key end a word too.
+    An escaped line break (`\\n` in JSON) and the last line of a private key end a word too, and so does the
+    word that a file's name starts with (`api_key-sk-….txt`).
     """
     before = text[max(0, position - 5) : position]
     if not before or not (before[-1].isalnum() or before[-1] in "_-"):
         return True
-    return before == "-----" or before.endswith(("\\n", "\\r", "\\t"))
+    if before == "-----" or before.endswith(("\\n", "\\r", "\\t")):
+        return True
+    return (
+        before[-1] in "_-"
+        and _NAME_BEFORE.search(text, max(0, position - _NAME_CHARACTERS), position) is not None
+    )
 
 
 def bits_per_character(text: str) -> float:

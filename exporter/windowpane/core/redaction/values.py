@@ -12,17 +12,25 @@ _LETTERS = re.compile(r"[A-Za-z_-]+")
 _TOKEN_CHARACTERS = re.compile(r"[A-Za-z0-9+/=_.~%-]+")
 _HEXADECIMAL = re.compile(r"[0-9a-f]{32,}")
 _WORD_EDGES = re.compile(r"[\s._/:@#=+,&-]+")
+_NAME_EDGES = re.compile(r"(?:/#|[\s._/:=+,&-])+")
+"""Characters between the parts of a name of a thing; passwords contain the others too."""
+_ADDRESS = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}")
 _REFERENCE = re.compile(
-    r"\$[A-Za-z_{(]|%[A-Za-z_(]|\{|<|\*{3}|\.{3}|@[A-Z{]|/(?:run|etc|var|home|tmp|usr|opt|root|mnt|proc|app)/|~/|\./"
+    r"\$(?:[{(]|[A-Za-z_]\w*+(?![!#%^&*?~+@=]))|%(?:[({]|[A-Za-z_]\w*+%|[sdrv](?!\w))|\{|<|\*{3}|\.{3}|@[A-Z{]|/(?:run|etc|var|home|tmp|usr|opt|root|mnt|proc|app)/|~/|\./"
     r"|(?:https?|file)://|(?:process|os|import\.meta|secrets|vars|env|self|this|config|settings|req|request|args|ctx)\."
 )
 """The start of a variable, a template, a mask, a path or an expression."""
-_PLACEHOLDER_MARKS = ("xxxx", "...", "…", "***", "<", "[redacted:", "00000000", "1234567890123456", "{{")
+_PLACEHOLDER_MARKS = ("xxxx", "...", "…", "***", "[redacted:", "00000000", "1234567890123456", "{{")
+_ELEMENT = re.compile(r"<[^<>]{0,64}>|<\Z")
 _PLACEHOLDER_TERMS = (
     "your", "example", "sample", "placeholder", "redacted", "dummy", "fake", "insert", "replace", "todo", "fixme",
     "undefined", "changeme", "change_me", "change-me", "here",
 )  # fmt: skip
 _WORD_OF_PLACEHOLDER = re.compile(rf"(?<![a-z])(?:{'|'.join(_PLACEHOLDER_TERMS)})(?![a-z])")
+_BETWEEN_PARTS = re.compile(r"[^A-Za-z0-9]+")
+_WORD_OR_NUMBER = re.compile(r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]*)\d{0,2}|\d{1,9}")
+_TYPED_SEQUENCES = ("abc", "123", "foo")
+"""Sequences that people type instead of a value."""
 _COMMON_LETTERS = (
     "thheineranrendatonnthaesstenedtoitoueahiisortiasteetngofaldeselesasiarveraldurcerirolliciolicome"
     "eltalanonemaecdiombeuschtrcapesoacunhottssloutileeotweownsgepridwhponactemaioladieciammoplshsuts"
@@ -66,9 +74,9 @@ def is_password(value: str) -> bool:
         return False
     if not _DIGIT.search(value):
         return _SYMBOL.search(value) is not None or (value.isalpha() and is_gibberish(value))
-    if is_plain_text(value):
+    if is_plain_text(value, _NAME_EDGES):
         return value.isalnum()
-    return True
+    return _ADDRESS.fullmatch(value) is None
 
 
 def is_token(value: str) -> bool:
@@ -105,12 +113,24 @@ def _is_no_value(value: str) -> bool:
     folded = value.lower()
     if _REFERENCE.match(value) is not None or any(mark in folded for mark in _PLACEHOLDER_MARKS):
         return True
-    return any(word in folded for word in _PLACEHOLDER_TERMS) and _WORD_OF_PLACEHOLDER.search(folded) is not None
+    if "<" in value and _ELEMENT.search(value) is not None:
+        return True
+    if not any(word in folded for word in _PLACEHOLDER_TERMS) or _WORD_OF_PLACEHOLDER.search(folded) is None:
+        return False
+    return all(map(_is_word_or_sequence, _BETWEEN_PARTS.split(value)))
 
 
-def is_plain_text(value: str) -> bool:
-    """Return True for words and the names of things, joined by dots, underscores or slashes."""
-    return all(_PLAIN_WORD.fullmatch(part) for part in _WORD_EDGES.split(value.replace("_", ".")))
+def _is_word_or_sequence(part: str) -> bool:
+    """Return True for a part of a placeholder; a random value can contain the word of one (`Xk2-here-9vQ`)."""
+    if _WORD_OR_NUMBER.fullmatch(part) is not None:
+        return True
+    folded = part.lower()
+    return any(sequence in folded for sequence in _TYPED_SEQUENCES)
+
+
+def is_plain_text(value: str, edges: re.Pattern[str] = _WORD_EDGES) -> bool:
+    """Return True for words and the names of things, joined by *edges* such as dots, underscores or slashes."""
+    return all(_PLAIN_WORD.fullmatch(part) for part in edges.split(value.replace("_", ".")))
 
 
 def _is_mixed(value: str) -> bool:

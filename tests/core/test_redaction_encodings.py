@@ -1,0 +1,108 @@
+"""Secrets behind an encoding, and values that only resemble placeholders."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import zlib
+
+import pytest
+
+from windowpane.core.events import BlockAdded, Event, TurnEnded, Usage
+from windowpane.core.redaction import redact, stored_id
+from windowpane.core.tracking.emitter import SessionInfo
+from windowpane.core.tracking.tracker import SessionTracker
+
+PASSWORD = "kT7xQ2vLp9Wm"
+TOKEN = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fGhJ6k"
+CONFIG = f'{{"password": "{PASSWORD}", "port": "5432"}}'
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(character):04x}" for character in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        (CONFIG.encode().hex(), CONFIG.encode().hex()[30:50]),
+        ("0x" + CONFIG.encode().hex().upper(), CONFIG.encode().hex().upper()[30:50]),
+        (escaped(CONFIG), escaped(PASSWORD)),
+        (json.dumps(escaped(CONFIG)), json.dumps(escaped(PASSWORD))[1:-1]),
+        (CONFIG.replace('"', "\\u0022"), PASSWORD),
+        ("".join(f"\\x{ord(character):02x}" for character in CONFIG), f"\\x{ord(PASSWORD[3]):02x}"),
+        (html.escape(CONFIG), PASSWORD),
+        ("".join(f"&#{ord(character)};" for character in CONFIG), "&#".join(f"{ord(c)};" for c in PASSWORD)),
+        (base64.b64encode(gzip.compress(CONFIG.encode(), mtime=0)).decode(), "H4sI"),
+        (base64.b64encode(zlib.compress(CONFIG.encode())).decode(), "eJ"),
+        (base64.b64encode((CONFIG + " – ü").encode()).decode(), "eyJwYXNzd29yZCI6"),
+        (f"export TOKEN={TOKEN[:20]}\\\n{TOKEN[20:]}\n", TOKEN[20:]),
+        (f"saved to api_key-sk-{TOKEN[4:]}.txt", TOKEN[4:]),
+    ],
+)  # fmt: skip
+def test_a_secret_behind_an_encoding_is_replaced(text: str, hidden: str) -> None:
+    assert hidden in text
+    assert hidden not in redact(text).text
+
+
+@pytest.mark.parametrize("escape", ["&lt;b&gt;", "\\u0041 ", "\\x41 ", "\x1b[0m"])
+def test_text_around_a_secret_stays(escape: str) -> None:
+    """Escapes before and after a secret, and the text behind it, are unchanged."""
+    text = f"{escape}first 'password: {PASSWORD}' and the rest stays"
+
+    assert redact(text).text == text.replace(PASSWORD, "[redacted:password]")
+    assert redact(text + escape).text == text.replace(PASSWORD, "[redacted:password]") + escape
+
+
+@pytest.mark.parametrize(
+    "value", ["Xk29#vQwe81", "Xk29-here-7vQ", "a7K.sample.9xQ2", "aB<9xQ7kk2", "$k9Xq#22mm", "%d7Xq#22mm"]
+)
+def test_a_password_with_symbols_or_the_word_of_a_placeholder_is_replaced(value: str) -> None:
+    """The whole value, with and without quotation marks."""
+    assert redact(f'POSTGRES_PASSWORD="{value}"').text == 'POSTGRES_PASSWORD="[redacted:password]"'
+    assert value[-4:] not in redact("POSTGRES_PASSWORD=Xk29#vQwe81").text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'PASSWORD="your-password-here-123"',
+        'api_key="sk-your-sample-key-here"',
+        "password: insert_your_password_here1",
+        "password=$DB_PASSWORD_1",
+        "password = %(db_password2)s",
+        "password: bob1@example.com",
+        "--- PASS: TestCheckpoint/#00 (0.00s)",
+        html.escape('<input name="token" value="string">'),
+        "sum " + "3a7f" * 16,
+        "a long \\\n command \\\n continues",
+    ],
+)
+def test_placeholders_and_encoded_prose_stay(text: str) -> None:
+    assert redact(text).text is text
+
+
+@pytest.mark.timeout(10)
+def test_data_that_expands_enormously_is_not_read_on() -> None:
+    """A small text that holds a gigabyte costs no more than its length."""
+    bomb = base64.b64encode(zlib.compress(b"\0" * 50_000_000)).decode()
+
+    assert redact(bomb * 3).text
+
+
+def test_names_and_ids_of_events_hold_no_secret() -> None:
+    """Agents, models, sessions, tools, calls and reasons are stored without texts being captured."""
+    events: list[Event] = []
+    info = SessionInfo(TOKEN, f"agent {TOKEN}", TOKEN, "live", f"{TOKEN}/1", parent_session_id=TOKEN[::-1])
+    tracker = SessionTracker(info, emit=events.extend, digest=str)
+    tracker.add("tool_call", "{}", 3, tool_call_id=TOKEN, tool_name=TOKEN)
+    tracker.add("tool_result", "done", 3, tool_call_id=TOKEN)
+    tracker.end_turn(Usage(10, 5), stop_reason=f"refused {TOKEN}")
+    tracker.emitter.flush()
+
+    assert any(isinstance(event.data, BlockAdded) for event in events)
+    assert any(isinstance(event.data, TurnEnded) for event in events)
+    assert TOKEN not in repr(events)
+    assert stored_id(TOKEN) != stored_id(TOKEN.replace("a", "b"))
