@@ -40,7 +40,7 @@ class Evidence:
     def near(self, claim: Statement, own: int | None) -> Near:
         """Return the sentences that share words with *claim*; *own* is its number if it is one of them."""
         self._work.spend(self._index.postings_of(claim))
-        shared = Counter[int]() if self._work.is_used_up else self._index.shared(claim)
+        shared = Counter[int]() if self._work.is_used_up() else self._index.shared(claim)
         if own is not None:
             del shared[own]
         return Near(self, shared)
@@ -48,7 +48,7 @@ class Evidence:
     def terms(self, number: int) -> Sequence[Term]:
         """Return the terms of a sentence."""
         self._work.spend(COMPARISON)
-        return () if self._work.is_used_up else read_terms(self._index.unit(number))
+        return () if self._work.is_used_up() else read_terms(self._index.unit(number))
 
     def text(self, number: int) -> str:
         """Return a sentence."""

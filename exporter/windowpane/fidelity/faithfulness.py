@@ -49,8 +49,8 @@ def faithfulness(
     against one of its numbers or negations is: another sentence about the same that has another number or the
     opposite, where none that agrees is as close. Evidence are the sentences of the removed text, and those
     of the replacement itself. Without a replacement in sight everything visible is checked. *prose* has the units
-    of each removed block; none for a block that is not prose. *finder* has read the removed text. As many statements
-    are checked as *work* allows.
+    of each removed block; none for a block that is not prose. *finder* has read the removed text.
+    As many statements are checked as *work* allows.
     """
     is_checked = _is_replacement if any(map(_is_replacement, visible)) else is_prose
     claims = list(islice(_claims(block for block in visible if is_checked(block)), MAXIMUM_CLAIMS))
@@ -71,7 +71,7 @@ def faithfulness(
             polarity_doubt(claim.text, sources),
             number_doubt(claim.text, sources, lines, work),
         )
-        if work.is_used_up:
+        if work.is_used_up():
             break
         doubt += own
         checked += 1

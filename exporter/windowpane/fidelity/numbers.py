@@ -54,13 +54,13 @@ def number_doubt(text: str, sources: Sequence[Near], lines: str, work: Work) -> 
     near: list[_Number] = []
     for sentence in sentences:
         work.spend(COMPARISON)
-        if work.is_used_up:
+        if work.is_used_up():
             return 0.0
         near.extend(_numbers(sentence))
     doubt = 0.0
     for number in numbers:
         work.spend(len(near) * TERMS_COMPARED)
-        if work.is_used_up:
+        if work.is_used_up():
             return 0.0
         support, other = _support(number, near), _other(number, near)
         enough = max(SUPPORT, other - MARGIN)
@@ -106,7 +106,7 @@ def _support_of_lines(number: _Number, lowered: str, work: Work, *, enough: floa
     best = 0.0
     for match in islice(re.finditer(re.escape(number.text.lower()) + r"(?!\w)", lowered), MAXIMUM_OCCURRENCES):
         work.spend(LINE_COMPARED)
-        if work.is_used_up:
+        if work.is_used_up():
             break
         at, end = match.span()
         if lowered[at - 1 : at].isalnum():

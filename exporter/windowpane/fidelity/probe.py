@@ -91,8 +91,8 @@ def evaluate(
     removed text does not. The score is None if less than half of the removed tokens have text, or the text states
     no fact. *of* is the event id of the compression.
 
-    The work is bounded whatever the text is like: facts that could not be looked up are not counted, and lower the
-    coverage by their share.
+    The work is bounded whatever the text is like: facts that could not be looked up are not counted, and
+    lower the coverage by their share.
     """
     coverage = coverage_of(removed)
     if coverage < MINIMUM_COVERAGE:

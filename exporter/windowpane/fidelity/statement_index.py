@@ -35,16 +35,15 @@ class Work:
     """
 
     def __init__(self, maximum: int = MAXIMUM_WORK) -> None:
-        self._left = maximum
+        self._remaining = maximum
 
     def spend(self, units: int) -> None:
         """Count work that is about to be done."""
-        self._left -= units
+        self._remaining -= units
 
-    @property
     def is_used_up(self) -> bool:
-        """True if more work was needed than is allowed."""
-        return self._left < 0
+        """Return whether more work was needed than is allowed."""
+        return self._remaining < 0
 
 
 class Closest(NamedTuple):
@@ -124,7 +123,7 @@ class StatementIndex:
     def closest(self, statement: Statement) -> Closest | None:
         """Return the closest unit that does not contradict *statement*; None if the work is used up."""
         self._work.spend(self.postings_of(statement))
-        if self._work.is_used_up:
+        if self._work.is_used_up():
             return None
         votes = self.votes(statement)
         needed = MATCH * statement.weight
@@ -135,7 +134,7 @@ class StatementIndex:
             for vote, number in near:  # the first that agrees has the highest vote
                 match = self.statement(number)
                 self._work.spend(COMPARISON)
-                if self._work.is_used_up:
+                if self._work.is_used_up():
                     return None
                 if match is None:
                     continue
@@ -147,7 +146,7 @@ class StatementIndex:
             same = max(same, self._vote_over_lines(statement, votes))
         return (
             None
-            if self._work.is_used_up
+            if self._work.is_used_up()
             else Closest(max(same, others) / statement.weight, same > 0, contradicted)
         )
 
@@ -155,7 +154,7 @@ class StatementIndex:
         """Return the vote of neighboring lines that together state *statement*; a formatter has wrapped it."""
         needed, best = MATCH * statement.weight, 0
         continuing = self._continuing & votes.keys()
-        for second in sorted(continuing & self._near_rare_words(statement)):
+        for second in sorted(continuing & self._near_rare_terms(statement)):
             start, end = second - 1, second
             vote = votes.get(start, 0)
             while vote and end - start < MAXIMUM_LINES and end in continuing:
@@ -164,7 +163,7 @@ class StatementIndex:
                 if vote < needed or min(vote, statement.weight) <= best:
                     continue
                 self._work.spend(COMPARISON)
-                if self._work.is_used_up:
+                if self._work.is_used_up():
                     return best
                 joined = read_statement(" ".join(self._units[start:end]))
                 if joined is None or not statement.matches(joined):
@@ -173,7 +172,7 @@ class StatementIndex:
                     best = max(best, statement.common(joined))
         return best
 
-    def _near_rare_words(self, statement: Statement) -> set[int]:
+    def _near_rare_terms(self, statement: Statement) -> set[int]:
         """Return the second lines of all runs of lines with one of the rarest words of *statement*.
 
         Lines without any of these words have too little of its weight to be about the same.

@@ -130,7 +130,7 @@ class BlockingWindow(ManagedWindow):
         return self._run("complete", complete(self._engine, summary)) or Completion(summary)
 
     def close(self, reason: str = "completed") -> None:
-        """End the session with its trend report, after at most a minute for background work and 10 s for the rest.
+        """End the session with its trend report, after at most a minute for background work and 10 s for others.
 
         Closing twice changes nothing. A task that is not complete can be resumed: what happened since its last
         checkpoint is saved.
@@ -260,7 +260,7 @@ class AsyncWindow(ManagedWindow):
         return await self._run("delegate", delegate(self._engine, subtask))
 
     async def settle(self) -> None:
-        """Wait for the background work after the last turn, and at most 5 s each for fidelity and pending files."""
+        """Wait for the background work after the last turn, and at most 5 s each for fidelity and files."""
         if self._background is not None and not self._background.done():
             await asyncio.wait({self._background})  # neither cancels it nor is cancelled with it
         await asyncio.to_thread(self._session.settle_evaluations)

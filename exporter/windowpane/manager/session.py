@@ -313,7 +313,7 @@ class ManagedSession:
         self.dependencies.emit(batch)
 
     def _defer_evaluation(self, measure: Callable[[], FidelityEvaluated], characters: int) -> bool:
-        """Queue the evaluation of a compression; called with the lock held, which its thread takes to record it."""
+        """Queue the evaluation of a compression; called with the lock held."""
         writer = self.dependencies.evaluations
         assert writer is not None, "deferred only to a writer"
         result = writer.run(lambda: self._evaluate(measure), characters=characters, wait_seconds=0.0)
