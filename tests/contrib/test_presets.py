@@ -25,6 +25,7 @@ from windowpane.contrib.presets.picoclaw import picoclaw
 from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionStarted
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.manager.budget import PROFILES
+from windowpane.manager.listeners import SourceRecord
 from windowpane.manager.plans.policies import HYBRID_WEIGHTS
 from windowpane.manager.presets.cascade import BUDGET, CASCADE, CASCADE_MAP
 from windowpane.manager.presets.preset import CharacterEstimate
@@ -274,6 +275,27 @@ def test_ai_sdk_go_takes_a_strategy_of_the_user_s() -> None:
         assert "the task" in sent(window)
         assert len([message for message in window.messages() if message["role"] == "tool"]) == 1
         assert is_valid(window)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_custom_strategy_removes_messages_that_equal_the_one_it_returns(copied: bool) -> None:
+    """A message that is retained does not retain others with the same content, also if it was copied."""
+
+    def only_the_last(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
+        return [dict(message) if copied else message for message in messages[-3:]]
+
+    with manager(RecordingSink(), limit=10_000, preset=ai_sdk_go(strategy=Custom(only_the_last))) as window:
+        records: list[SourceRecord] = []
+        window.on_record(records.append)
+        window.add_user("the task")
+        for _ in range(9):
+            window.add_user(filler(1_000, tag="same"))
+            window.on_turn_end(chat_reply("ok"))
+        window.add_user("next")
+        window.on_turn_start()
+
+        assert [message["content"][:8] for message in window.messages()].count(filler(1_000, tag="same")[:8]) < 9
+        assert records[-1].text.endswith("compaction applied")
 
 
 def test_a_strategy_of_the_user_s_that_fails_costs_nothing() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from windowpane.fidelity.clauses import Term, read_terms
-from windowpane.fidelity.statement_index import StatementIndex
+from windowpane.fidelity.statement_index import COMPARISON, StatementIndex, Work
 from windowpane.fidelity.statements import NEGATIONS, Statement
 from windowpane.fidelity.tokens import TOKEN
 
@@ -24,8 +25,9 @@ _NEGATIONS: Final = frozenset(form for word in NEGATIONS for form in (word, word
 class Evidence:
     """Sentences, looked up by the words that they share with a claim."""
 
-    def __init__(self, claims: Sequence[Statement], sentences: Iterable[str]) -> None:
-        self._index = StatementIndex(claims)
+    def __init__(self, claims: Sequence[Statement], sentences: Iterable[str], work: Work) -> None:
+        self._index = StatementIndex(claims, work)
+        self._work = work
         self.negating: set[int] = set()
         """The numbers of the sentences that negate anything."""
         for number, sentence in enumerate(sentences):
@@ -37,14 +39,16 @@ class Evidence:
 
     def near(self, claim: Statement, own: int | None) -> Near:
         """Return the sentences that share words with *claim*; *own* is its number if it is one of them."""
-        shared = self._index.shared(claim)
+        self._work.spend(self._index.postings_of(claim))
+        shared = Counter[int]() if self._work.is_used_up() else self._index.shared(claim)
         if own is not None:
             del shared[own]
         return Near(self, shared)
 
     def terms(self, number: int) -> Sequence[Term]:
         """Return the terms of a sentence."""
-        return read_terms(self._index.unit(number))
+        self._work.spend(COMPARISON)
+        return () if self._work.is_used_up() else read_terms(self._index.unit(number))
 
     def text(self, number: int) -> str:
         """Return a sentence."""

@@ -16,6 +16,7 @@ from windowpane.fidelity.evidence import Evidence
 from windowpane.fidelity.facts import FactFinder
 from windowpane.fidelity.numbers import number_doubt
 from windowpane.fidelity.polarity import polarity_doubt
+from windowpane.fidelity.statement_index import Work
 from windowpane.fidelity.statements import Statement, is_prose, read_statement, units_of
 from windowpane.fidelity.tokens import ALTERNATIVES
 
@@ -39,6 +40,7 @@ def faithfulness(
     visible: Sequence[Block],
     finder: FactFinder,
     *,
+    work: Work,
     task: str = "",
 ) -> float | None:
     """Return the share of the replacement's statements that nothing speaks against; None without statements.
@@ -48,27 +50,32 @@ def faithfulness(
     opposite, where none that agrees is as close. Evidence are the sentences of the removed text, and those
     of the replacement itself. Without a replacement in sight everything visible is checked. *prose* has the units
     of each removed block; none for a block that is not prose. *finder* has read the removed text.
+    As many statements are checked as *work* allows.
     """
     is_checked = _is_replacement if any(map(_is_replacement, visible)) else is_prose
     claims = list(islice(_claims(block for block in visible if is_checked(block)), MAXIMUM_CLAIMS))
     if not claims:
         return None
-    stated = Evidence(claims, (claim.text for claim in claims))
-    recorded = Evidence(claims, chain.from_iterable(prose))
+    stated = Evidence(claims, (claim.text for claim in claims), work)
+    recorded = Evidence(claims, chain.from_iterable(prose), work)
     texts = [block.text for block in removed if block.text]
     texts += [block.text for block in visible if block.text and not is_checked(block)]
     names = {name for claim in claims for name in claim.exact if not finder.has(name)}
     invented = _invented(names, "\n".join((*texts, task)))
     lines = "\n".join(block.text for block in removed if block.text and not is_prose(block)).lower()
-    doubt = 0.0
+    doubt, checked = 0.0, 0
     for number, claim in enumerate(claims):
         sources = (recorded.near(claim, None), stated.near(claim, number))
-        doubt += max(
+        own = max(
             max((invented.pop(name, 0.0) for name in claim.exact), default=0.0),
             polarity_doubt(claim.text, sources),
-            number_doubt(claim.text, sources, lines),
+            number_doubt(claim.text, sources, lines, work),
         )
-    return 1.0 - doubt / len(claims)
+        if work.is_used_up():
+            break
+        doubt += own
+        checked += 1
+    return 1.0 - doubt / checked if checked else None
 
 
 def _claims(blocks: Iterable[Block]) -> Iterator[Statement]:

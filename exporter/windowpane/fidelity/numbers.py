@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from windowpane.fidelity.clauses import Term, read_terms
 from windowpane.fidelity.evidence import MINIMUM_COMMON, SUPPORT, UNSUPPORTED_WEIGHT, Near
+from windowpane.fidelity.statement_index import COMPARISON, Work
 
 CONTEXT: Final = 4
 """Terms on each side of a number that are its context."""
@@ -17,6 +18,10 @@ MARGIN: Final = 0.15
 """Counts and sums are as close to other numbers by chance."""
 MAXIMUM_OCCURRENCES: Final = 10_000
 """Occurrences of a number outside prose that are looked at."""
+TERMS_COMPARED: Final = 10
+"""Work of comparing two contexts."""
+LINE_COMPARED: Final = 40
+"""Work of looking at one of these."""
 LINE_CHARACTERS: Final = 50
 """Characters of a line on each side of a number in which its context is looked for."""
 
@@ -36,7 +41,7 @@ class _Number(NamedTuple):
         return common / (len(self.context) + 0.5)
 
 
-def number_doubt(text: str, sources: Sequence[Near], lines: str) -> float:
+def number_doubt(text: str, sources: Sequence[Near], lines: str, work: Work) -> float:
     """Return how much speaks against the numbers of a claim, 0 to 1.
 
     *lines* is the text that is not prose, such as tool output, in lower case: it supports a
@@ -46,13 +51,21 @@ def number_doubt(text: str, sources: Sequence[Near], lines: str) -> float:
     if not numbers:
         return 0.0
     sentences = (sentence for source in sources for sentence in source.with_digits(least=MINIMUM_COMMON))
-    near = [one for sentence in sentences for one in _numbers(sentence)]
+    near: list[_Number] = []
+    for sentence in sentences:
+        work.spend(COMPARISON)
+        if work.is_used_up():
+            return 0.0
+        near.extend(_numbers(sentence))
     doubt = 0.0
     for number in numbers:
+        work.spend(len(near) * TERMS_COMPARED)
+        if work.is_used_up():
+            return 0.0
         support, other = _support(number, near), _other(number, near)
         enough = max(SUPPORT, other - MARGIN)
         if support < enough:
-            support = max(support, _support_of_lines(number, lines, enough=enough))
+            support = max(support, _support_of_lines(number, lines, work, enough=enough))
         doubt += max(0.0, other - support - MARGIN) + UNSUPPORTED_WEIGHT * max(0.0, SUPPORT - support)
     return min(1.0, doubt)
 
@@ -86,12 +99,15 @@ def _other(number: _Number, near: Iterable[_Number]) -> float:
     return number.closeness(common) if common >= MINIMUM_COMMON else 0.0
 
 
-def _support_of_lines(number: _Number, lowered: str, *, enough: float) -> float:
+def _support_of_lines(number: _Number, lowered: str, work: Work, *, enough: float) -> float:
     """Return how close the context of the number in any line of a text is, as far as *enough*."""
     context = [term.lower() for term in number.context]
     find = lowered.find
     best = 0.0
     for match in islice(re.finditer(re.escape(number.text.lower()) + r"(?!\w)", lowered), MAXIMUM_OCCURRENCES):
+        work.spend(LINE_COMPARED)
+        if work.is_used_up():
+            break
         at, end = match.span()
         if lowered[at - 1 : at].isalnum():
             continue

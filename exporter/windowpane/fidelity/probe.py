@@ -21,7 +21,7 @@ from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import Fact, FactFinder, FactKind
 from windowpane.fidelity.faithfulness import faithfulness
-from windowpane.fidelity.statement_index import StatementIndex
+from windowpane.fidelity.statement_index import StatementIndex, Work
 from windowpane.fidelity.statements import Statement, is_prose, read_statement, units, units_of
 from windowpane.fidelity.tokens import TOKEN
 
@@ -90,6 +90,9 @@ def evaluate(
     handle that the model can see. *task* is text about the task, which the replacement may state although the
     removed text does not. The score is None if less than half of the removed tokens have text, or the text states
     no fact. *of* is the event id of the compression.
+
+    The work is bounded whatever the text is like: facts that could not be looked up are not counted, and
+    lower the coverage by their share.
     """
     coverage = coverage_of(removed)
     if coverage < MINIMUM_COVERAGE:
@@ -100,9 +103,16 @@ def evaluate(
     facts = _facts(finder, prose)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
-    text = _VisibleText(facts, visible)
+    work = Work()
+    text = _VisibleText(facts, visible, work)
     missing: Fate = "recoverable" if recoverable else "lost"
-    sights = [text.sight(one, missing) for one in facts]
+    looked_up = [(one, text.sight(one, missing)) for one in facts]
+    coverage *= _share_looked_up(looked_up)
+    if coverage < MINIMUM_COVERAGE:
+        reason = f"only {coverage:.0%} of the removed facts could be looked up in bounded time"
+        return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
+    facts = [one for one, sight in looked_up if sight is not None]
+    sights = [sight for _, sight in looked_up if sight is not None]
     evaluated = as_event(
         "probe",
         [Outcome(one.fact.kind, sight.fate, one.fact.text) for one, sight in zip(facts, sights, strict=True)],
@@ -111,7 +121,7 @@ def evaluate(
         digest=digest,
         of=of,
     )
-    faithful = faithfulness(removed, prose, visible, finder, task=task)
+    faithful = faithfulness(removed, prose, visible, finder, work=Work(), task=task)
     if evaluated.score is None or faithful is None:
         return evaluated
     return replace(evaluated, score=evaluated.score * faithful, faithfulness=faithful)
@@ -143,6 +153,12 @@ def _facts(finder: FactFinder, prose: Sequence[Sequence[str]]) -> list[_Weighed]
         _Weighed(Fact("statement", one.text), one, STATEMENT_WEIGHT) for one in islice(plain, MAXIMUM_STATEMENTS)
     ]
     return facts
+
+
+def _share_looked_up(looked_up: Sequence[tuple[_Weighed, _Sight | None]]) -> float:
+    """Return the share of the facts' weight that could be looked up."""
+    missed = math.fsum(one.weight for one, sight in looked_up if sight is None)
+    return 1.0 - missed / math.fsum(one.weight for one, _ in looked_up) if missed else 1.0
 
 
 def coverage_of(removed: Sequence[Block]) -> float:
@@ -212,9 +228,9 @@ def _share(facts: Sequence[_Weighed], sights: Iterable[_Sight], dimension: Dimen
 class _VisibleText:
     """Index of the visible text: tokens, base names, values of keys, and statements."""
 
-    def __init__(self, facts: Sequence[_Weighed], visible: Sequence[Block]) -> None:
+    def __init__(self, facts: Sequence[_Weighed], visible: Sequence[Block], work: Work) -> None:
         self._tokens: set[str] = set()
-        self._statements = StatementIndex(one.statement for one in facts if one.statement is not None)
+        self._statements = StatementIndex((one.statement for one in facts if one.statement is not None), work)
         self._wanted_keys = {one.fact.text.split("=", 1)[0] for one in facts if one.fact.kind == "number"}
         self._values: dict[str, set[str]] = {}
         base_names = [one.fact.text.rsplit("/", 1)[-1] for one in facts if one.fact.kind == "path"]
@@ -233,12 +249,17 @@ class _VisibleText:
             if word in wanted and position + 2 < len(words) and words[position + 1] in "=:":
                 self._values.setdefault(word, set()).add(words[position + 2])
 
-    def sight(self, one: _Weighed, missing: Fate) -> _Sight:
-        """Return the fate of a fact, *missing* if it is not visible, and the share of it that is."""
+    def sight(self, one: _Weighed, missing: Fate) -> _Sight | None:
+        """Return the fate of a fact, *missing* if it is not visible, and the share of it that is.
+
+        None if it could not be looked up with the work that is allowed.
+        """
         if one.statement is None:
             fate = self._fate_of_name(one.fact) or missing
             return _Sight(fate, CREDIT[fate])
         closest = self._statements.closest(one.statement)
+        if closest is None:
+            return None
         share = min(1.0, closest.share / RECOGNIZED) ** 2
         return _Sight("kept" if closest.is_same else "contradicted" if closest.contradicted else missing, share)
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from windowpane.core.events import Event, Usage
 from windowpane.core.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
 from windowpane.core.vocabulary import CountSource
+from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.notes import NoteStore
@@ -64,6 +65,8 @@ class Dependencies:
     next_limit: Callable[[int], int | None] | None = None
     judge: SampledJudge | None = None
     """Judges a sample of the compressions, off the agent's path."""
+    evaluations: BackgroundWriter | None = None
+    """Measures the fidelity of compressions after the hook that made them; None measures it within the hook."""
     spans: SpanLink | None = None
     """The link to the agent's own tracing."""
 

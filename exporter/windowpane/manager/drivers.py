@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from windowpane.core.window.repair import Unanswered
+from windowpane.effects.background_writer import END_SECONDS
 from windowpane.effects.commands import CallModel, Command, CommandResult, Effect, RunSubagent
 from windowpane.effects.model_calls import (
     MODEL_TIMEOUT_SECONDS,
@@ -111,7 +112,7 @@ class BlockingWindow(ManagedWindow):
         return self._run("delegate", delegate(self._engine, subtask))
 
     def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
-        """Wait for the background work after the last turn and for pending files; return True if they are done.
+        """Wait for the background work after the last turn, fidelity and pending files; True if they are done.
 
         Returns at once when called by that work itself, as from a listener.
         """
@@ -129,7 +130,7 @@ class BlockingWindow(ManagedWindow):
         return self._run("complete", complete(self._engine, summary)) or Completion(summary)
 
     def close(self, reason: str = "completed") -> None:
-        """End the session with its trend report, after at most a minute for background work and 5 s for files.
+        """End the session with its trend report, after at most a minute for background work and 10 s for others.
 
         Closing twice changes nothing. A task that is not complete can be resumed: what happened since its last
         checkpoint is saved.
@@ -149,12 +150,15 @@ class BlockingWindow(ManagedWindow):
         self.close(_end_reason(kind))
 
     def _settle_background(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
+        """Wait for the work after the last turn, then for the evaluation of compressions."""
+        limit = TimeLimit(timeout_seconds)
         background = self._background
-        if background is None:
-            return True
-        if background is not threading.current_thread():
-            background.join(timeout_seconds)
-        return not background.is_alive()
+        if background is not None:
+            if background is not threading.current_thread():
+                background.join(timeout_seconds)
+            if background.is_alive():
+                return False
+        return self._session.settle_evaluations(min(END_SECONDS, limit.remaining))
 
     def _start_background_work(self) -> None:
         """Start what is due between turns, unless the last such work is still under way."""
@@ -256,9 +260,10 @@ class AsyncWindow(ManagedWindow):
         return await self._run("delegate", delegate(self._engine, subtask))
 
     async def settle(self) -> None:
-        """Wait for the background work after the last turn, and at most 5 s for pending files."""
+        """Wait for the background work after the last turn, and at most 5 s each for fidelity and files."""
         if self._background is not None and not self._background.done():
             await asyncio.wait({self._background})  # neither cancels it nor is cancelled with it
+        await asyncio.to_thread(self._session.settle_evaluations)
         files = self._session.files
         if not files.is_idle:
             await asyncio.to_thread(files.settle)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from windowpane.core.events import (
@@ -16,6 +17,7 @@ from windowpane.core.events import (
     BudgetBlocked,
     BudgetWarned,
     EvictedBlock,
+    FidelityEvaluated,
     PressureMeasured,
     Usage,
 )
@@ -46,6 +48,11 @@ PROGRESS_RATIO: Final = 0.03
 """Of usable; the smaller of both bounds the task's record in a summary."""
 
 
+DeferEvaluation = Callable[[Callable[[], FidelityEvaluated], int], bool]
+"""Takes an evaluation to run later, off the agent's path, and the characters of the texts that it reads; returns
+False if too much waits already."""
+
+
 @dataclass(slots=True)
 class Engine:
     """One managed session: its tracker, settings and state, and what changes them."""
@@ -61,6 +68,7 @@ class Engine:
     note_store: NoteStore | None = None
     timer: Callable[[], float] = float
     """Seconds of any monotonic clock; the default never moves, so durations are 0."""
+    defer_evaluation: DeferEvaluation | None = None
     limits: WindowLimits | None = None
     levels: Levels | None = None
     budget: ComponentBudgets | None = None
@@ -201,14 +209,26 @@ class Engine:
         recoverable: bool,
         of: str,
     ) -> None:
-        """Record how much of what a compression removed is retained, if the settings have an evaluator."""
-        evaluate = self.settings.evaluate
-        if evaluate is not None:
-            self.tracker.record(
-                evaluate(
-                    removed, visible, digest=self.digest, recoverable=recoverable, task=self.task_text(), of=of
-                )
-            )
+        """Measure how much of what a compression removed is retained, if the settings have an evaluator.
+
+        Recorded at once where nothing defers it, as in a replay.
+        """
+        if self.settings.evaluate is None:
+            return
+        measure = partial(
+            self.settings.evaluate,
+            tuple(removed),
+            tuple(visible),
+            digest=self.digest,
+            recoverable=recoverable,
+            task=self.task_text(),
+            of=of,
+        )
+        if self.defer_evaluation is None:
+            self.tracker.record(measure())
+        elif not self.defer_evaluation(measure, sum(block.chars for block in (*removed, *visible))):
+            reason = "too many evaluations wait"
+            self.tracker.record(FidelityEvaluated("probe", None, 0.0, of=of, reason=reason))
 
     def next_handle(self) -> str:
         """Return a handle for an original that was never a block."""

@@ -29,6 +29,7 @@ from windowpane.effects.commands import (
     SaveCheckpoint,
     cancel_when,
 )
+from windowpane.exceptions import UnfinishedWriteError
 from windowpane.fidelity.judge.sampling import JudgedSession
 from windowpane.manager import hooks
 from windowpane.manager.dependencies import ContainedCounter, Dependencies, Task
@@ -83,6 +84,8 @@ class ManagedSession:
         self.defers_milestones = False
         """True to have the next hook save the checkpoint of a milestone, which it can await."""
         self._logged: set[str] = set()
+        self._evaluating_thread: int | None = None
+        """The thread on which a compression of this session is being evaluated."""
         tracker = SessionTracker(
             info,
             emit=self._emit,
@@ -119,8 +122,10 @@ class ManagedSession:
             timer=dependencies.timer,
             note_store=None if dependencies.notes is None else BackgroundNotes(dependencies.notes, self.files),
         )
+        if dependencies.evaluations is not None:
+            self.engine.defer_evaluation = self._defer_evaluation
         if dependencies.judge is not None:
-            judged = JudgedSession(dependencies.judge, dependencies.digest, self._record_judgment)
+            judged = JudgedSession(dependencies.judge, dependencies.digest, self._record_evaluation)
             tracker.on_compressed = lambda event, removed: judged.offer(event.event_id, removed, tracker.window)
         tracker.start(task=task.goal or None)
         self.resumed = self._start_task(resume_task=resume_task)
@@ -255,6 +260,16 @@ class ManagedSession:
         with self.lock:
             self.engine.task.milestone = trigger
 
+    def settle_evaluations(self, timeout_seconds: float = END_SECONDS) -> bool:
+        """Wait until the compressions so far are evaluated; False on timeout.
+
+        Returns at once when called by the evaluation itself, as from a listener.
+        """
+        writer = self.dependencies.evaluations
+        if writer is None or writer.is_idle or self._evaluating_thread == threading.get_ident():
+            return True
+        return not writer.run(lambda: None, wait_seconds=timeout_seconds).failed
+
     def end(self) -> bool:
         """Mark the session as closed; return False if it already was."""
         with self.lock:
@@ -297,8 +312,25 @@ class ManagedSession:
         self.listeners.collect(batch)
         self.dependencies.emit(batch)
 
-    def _record_judgment(self, evaluated: FidelityEvaluated) -> None:
-        """Record a judgment, on the judge's thread; one of a session that has ended is discarded."""
+    def _defer_evaluation(self, measure: Callable[[], FidelityEvaluated], characters: int) -> bool:
+        """Queue the evaluation of a compression; called with the lock held."""
+        writer = self.dependencies.evaluations
+        assert writer is not None, "deferred only to a writer"
+        result = writer.run(lambda: self._evaluate(measure), characters=characters, wait_seconds=0.0)
+        return result.error is None or isinstance(result.error, UnfinishedWriteError)
+
+    def _evaluate(self, measure: Callable[[], FidelityEvaluated]) -> None:
+        """Measure a compression on the evaluations' thread, and record its fidelity."""
+        self._evaluating_thread = threading.get_ident()
+        try:
+            self._record_evaluation(measure())
+        except Exception as error:  # noqa: BLE001 (the evaluator may be the user's code)
+            self.contain("fidelity", error)
+        finally:
+            self._evaluating_thread = None
+
+    def _record_evaluation(self, evaluated: FidelityEvaluated) -> None:
+        """Record what a probe or judge measured on its thread; that of a session that has ended is discarded."""
         with self.lock:
             if self.closed:
                 return

@@ -336,6 +336,7 @@ def default_dependencies(
         hook_took=None if running is None else running.record_hook,
         cost_of=lambda usage: prices.cost_dollars(model, usage, time.time()),
         next_limit=lambda above: prices.next_limit(model, above),
+        evaluations=writer_named("fidelity"),
         spans=CurrentSpan(),
     )
 

@@ -179,11 +179,27 @@ def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: i
             STATUS_EVENT, f"the custom strategy failed: {type(error).__name__}", error=repr(error)
         )
         remaining = [message for message, _ in messages]
-    identities = {id(message) for message in remaining}
-    retained |= {name for message, name in messages if id(message) in identities or message in remaining}
+    retained |= _retained_by(messages, remaining)
     visible = {name for _, name in messages}
     removed = [group for group in groups if group.id in visible and group.id not in retained]
     return plan_drop(snapshot, removed, policy="ai_sdk_go.custom", reason="left out by the custom strategy")
+
+
+def _retained_by(messages: Sequence[tuple[dict[str, Any], str]], remaining: Sequence[dict[str, Any]]) -> set[str]:
+    """Return the groups of the messages that a strategy returned.
+
+    A copy is the newest equal message that was not returned itself: equal messages are not the same message.
+    """
+    identities = {id(message) for message in remaining}
+    retained = {group for message, group in messages if id(message) in identities}
+    own = {id(message) for message, _ in messages}
+    unclaimed = [(message, group) for message, group in messages if id(message) not in identities]
+    for copied in reversed([message for message in remaining if id(message) not in own]):
+        for position in reversed(range(len(unclaimed))):
+            if unclaimed[position][0] == copied:
+                retained.add(unclaimed.pop(position)[1])
+                break
+    return retained
 
 
 def _check(strategy: Strategy) -> None:

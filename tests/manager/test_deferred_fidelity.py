@@ -1,0 +1,123 @@
+"""The fidelity of a compaction is measured after the hook that made it, off the agent's path."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+
+from windowpane import ContextWindowManager, EngineSettings
+from windowpane.core.events import ContentCompressed, FidelityEvaluated
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.effects.background_writer import BackgroundWriter
+from windowpane.fidelity import probe
+from windowpane.fidelity.statement_index import Work
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
+
+PATIENCE_SECONDS = 30.0
+
+
+def compacted(sink: RecordingSink, evaluate: object) -> ContextWindowManager:
+    """Return a manager whose first hook has compacted the conversation."""
+    dependencies = replace(in_memory_dependencies(sink), evaluations=BackgroundWriter())
+    settings = EngineSettings(evaluate=evaluate, policy=None)  # type: ignore[arg-type]
+    window = ContextWindowManager(
+        agent="agent", model="none", limit_tokens=10_000, dependencies=dependencies, settings=settings
+    )
+    for n in range(24):
+        window.add_user(f"Read src/module_{n}.py and keep limit: {n}. " + "word " * 350)
+        window.on_turn_end(chat_reply(f"I read src/module_{n}.py."))
+    window.on_turn_start()
+    return window
+
+
+def test_a_hook_returns_before_its_compaction_is_evaluated() -> None:
+    """An evaluation that takes long delays neither the hook nor the next ones; it is recorded when it ends."""
+    may_end = threading.Event()
+
+    def slow(*args: object, **options: object) -> FidelityEvaluated:
+        assert may_end.wait(PATIENCE_SECONDS)
+        return probe.evaluate(*args, **options)  # type: ignore[arg-type]
+
+    sink = RecordingSink()
+    with compacted(sink, slow) as window:
+        window.add_user("next")
+        window.flush()
+        assert sink.of(ContentCompressed)
+        assert not sink.of(FidelityEvaluated)
+        may_end.set()
+        assert window.settle(PATIENCE_SECONDS)
+        compressions = [event for event in sink.events if isinstance(event.data, ContentCompressed)]
+        assert [one.of for one in sink.of(FidelityEvaluated)] == [event.event_id for event in compressions]
+
+
+def test_closing_a_session_records_the_fidelity_of_its_last_compaction() -> None:
+    """The evaluation ends before the session does."""
+    sink = RecordingSink()
+    compacted(sink, probe.evaluate).close()
+
+    kinds = [event.type for event in sink.events]
+    assert "fidelity.evaluated" in kinds
+    assert kinds.index("fidelity.evaluated") < kinds.index("session.ended")
+
+
+def test_an_evaluator_that_fails_harms_nothing() -> None:
+    """The session continues and ends normally."""
+
+    def broken(*_args: object, **_options: object) -> FidelityEvaluated:
+        raise ZeroDivisionError
+
+    sink = RecordingSink()
+    compacted(sink, broken).close()
+
+    assert sink.of(ContentCompressed)
+    assert not sink.of(FidelityEvaluated)
+
+
+def repetitive_lines(count: int, *, kind: ContentType, number: int) -> Block:
+    chance = random.Random(number)
+    words = ["alpha", "bravo", "charlie", "delta", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima"]
+    text = "\n".join(" ".join(chance.choices(words, k=8)).capitalize() + "." for _ in range(count))
+    return Block(f"b{number}", kind, len(text) // 4, 1, f"b{number}", 1, str(number), len(text), "estimate", text)
+
+
+def test_what_cannot_be_looked_up_in_bounded_work_lowers_the_coverage() -> None:
+    """A fact that was not looked up counts neither as lost nor as retained."""
+    removed = [repetitive_lines(200, kind="assistant_response", number=1)]
+    visible = [repetitive_lines(200, kind="assistant_response", number=2)]
+    whole = probe.evaluate(removed, visible, digest=str)
+    assert whole.coverage == 1.0
+
+    class LittleWork(Work):
+        def __init__(self) -> None:
+            super().__init__(20_000)
+
+    original, probe.Work = probe.Work, LittleWork  # type: ignore[misc]
+    try:
+        partial = probe.evaluate(removed, visible, digest=str)
+    finally:
+        probe.Work = original  # type: ignore[misc]
+    assert partial.coverage < 0.5
+    assert partial.score is None
+    assert "bounded time" in partial.reason
+
+
+def test_neighboring_lines_are_not_compared_without_end() -> None:
+    """Text of few distinct words is full of similar lines; the comparisons stay linear in it."""
+    compared = 0
+    removed = [repetitive_lines(3_000, kind="assistant_response", number=3)]
+    visible = [repetitive_lines(3_000, kind="assistant_response", number=4)]
+
+    class Counted(Work):
+        def spend(self, units: int) -> None:
+            nonlocal compared
+            compared += units
+            super().spend(units)
+
+    original, probe.Work = probe.Work, Counted  # type: ignore[misc]
+    try:
+        assert probe.evaluate(removed, visible, digest=str).facts_total > 0
+    finally:
+        probe.Work = original  # type: ignore[misc]
+    assert compared < 2 * 8_000_000 + 1_000_000
