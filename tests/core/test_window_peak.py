@@ -34,7 +34,8 @@ class Recorded:
         """Make a call that the provider counts as *total*; None for a provider that counts nothing."""
         self.at += 1.0
         self.tracker.add("user_message", None, 10, at=self.at)
-        self.tracker.add("assistant_response", None, output or 10, at=self.at)
+        if output:
+            self.tracker.add("assistant_response", None, output, at=self.at)
         self.tracker.end_turn(None if total is None else Usage(total, output_tokens=output), at=self.at)
 
     def stored(self, path: Path) -> tuple[SessionRow, list[TurnRow], list[TrendRow]]:
