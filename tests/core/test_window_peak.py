@@ -106,7 +106,7 @@ def test_a_limit_that_the_provider_states_corrects_an_assumed_one(tmp_path: Path
     assert session.ended == (190_000, 0.95)
 
 
-def test_another_model_leaves_each_call_its_own_limit(tmp_path: Path) -> None:
+def test_each_call_keeps_the_limit_of_its_model(tmp_path: Path) -> None:
     """A call that filled a small window filled it, whatever the next model holds."""
     session = Recorded(ASSUMED)
     session.call(190_000)

@@ -29,6 +29,7 @@ from windowpane.core.events import (
     ContentRegretted,
     Event,
     FidelityEvaluated,
+    LimitChanged,
     OverflowDetected,
     PressureMeasured,
     SessionEnded,
@@ -504,6 +505,13 @@ def turn_of_events(session: StoredSession, turn: int) -> Values:
                     "input tokens": data.usage.input_total, "output tokens": data.usage.output_tokens,
                     "cached tokens": data.usage.cache_read_tokens,
                 }  # fmt: skip
+    refuted = {
+        data.previous_tokens
+        for data in _payloads(session, LimitChanged)
+        if data.limit_source in ("observed_floor", "observed_compaction")
+    }
+    if values.get("limit") in refuted:  # measured against a limit that never was
+        return {label: value for label, value in values.items() if label not in ("limit", "utilization", "zone")}
     return values
 
 

@@ -14,7 +14,7 @@ OBSERVED: Final[frozenset[str | None]] = frozenset({"observed_floor", "observed_
 REFUTABLE: Final[frozenset[str | None]] = OBSERVED | {"catalogue", "assumed"}
 """Sources of a limit that the provider may correct."""
 MAXIMUM_LIMITS: Final = 16
-"""Limits of one session that are told apart; of more, those of the fullest calls."""
+"""Limits of one session that are kept; of more, those of the fullest calls."""
 
 
 @dataclass(slots=True)
