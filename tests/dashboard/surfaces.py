@@ -29,6 +29,7 @@ from windowpane.core.events import (
     ContentRegretted,
     Event,
     FidelityEvaluated,
+    LimitChanged,
     OverflowDetected,
     PressureMeasured,
     SessionEnded,
@@ -152,13 +153,16 @@ def of_events(session: StoredSession) -> Values:
             "compaction level": last.compaction_tokens,
         }
     totals = [turn.usage.input_total for turn in turns if turn.usage and turn.count_source == "usage"]
-    if totals:
+    if totals and measured:
         stated = [
             data.tokens_before
             for data in _payloads(session, CompactionMeasured)
             if data.source_before == "reported"
         ]
-        values["peak tokens"] = max((*totals, *stated))
+        peak = max((*totals, *stated, measured[-1].used_tokens))
+        if len({data.limit_tokens for data in measured}) == 1:
+            values["peak tokens"] = peak
+            values["peak utilization"] = peak / last.limit_tokens if last.limit_tokens else None
     return values
 
 
@@ -501,6 +505,13 @@ def turn_of_events(session: StoredSession, turn: int) -> Values:
                     "input tokens": data.usage.input_total, "output tokens": data.usage.output_tokens,
                     "cached tokens": data.usage.cache_read_tokens,
                 }  # fmt: skip
+    refuted = {
+        data.previous_tokens
+        for data in _payloads(session, LimitChanged)
+        if data.limit_source in ("observed_floor", "observed_compaction")
+    }
+    if values.get("limit") in refuted:  # measured against a limit that never was
+        return {label: value for label, value in values.items() if label not in ("limit", "utilization", "zone")}
     return values
 
 
@@ -625,6 +636,14 @@ def _impossible(session: StoredSession) -> Iterator[str]:
     sizes = [one.window_before for one in report.compressions if one.window_before is not None]
     if sizes and max(sizes) > row.peak_used_tokens:
         yield f"a compaction from {max(sizes)} tokens above the peak of {row.peak_used_tokens}"
+    if row.utilization is not None and row.utilization > (row.peak_utilization or 0.0):
+        yield f"a window that is {row.utilization:.3f} full above its peak of {row.peak_utilization}"
+    if row.zone is not None and ZONES.index(row.zone) > ZONES.index(row.worst_zone or "green"):
+        yield f"a window that is {row.zone} now and was {row.worst_zone} at worst"
+    ended = [data.report for data in _payloads(session, SessionEnded) if data.report is not None]
+    stated = (ended[-1].peak_used_tokens, ended[-1].peak_utilization) if ended else None
+    if stated and not row.incomplete and stated != (row.peak_used_tokens, row.peak_utilization):
+        yield f"a peak of {(row.peak_used_tokens, row.peak_utilization)}, and {stated} when it ended"
     if row.limit_tokens is not None and row.limit_source in GUESSED and row.peak_used_tokens > row.limit_tokens:
         yield f"a peak of {row.peak_used_tokens} in a window that is assumed to have {row.limit_tokens}"
 

@@ -19,8 +19,9 @@ from windowpane.core.events import (
     PressureMeasured,
     SessionStarted,
 )
-from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENTS
+from windowpane.core.window_peak import corrects, limits_of
 from windowpane.report.calls import sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals
@@ -164,25 +165,25 @@ def turn_at(turns: pd.DataFrame, at: float) -> int:
 
 
 def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:
-    """Return the limits of the window in the order of turns."""
+    """Return the limits of the window in the order of turns; a correction replaces the limits that never were."""
     spans: dict[int, WindowLimits | None] = {}
+    source, model = None, ""
     for stored in events:
-        data = stored.event.data
+        context, data = stored.event.context, stored.event.data
         if isinstance(data, SessionStarted | LimitChanged):
-            spans[stored.event.context.turn] = _limits(data)
-    return tuple(LimitSpan(turn, spans[turn]) for turn in sorted(spans))
-
-
-def _limits(data: SessionStarted | LimitChanged) -> WindowLimits | None:
-    if data.limit_tokens is None or data.limit_source is None:
-        return None
-    try:
-        thresholds = Thresholds(data.yellow_ratio, data.orange_ratio, data.red_ratio, hysteresis=0.0)
-        return WindowLimits(
-            data.limit_tokens, data.limit_source, data.reserved_tokens, data.margin_tokens, thresholds
-        )
-    except ValueError:  # a recording may state an impossible window, which is not drawn
-        return None
+            limits = limits_of(data)
+            if isinstance(data, LimitChanged) and corrects(
+                data.limit_source, source, is_same_model=model in ("", context.model)
+            ):
+                spans = {
+                    turn: limits if span and span.limit_tokens == data.previous_tokens else span
+                    for turn, span in spans.items()
+                }
+            spans[context.turn] = limits
+            source, model = data.limit_source, context.model
+    turns = sorted(spans)
+    changes = [turn for at, turn in enumerate(turns) if at == 0 or spans[turn] != spans[turns[at - 1]]]
+    return tuple(LimitSpan(turn, spans[turn]) for turn in changes)
 
 
 def marks_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:

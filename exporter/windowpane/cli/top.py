@@ -20,7 +20,7 @@ from windowpane.cli.options import SessionNames, open_to_read, report_errors, se
 from windowpane.cli.output import frameless_table, print_table, supports_unicode
 from windowpane.cli.sessions import TABLE_COLUMNS, short_id
 from windowpane.core.characters import plain
-from windowpane.core.liveness import live_since
+from windowpane.core.liveness import is_live, live_since
 from windowpane.core.store_names import StoreName
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
@@ -85,7 +85,8 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
         share = formats.percent(row.utilization, estimated=row.is_estimated)
         level = f"{gauge(row.utilization)} {share} {zone_mark(row.zone, unicode=unicode)}"
         cells = [
-            next_event(row).text_short, formats.tokens_short(row.velocity, signed=True),
+            next_event(row).text_short if is_live(row, now) else "not live",
+            formats.tokens_short(row.velocity, signed=True),
             formats.dollars(row.total_cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
         table.add_row(

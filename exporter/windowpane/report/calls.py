@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.events import ZoneChanged
-from windowpane.core.zones import default_zone
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import intact_events
 
@@ -38,15 +37,6 @@ def open_turn(turns: Sequence[TurnRow]) -> int | None:
     return turns[-1].turn if turns and turns[-1].used_final is None else None
 
 
-def zone_of(turn: TurnRow, session: SessionRow) -> Zone | None:
-    """Return the zone of a turn, in the larger window where a later total refuted the size that was assumed."""
-    limit = session.limit_tokens
-    used = turn.used_tokens
-    if session.limit_source == "observed_floor" and limit and used and (turn.limit_tokens or limit) < limit:
-        return default_zone(used, limit)
-    return turn.zone
-
-
 def worst_turn(reader: EventReader, turns: Sequence[TurnRow], session: SessionRow) -> int | None:
     """Return the first turn in the session's worst zone; None where that was before the first recorded call.
 
@@ -54,7 +44,7 @@ def worst_turn(reader: EventReader, turns: Sequence[TurnRow], session: SessionRo
     """
     if session.worst_zone is None:
         return None
-    measured = next((turn.turn for turn in turns if zone_of(turn, session) == session.worst_zone), None)
+    measured = next((turn.turn for turn in turns if turn.zone == session.worst_zone), None)
     return _turn_entered(reader, session, session.worst_zone) if measured is None and turns else measured
 
 

@@ -63,7 +63,7 @@ def _tiles(report: SessionReport) -> str:
         ("utilization", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
         ("velocity", formats.tokens_short(session.velocity), "tokens per turn"),
-        (f"{ahead.name} in", formats.turns_until(ahead.turns), "turns"),
+        (f"{ahead.name} in", formats.turns_until(ahead.turns) if report.live else "not live", "turns"),
         (
             "evicted",
             f"{session.evicted_blocks:,}",

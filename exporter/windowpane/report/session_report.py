@@ -18,7 +18,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, Zone
-from windowpane.report.calls import ended_turns, open_turn, worst_turn, zone_of
+from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
@@ -219,7 +219,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     Without *now* the session counts as over, so that no alert fires.
     """
     turns = store.turns(session.session_id)
-    zones = Counter(zone for turn in ended_turns(turns) if (zone := zone_of(turn, session)) is not None)
+    zones = Counter(turn.zone for turn in ended_turns(turns) if turn.zone is not None)
     record = [one for types in _READ for one in _record(store, session, types)]
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)

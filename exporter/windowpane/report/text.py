@@ -54,7 +54,10 @@ def text_page(sections: Sequence[Sequence[str]], *, unicode: bool) -> str:
     return text if unicode else formats.in_ascii(text)
 
 
-def _ahead(session: SessionRow) -> str:
+def _ahead(session: SessionRow, *, live: bool) -> str:
+    """Return the forecast of a live session; a session that is over has none."""
+    if not live:
+        return ""
     event = next_event(session)
     if event.turns is not None and math.isinf(event.turns):
         return "  not growing"
@@ -87,7 +90,7 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
         "",
         report.headline,
         "",
-        f"{level} {zone}  {used}/{limit}{_ahead(session)}",
+        f"{level} {zone}  {used}/{limit}{_ahead(session, live=report.live)}",
     ]
     if session.limit_source is not None:
         lines.append(

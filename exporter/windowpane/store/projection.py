@@ -40,7 +40,7 @@ from windowpane.core.events import (
     TurnStarted,
     WindowRolled,
 )
-from windowpane.core.vocabulary import REWOUND, SEVERITIES, ZONES, Zone
+from windowpane.core.vocabulary import REWOUND, SEVERITIES
 from windowpane.store import alerts, block_changes
 from windowpane.store.block_drafts import BlockDrafts
 from windowpane.store.call_ids import CallIds
@@ -216,20 +216,21 @@ class Projection:
         session.turns_until_red, session.zone = data.turns_until_red, data.zone
         session.compaction_tokens, session.compaction_evidence = data.compaction_tokens, data.compaction_evidence
         session.turns_until_compaction = data.turns_until_compaction
+        context = event.context
+        session.memory.peak.count(data, context.turn, context.model, overflowed=session.overflows > 0)
+        _show_peak(session)
         if data.phase == "next":
             return  # the turn that sends it counts it
-        is_total = data.phase == "final" and data.count_source == "usage"
-        if is_total or not session.memory.has_totals:
-            _count_peak(session, data.used_tokens, data.utilization, data.zone, is_total=is_total)
         if data.phase == "final":
             session.memory.sparkline.add(data.used_tokens, data.utilization)
         called = session.memory.called_turn == event.context.turn
         self._turns.of(session.key, event, seq).measure(data, None if called else seq)
 
     def _compaction_measured(
-        self, session: SessionDraft, _event: Event, _seq: int, data: CompactionMeasured
+        self, session: SessionDraft, event: Event, _seq: int, data: CompactionMeasured
     ) -> None:
-        _count_peak(session, data.tokens_before, data.utilization_before, data.zone_before, is_total=True)
+        session.memory.peak.count_compaction(data, event.context.turn, overflowed=session.overflows > 0)
+        _show_peak(session)
 
     def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -266,12 +267,17 @@ class Projection:
                 alerts.resolve(self._statements, session.key, event, alert, crossing_turn)
             memory.firing, session.firing = [], 0
 
-    def _limit(self, session: SessionDraft, _event: Event, _seq: int, data: LimitChanged) -> None:
+    def _limit(self, session: SessionDraft, event: Event, _seq: int, data: LimitChanged) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
-        if data.limit_source == "observed_floor" and data.limit_tokens:
-            # The size so far was too small, so the peak and the zones measured against it never were.
-            session.peak_utilization = session.peak_used_tokens / data.limit_tokens
-            session.worst_zone = None
+        peak = session.memory.peak
+        limits = peak.change_limit(data, event.context.model)
+        if peak.now is not None:
+            session.utilization, session.zone = peak.now.utilization, peak.now.zone
+        _show_peak(session)
+        if limits is not None and data.previous_tokens:
+            session.memory.sparkline.correct(data.previous_tokens, limits.limit_tokens)
+            self._turns.correct(session.key, data.previous_tokens, limits)
+            self._days.correct(session, data.previous_tokens, limits.limit_tokens)
 
     def _ended(self, session: SessionDraft, _event: Event, _seq: int, _data: SessionEnded) -> None:
         session.ended = 1
@@ -317,21 +323,12 @@ def _add_cost(session: SessionDraft, dollars: float | None) -> None:
         session.cost_dollars = (session.cost_dollars or 0.0) + dollars
 
 
-def _count_peak(
-    session: SessionDraft, used_tokens: int, utilization: float | None, zone: Zone | None, *, is_total: bool
-) -> None:
-    """Count a size of the window; once the provider reported a total, estimates no longer count."""
-    if is_total and not session.memory.has_totals:
-        session.memory.has_totals = True
-        session.peak_used_tokens, session.peak_utilization = 0, None
-        if not session.overflows:
-            session.worst_zone = None
-    session.peak_used_tokens = max(session.peak_used_tokens, used_tokens)
-    if utilization is not None:
-        session.peak_utilization = max(session.peak_utilization or 0.0, utilization)
-    worst = session.worst_zone
-    if zone is not None and (worst is None or ZONES.index(zone) > ZONES.index(worst)):
-        session.worst_zone = zone
+def _show_peak(session: SessionDraft) -> None:
+    peak = session.memory.peak
+    fullest = peak.fullest
+    if fullest is not None:
+        session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
+        session.worst_zone = peak.worst_zone
 
 
 Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from windowpane.core.vocabulary import Severity, Zone
+from windowpane.core.window_peak import WindowPeak
 from windowpane.exceptions import EventsRefusedError, StoreError
 from windowpane.store.database import Database
 from windowpane.store.fleet_order import pressure_rank
@@ -46,8 +47,7 @@ class ProjectionMemory:
     sparkline: Sparkline = field(default_factory=Sparkline)
     compressed_exchange: int | None = None
     """The exchange of a compression after which no turn has ended yet."""
-    has_totals: bool = False
-    """The provider reported a total: peaks are those of its totals."""
+    peak: WindowPeak = field(default_factory=WindowPeak)
     runs: int = 1
     """Runs that recorded the session."""
     parts: list[RunPart] = field(default_factory=list)

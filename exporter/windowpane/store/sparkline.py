@@ -30,6 +30,14 @@ class Sparkline:
                 self.stride *= 2
         self.seen += 1
 
+    def correct(self, before: int, limit_tokens: int) -> None:
+        """Replace the limit *before*, which never was."""
+        pairs = [*zip(self.used, self.utilization, strict=True), *([self.last] if self.last else [])]
+        pairs = [(used, used / limit_tokens if share == used / before else share) for used, share in pairs]
+        if self.last is not None:
+            self.last = pairs.pop()
+        self.utilization = [share for _, share in pairs]
+
     def points(self, peak_used_tokens: int) -> tuple[float, ...]:
         """Return utilization, or the share of the peak without a limit, at most 24 points including the last."""
         if self.last is None:

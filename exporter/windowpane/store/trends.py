@@ -48,6 +48,10 @@ _UPSERT: Final = (
 )
 _REMOVE: Final = "DELETE FROM session_days WHERE session = ?"
 _MOVE: Final = "UPDATE session_days SET project = ? WHERE session = ? AND project <> ?"
+_CORRECT: Final = (
+    f"UPDATE session_days SET {PEAK} = ({PEAK} * ? * 2 + ?) / (? * 2) "  # noqa: S608  # our columns
+    f"WHERE session = ? AND model = ? AND {PEAK} > 0"
+)
 _READ: Final = (
     f"SELECT day, agent, model, release, {', '.join(f'CAST(sum({name}) AS BIGINT)' for name in DAILY_SUMS)} "  # noqa: S608
     "FROM daily WHERE day >= ? AND day <= ? AND {projects} "
@@ -120,6 +124,14 @@ class DayDrafts:
     def move(self, session: SessionDraft) -> None:
         """Move all days of a session to the project that it has when the batch ends."""
         self._moved[session.key] = session
+
+    def correct(self, session: SessionDraft, before: int, limit_tokens: int) -> None:
+        """Replace the limit *before* of the days with the session's model, which never was."""
+        for key, draft in self._days.items():
+            if key[0] == session.key and key[3] == session.model and draft[PEAK] > 0:
+                draft[PEAK] = (draft[PEAK] * before * 2 + limit_tokens) // (limit_tokens * 2)
+        row = (before, limit_tokens, limit_tokens, session.key, session.model)
+        self._statements.add(_CORRECT, row)
 
     def remove(self, session: int) -> None:
         """Remove all days of a session, which another one counts."""

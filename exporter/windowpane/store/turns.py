@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.events import Event, Pressure, PressureMeasured, TurnEnded
+from windowpane.core.limits import WindowLimits
 from windowpane.store.database import Database
 from windowpane.store.records import TurnRow
 from windowpane.store.statements import StatementBatch, padded, placeholders
@@ -31,6 +32,7 @@ _SELECT_LAST: Final = (
     f"SELECT {', '.join(f't.{name}' for name in _COLUMNS)} FROM sessions JOIN turns AS t "  # noqa: S608
     "ON t.session = key AND t.turn = last_turn WHERE key IN"
 )
+_SELECT_UNDER: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND limit_tokens = ?"  # noqa: S608  # our columns
 _KEY: Final = ("session", "turn")
 _CHANGING: Final = tuple(name for name in _COLUMNS if name not in _KEY)
 _SAVE: Final = (
@@ -106,6 +108,16 @@ class TurnDraft:
                 cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.cache_write_tokens,
             )  # fmt: skip
 
+    def correct(self, limits: WindowLimits) -> None:
+        """Replace the limits that the turn was measured by, which never were."""
+        values = self.values
+        sizes = (values["used_final"], values["used_after"], values["used_before"])
+        used = next((size for size in sizes if size is not None), 0)
+        values.update(
+            limit_tokens=limits.limit_tokens, usable_tokens=limits.usable_tokens, red_tokens=limits.red_tokens,
+            utilization=used / limits.limit_tokens, zone=limits.zone_of(used),
+        )  # fmt: skip
+
     def row(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
         if not isinstance(self.values["components"], str):
@@ -147,6 +159,17 @@ class TurnDrafts:
         keys = padded(sessions)
         for row in self._statements.connection.execute(f"{_SELECT_LAST} ({placeholders(keys)})", keys).fetchall():
             self._add(row)
+
+    def correct(self, session: int, before: int, limits: WindowLimits) -> None:
+        """Replace the limit *before* of a session's turns, which never was."""
+        stored = self._statements.connection.execute(_SELECT_UNDER, (session, before)).fetchall()
+        for row in stored:
+            values = dict(zip(_COLUMNS, row, strict=True))
+            if (session, values["turn"]) not in self._drafts:
+                self._add(row)
+        for (of, _turn), draft in self._drafts.items():
+            if of == session and draft.values["limit_tokens"] == before:
+                draft.correct(limits)
 
     def save(self) -> None:
         """Write every touched row."""

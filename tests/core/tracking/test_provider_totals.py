@@ -101,7 +101,7 @@ class TestDrop:
         assert totals.add(3_500, "one") is None
 
 
-def test_the_peak_is_the_largest_total(session: Make) -> None:
+def test_the_peak_is_the_largest_total_with_the_last_reply(session: Make) -> None:
     """Estimates before the first total and between two are not sizes that were sent."""
     play = session(200_000)
     play.turn(user=150_000, reply=10)
@@ -110,4 +110,4 @@ def test_the_peak_is_the_largest_total(session: Make) -> None:
     play.tracker.end_turn(Usage())
     play.turn(user=10, reply=10, total=60_000)
 
-    assert play.tracker.end("completed").peak_used_tokens == 60_000
+    assert play.tracker.end("completed").peak_used_tokens == 60_000 + 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from windowpane.core.events import CompactionMeasured, PressureMeasured, TrendReport, Usage
+from windowpane.core.events import PressureMeasured, TrendReport, Usage
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevel
 from windowpane.core.tracking.forecast import COMPACTION_DELAY, Forecast, GrowthHistory, forecast
@@ -19,6 +19,7 @@ from windowpane.core.tracking.token_account import (
 from windowpane.core.vocabulary import COMPONENT_OF, NOT_ADDED, Component, CountSource, Phase, Zone
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
+from windowpane.core.window_peak import WindowPeak
 
 _UNKNOWN: Final = (None, None, None)
 
@@ -285,9 +286,7 @@ class TrendCounters:
         self.evicted_blocks = 0
         self.compressions = 0
         self.regrets = 0
-        self._peak_used = 0
-        self._peak_utilization: float | None = None
-        self._has_totals = False
+        self.peak = WindowPeak()
         self._final_used = 0
         self._cost: float | None = None
         self._zones: dict[Zone, int] = {}
@@ -297,32 +296,18 @@ class TrendCounters:
         """Count a turn by its final measurement."""
         self._turns += 1
         self._final_used = measured.used_tokens
-        is_total = measured.count_source == "usage"
-        if is_total or not self._has_totals:
-            self._count_peak(measured.used_tokens, measured.utilization, is_total=is_total)
         if measured.zone is not None:
             self._zones[measured.zone] = self._zones.get(measured.zone, 0) + 1
         if cost_dollars is not None:
             self._cost = (self._cost or 0.0) + cost_dollars
 
-    def count_compaction(self, measured: CompactionMeasured) -> None:
-        """Count the window before a compaction as the provider or, before the first call, the agent states it."""
-        self._count_peak(measured.tokens_before, measured.utilization_before, is_total=True)
-
-    def _count_peak(self, used_tokens: int, utilization: float | None, *, is_total: bool) -> None:
-        """Count a size of the window; once the provider reported a total, estimates no longer count."""
-        if is_total and not self._has_totals:
-            self._has_totals, self._peak_used, self._peak_utilization = True, 0, None
-        self._peak_used = max(self._peak_used, used_tokens)
-        if utilization is not None:
-            self._peak_utilization = max(self._peak_utilization or 0.0, utilization)
-
     def report(self, history: GrowthHistory) -> TrendReport:
         """Return the trend report."""
+        peak = self.peak.fullest
         return TrendReport(
             turns=self._turns,
-            peak_used_tokens=self._peak_used,
-            peak_utilization=self._peak_utilization,
+            peak_used_tokens=peak.tokens if peak else 0,
+            peak_utilization=peak.utilization if peak else None,
             final_used_tokens=self._final_used,
             mean_added_tokens=history.total_added / history.turns if history.turns else 0.0,
             evicted_blocks=self.evicted_blocks,

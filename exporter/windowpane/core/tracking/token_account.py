@@ -187,6 +187,12 @@ class ProviderTotals:
         elif self._compaction is not None:
             self._compaction = self._compaction._replace(event_id=event_id)
 
+    def correct_limits(self, before: int | None, limits: WindowLimits) -> None:
+        """Measure a compaction under the limit *before*, which never was, by the true limits."""
+        compaction = self._compaction
+        if compaction is not None and (compaction.limits and compaction.limits.limit_tokens) == before:
+            self._compaction = compaction._replace(limits=limits)
+
     def restart(self) -> None:
         """Continue with an empty window."""
         self._last, self._is_reduced, self._compaction = None, False, None

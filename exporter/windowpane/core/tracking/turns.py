@@ -83,8 +83,6 @@ class TurnTracker:
         self._digest = digest
         self._next_limit = next_limit
         self._smaller_limit = smaller_limit
-        self._peak_total = 0
-        """Largest total that the provider reported."""
         self._totals = ProviderTotals()
         self._cache = PromptCache()
         self._trend = TrendCounters()
@@ -142,7 +140,9 @@ class TurnTracker:
         previous, self.limits = self.limits, limits
         before = None if previous is None else previous.limit_tokens
         described = {"limit_tokens": None, "limit_source": None, **limit_fields(limits)}
-        self.record(LimitChanged(previous_tokens=before, **described), at)
+        self.record(change := LimitChanged(previous_tokens=before, **described), at)
+        if self._trend.peak.change_limit(change, self.info.model) is not None and limits is not None:
+            self._totals.correct_limits(before, limits)
         self.update_compaction_level()
 
     def update_compaction_level(self) -> None:
@@ -167,7 +167,7 @@ class TurnTracker:
         self._measured = True
         self._call_end = self.window.end_position
         measured = gauge.measure(phase, self.limits)
-        self.record(measured, at)
+        self._record_measured(measured, at)
         if measured.zone is not None and measured.zone != gauge.zone:
             previous, gauge.zone = gauge.zone, measured.zone
             self.record(
@@ -206,7 +206,6 @@ class TurnTracker:
         if total is not None:
             removed = trusted and self._compare_totals(total, at)
             self._anchor(total, at, is_identified=removed)
-            self._peak_total = max(self._peak_total, total)
             if self.compactions.record_call(total, gauge.compaction_level):
                 self.update_compaction_level()
             if usage is not None and trusted:
@@ -219,7 +218,7 @@ class TurnTracker:
         added = gauge.added
         baseline = gauge.close_turn(self.turn)
         measured = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
-        self.record(measured, at)
+        self._record_measured(measured, at)
         self._trend.close_turn(measured, cost_dollars)
         if baseline is not None and self.settings.is_large(added, self.limits):
             self.record(VelocitySpiked(added, baseline), at)
@@ -228,7 +227,7 @@ class TurnTracker:
         self._reply_group = None
         if gauge.used != measured.used_tokens:
             measured = self._measure_next(source)
-            self.record(measured, at)
+            self._record_measured(measured, at)
         self.flush()
         return measured
 
@@ -239,7 +238,7 @@ class TurnTracker:
             return False
         self.record(change, at)
         if isinstance(change, CompactionMeasured):
-            self._trend.count_compaction(change)
+            self._trend.peak.count_compaction(change, self.turn)
             return False
         return True
 
@@ -264,6 +263,10 @@ class TurnTracker:
         )
         if broken is not None:
             self.record(broken, ended.at)
+
+    def _record_measured(self, measured: PressureMeasured, at: float | None) -> None:
+        self.record(measured, at)
+        self._trend.peak.count(measured, self.turn, self.info.model)
 
     def _measure_next(self, source: CountSource) -> PressureMeasured:
         """Measure the window with the turn's reply."""
@@ -316,7 +319,7 @@ class TurnTracker:
         self.compactions.record_compaction(used_tokens)
         limits = self.limits
         if limits is not None and limits.source in OBSERVABLE_SOURCES and self._smaller_limit is not None:
-            smaller = self._smaller_limit(max(used_tokens, self._peak_total))
+            smaller = self._smaller_limit(max(used_tokens, self._trend.peak.largest_total))
             if smaller is not None and smaller < limits.limit_tokens:
                 self.set_limits(self._limits_like(limits, smaller, "observed_compaction"), at)
         self.update_compaction_level()
