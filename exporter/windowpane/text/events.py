@@ -289,6 +289,10 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Recognized as session {data.same_as}, by "
         f"{'a call that is in both' if data.by == 'call' else 'the id that the agent gives it'}; that one counts."
     ),
+    "session.rederived": lambda data: (
+        f"From here on release {data.release} derives the events"
+        f"{f', before it {data.earlier_release} did' if data.earlier_release else ''}; the recording is the same."
+    ),
     "subagent.delegated": lambda data: f"Delegated to session {data.child_session_id}.",
     "subagent.returned": lambda data: (
         f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."

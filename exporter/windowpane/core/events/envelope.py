@@ -42,6 +42,7 @@ from windowpane.core.events.facts import (
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
+    SessionRederived,
     SessionStarted,
     SubagentDelegated,
     SubagentReturned,
@@ -88,6 +89,7 @@ Fact = (
     | BreakerOpened
     | ChangeUnidentified
     | SessionIncomplete
+    | SessionRederived
     | TelemetryDropped
     | SessionDescribed
     | HistoryRewound
