@@ -83,7 +83,7 @@ def test_recordings_of_every_format_stay_the_same_after_an_upgrade(
 
 
 @pytest.mark.parametrize("how", [other_values, more_events])
-def test_a_watched_session_goes_on_after_an_upgrade(
+def test_a_watched_session_continues_after_an_upgrade(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
 ) -> None:
     """The transcript grows before, across and after it: one revision, every turn once, one statement."""

@@ -4,8 +4,8 @@ Derived events, and their number, may differ between releases. The recording is 
 calls in it are those that are stored, in order. Then nothing is stored again: a `session.rederived` states the
 release, and the events of what was recorded since follow it.
 
-The ids of blocks are part of the window. Where a release counts blocks differently and the recording has grown, its
-events cannot follow those of the earlier one, so the recording becomes a new revision.
+The ids of blocks are part of the window. Where a release counts blocks differently and the recording has grown,
+its events cannot follow those of the earlier one, so the recording becomes a new revision.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Derivation:
     causes: list[str] = field(default_factory=list)
     """Ids of the events that others may name."""
     tail: Counter[str] = field(default_factory=Counter)
-    """What was stated since the last fact."""
+    """Number of events of each type since the last fact."""
     last: bytes = b""
     """The last event of the recording's stream."""
     _blocks: blake2b = field(default_factory=blake2b)
@@ -207,7 +207,7 @@ class _Numbering:
 
 @dataclass(slots=True)
 class Continuation:
-    """What a release adds to a stored recording."""
+    """The events that a release adds to a stored recording."""
 
     skipped: int
     """Its events that were not compared one by one, since an earlier release derived others."""
@@ -259,7 +259,7 @@ def continuation(
     earlier = statement.release if isinstance(statement, SessionRederived) else None
     if earlier is None:
         earlier = release_of(decode(connection.execute(_FIRST, (key,)).fetchone()[0])) or ""
-    return comparison.begin(_bodies(connection, _BODIES, key), events, SessionRederived(release, earlier, 0))
+    return comparison.compare(_bodies(connection, _BODIES, key), events, SessionRederived(release, earlier, 0))
 
 
 def _bodies(connection: Database, sql: str, *parameters: int) -> Iterator[bytes]:
@@ -278,7 +278,7 @@ class _Comparison:
         self._again = _Derivation(stream_id)
         self._collect = collect
 
-    def begin(
+    def compare(
         self, stored: Iterator[bytes], events: Iterator[Event], statement: SessionRederived
     ) -> Continuation | None:
         """Compare with the events of an earlier release; the statement that another follows is added."""

@@ -116,14 +116,14 @@ def _compare_releases(
     if key is None or rederivation.is_by(connection, key, comparison.release):
         return
     collect = None if capture is None else capture.collect
-    found = rederivation.continuation(connection, key, iter(factory()), collect)
-    if found is None:
+    continuation = rederivation.continuation(connection, key, iter(factory()), collect)
+    if continuation is None:
         comparison.change = Change.REWRITTEN
         return
-    first = next(found.rest, None)
+    first = next(continuation.rest, None)
     comparison.change = Change.NONE if first is None else Change.EXTENDED
-    comparison.rest = iter(()) if first is None else chain((first,), found.rest)
-    comparison.matched = found.skipped + found.matched
+    comparison.rest = iter(()) if first is None else chain((first,), continuation.rest)
+    comparison.matched = continuation.skipped + continuation.matched
 
 
 def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -> ImportOutcome:
@@ -221,7 +221,7 @@ def _common(connection: Database, before: int, after: int) -> int:
 
 
 def _is_same(stored: bytes, body: bytes, number: int) -> bool:
-    """Return whether two events are the same; the release that the first one states is no difference."""
+    """Return whether two events are the same, apart from the release that the first one states."""
     if stored == body:
         return True
     return not number and rederivation.without_release(stored) == rederivation.without_release(body)
@@ -239,8 +239,8 @@ def _is_superseded(connection: Database, comparison: ImportComparison, factory: 
         if all(_is_next(stored, encode(event), comparison.stream_id) for event in factory()):
             return True
         if not rederivation.is_by(connection, key, comparison.release):
-            found = rederivation.continuation(connection, key, iter(factory()))
-            if found is not None and all(isinstance(event.data, SessionRederived) for event in found.rest):
+            copy = rederivation.continuation(connection, key, iter(factory()))
+            if copy is not None and all(isinstance(event.data, SessionRederived) for event in copy.rest):
                 return True
     return False
 
