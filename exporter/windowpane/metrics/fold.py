@@ -27,6 +27,7 @@ from windowpane.core.events import (
     PressureMeasured,
     SessionEnded,
     SessionIdentified,
+    SessionRederived,
     SessionStarted,
     SessionTitled,
     TurnEnded,
@@ -241,7 +242,7 @@ class MetricState:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
-_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionIdentified, SessionTitled})
+_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionIdentified, SessionRederived, SessionTitled})
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 

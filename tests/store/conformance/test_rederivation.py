@@ -128,7 +128,7 @@ def test_a_recording_that_grows_after_an_upgrade_continues(store, make_session, 
     assert [event.n for event in items] == list(range(len(items)))
     assert facts(items) == facts(whole)
     assert [one.release for one in statements(store)] == ["2.0", "3.0"]
-    assert [turn.turn for turn in store.turns("s1") if turn.turn] == list(range(1, 10))
+    assert [turn.turn for turn in store.turns("s1")] == list(range(1, 11))  # the last one is open
     assert store.session("s1").turns == 9
     assert store.session("s1").ended
     assert_consistent(store)
