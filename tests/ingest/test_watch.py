@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -397,3 +398,33 @@ def test_a_folder_of_calls_is_kept_up_with(scene: Scene) -> None:
         assert (row.turns, row.revision) == (number + 1, 1)
         assert scene.poll() == []
     assert seen.session_id == "litellm_logs:r0"
+
+
+def test_a_session_that_always_fails_is_tried_ever_less_and_stops_no_other(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The pause doubles up to a quarter of an hour; the failure is reported and the others are read at once."""
+    scene.write(2)
+    (other,) = copies(scene, series=7, ages=[0.0])
+    stored, attempts = scene.store.import_session, []
+
+    def failing(events: Any) -> Any:
+        batch = list(events())
+        if batch[0].context.session_id == SESSION:
+            attempts.append(scene.now)
+            raise IndexError("a batch that can never be stored")
+        return stored(lambda: batch)
+
+    monkeypatch.setattr(scene.store, "import_session", failing)
+    for _ in range(700):
+        scene.now += 6.0
+        os.utime(scene.path, (scene.now, scene.now))
+        scene.watcher.poll()
+
+    pauses = [round(later - earlier, -1) for earlier, later in pairwise(attempts)]
+    assert pauses[:5] == [60, 120, 240, 480, 900]
+    assert set(pauses[4:]) == {900}
+    assert "IndexError" in caplog.text
+    assert scene.store.session(other.stem).turns == 2
+    assert scene.store.session(SESSION) is None
+    scene.store.close()

@@ -96,6 +96,8 @@ class WatchedFile:
     followed: FollowedFile | None = None
     retry_at: float = 0.0
     """Time of the next attempt after a failure; 0 without one."""
+    failures: int = 0
+    """Attempts that failed since the last that did not."""
     engine: AlertEngine | None = None
     """Of a file that is followed."""
     imported: dict[str, SessionState] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.limits import MAXIMUM_TOKENS
+from windowpane.core.version import package_version
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.probe import evaluate
 from windowpane.models.catalog import packaged_catalog
@@ -68,6 +69,7 @@ def playback_settings(
         history=history,
         first_message_titles=config is None or config.store.first_message_titles,
         project="" if config is None else config.project,
+        release=package_version(),
         stored_projects=stored_projects,
         agent_settings=agent_settings,
     )

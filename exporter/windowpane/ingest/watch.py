@@ -22,7 +22,16 @@ from typing import Final
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import Rule
-from windowpane.core.events import ANNOTATIONS, AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
+from windowpane.core.events import (
+    ANNOTATIONS,
+    AlertFired,
+    AlertResolved,
+    Event,
+    PressureMeasured,
+    SessionEnded,
+    SessionRederived,
+    SessionStarted,
+)
 from windowpane.core.liveness import live_since
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
@@ -43,7 +52,8 @@ DISCOVER_SECONDS: Final = 5.0
 LOOKED_AT_ONCE: Final = 500
 """Resting files that a poll looks at in any case."""
 RETRY_SECONDS: Final = 60.0
-"""Time until a file whose events could not be read or stored is read again from its start."""
+"""Time until a file whose events could not be read or stored is read again from its start, doubled each time."""
+LONGEST_RETRY_SECONDS: Final = 900.0
 ADDED_BY_OTHERS: Final = ("notification.delivered", "notification.failed", *ANNOTATIONS)
 _log: Final = logging.getLogger(__name__)
 
@@ -235,7 +245,12 @@ class Watcher:
             is_due = is_still and (file.followed is not None or file.is_open)
             return self._settle(path, file, is_still=True) if is_due else ()
         file.stamp = latest
-        return self._changed(path, file, is_still=is_still) if changed_at >= self._since else ()
+        if changed_at < self._since:
+            return ()
+        events = self._changed(path, file, is_still=is_still)
+        if not file.retry_at:
+            file.failures = 0
+        return events
 
     def _failed(self, path: Path) -> None:
         """Read a file again later, since its events may not have been stored."""
@@ -244,7 +259,8 @@ class Watcher:
             file.followed = None
             file.stored.clear()
             file.imported.clear()
-            file.retry_at = self._clock() + RETRY_SECONDS
+            file.retry_at = self._clock() + min(RETRY_SECONDS * 2**file.failures, LONGEST_RETRY_SECONDS)
+            file.failures += 1
 
     def _changed(self, path: Path, file: WatchedFile, *, is_still: bool) -> Iterable[Event]:
         if file.reader is None:
@@ -284,7 +300,7 @@ class Watcher:
             with self._appending:
                 self._store.import_session(lambda batch=batch: batch)  # type: ignore[misc]
                 stored = self._stored(session_id)
-                if stored.of_the_recording == len(batch):
+                if stored.of_the_recording == len(batch) and self._derived(session_id):
                     file.stored[session_id] = stored.total
         self._notify(interleaved)
         return interleaved
@@ -306,6 +322,13 @@ class Watcher:
         total = 0 if row is None else row.events
         foreign = self._store.count_events(EventFilter(session_id=session_id, types=ADDED_BY_OTHERS))
         return _StoredEvents(total, total - foreign)
+
+    def _derived(self, session_id: str) -> bool:
+        """Return whether this release derived all stored events; else its events have other numbers there."""
+        types = (SessionStarted.type, SessionRederived.type)
+        last = self._store.events(EventFilter(session_id=session_id, types=types, newest_first=True, limit=1))
+        data = last[0].event.data if last else None
+        return isinstance(data, SessionStarted) and data.derived_by == self._playback.release
 
     def _settle(self, path: Path, file: WatchedFile, *, is_still: bool) -> Iterable[Event]:
         """Import the whole file; one that grows afterwards is read from its start."""

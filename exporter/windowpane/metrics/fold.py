@@ -28,6 +28,7 @@ from windowpane.core.events import (
     SessionContinued,
     SessionEnded,
     SessionIdentified,
+    SessionRederived,
     SessionStarted,
     SessionTitled,
     TurnEnded,
@@ -242,7 +243,9 @@ class MetricState:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
-_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionContinued, SessionIdentified, SessionTitled})
+_ANNOTATIONS: Final = frozenset(
+    {NoteAdded, NoteDeleted, SessionContinued, SessionIdentified, SessionRederived, SessionTitled}
+)
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 

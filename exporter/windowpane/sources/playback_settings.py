@@ -79,6 +79,8 @@ class PlaybackSettings:
     """Use the start of the first user message as the title where the recording states none."""
     project: str = ""
     """The project of sessions that are not stored yet."""
+    release: str | None = None
+    """Release of Windowpane that the events state."""
     stored_projects: StoredProjects | None = None
     """The projects of stored sessions; None without a store."""
 

@@ -104,7 +104,7 @@ class SessionPlayer:
             smaller_limit=lambda used: playback.smaller_limit(self._model, used),
             program=playback.program(info, opened, limits),
         )
-        self.tracker.start(opened.at)
+        self.tracker.start(opened.at, derived_by=playback.release)
         self._describe(agent_version=opened.agent_version, project=playback.project_of(session_id))
 
     def play(self, record: Record) -> None:

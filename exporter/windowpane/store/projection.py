@@ -55,7 +55,8 @@ _log: Final = logging.getLogger(__name__)
 ROUTINE: Final = frozenset(
     {
         "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
-        "notification.delivered", "notification.failed", "session.described", *ANNOTATIONS,
+        "notification.delivered", "notification.failed", "session.described", "session.rederived",
+        *ANNOTATIONS,
     }
 )  # fmt: skip
 """Events that do not change the fleet's `last_event`."""

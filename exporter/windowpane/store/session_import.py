@@ -1,6 +1,7 @@
 """Import of a recorded session: unchanged, extended, or rewritten as a new revision.
 
-A recording with another past and fewer turns, such as a rewind, never replaces a longer one.
+A recording with another past and fewer turns, such as a rewind, never replaces a longer one. One whose events
+another release derived is the same; see `store.rederivation`.
 
 The recording's events are compared with the stored bytes, in order, before the write lock is taken; then all new
 events are stored in one transaction, so a recording is never stored by half.
@@ -18,9 +19,9 @@ import msgspec
 
 from windowpane.core.codec import encode
 from windowpane.core.completeness import rank
-from windowpane.core.events import Event, TurnEnded
+from windowpane.core.events import Event, SessionRederived, TurnEnded
 from windowpane.exceptions import StoreError
-from windowpane.store import notes, projection_rebuild, projects
+from windowpane.store import notes, projection_rebuild, projects, rederivation
 from windowpane.store.chain import pruned_events
 from windowpane.store.content_capture import ContentCapture
 from windowpane.store.database import Database
@@ -77,6 +78,8 @@ class ImportComparison:
     rest: Iterator[Event] = field(default_factory=lambda: iter(()))
     rank: int = 0
     """Above 0 where the recording is a more complete record of the session than the stored, below 0 a lesser."""
+    release: str | None = None
+    """Release that derived the recording's events."""
     is_shorter: bool = False
     """The recording has another past and fewer turns than the store, which keeps what it has."""
 
@@ -94,6 +97,8 @@ def compare(connection: Database, factory: EventFactory, capture: ContentCapture
     *factory* is called once, and again only where the recording's past has changed.
     """
     comparison = _compare(connection, iter(factory()), capture)
+    if comparison.key is not None and comparison.change is not Change.NONE:
+        _compare_releases(connection, comparison, factory, capture)
     if comparison.change is Change.REWRITTEN:
         is_as_complete = comparison.rank == 0
         comparison.is_shorter = comparison.rank < 0 or (is_as_complete and _turns(factory()) < comparison.turns)
@@ -101,6 +106,24 @@ def compare(connection: Database, factory: EventFactory, capture: ContentCapture
             comparison.change = Change.NONE
     comparison.rest = chain(list(islice(comparison.rest, CHUNK_EVENTS)), comparison.rest)
     return comparison
+
+
+def _compare_releases(
+    connection: Database, comparison: ImportComparison, factory: EventFactory, capture: ContentCapture | None
+) -> None:
+    """Compare the recording itself where another release derived the stored events."""
+    key = comparison.key
+    if key is None or rederivation.is_by(connection, key, comparison.release):
+        return
+    collect = None if capture is None else capture.collect
+    continuation = rederivation.continuation(connection, key, iter(factory()), collect)
+    if continuation is None:
+        comparison.change = Change.REWRITTEN
+        return
+    first = next(continuation.rest, None)
+    comparison.change = Change.NONE if first is None else Change.EXTENDED
+    comparison.rest = iter(()) if first is None else chain((first,), continuation.rest)
+    comparison.matched = continuation.skipped + continuation.matched
 
 
 def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -> ImportOutcome:
@@ -149,11 +172,12 @@ def _compare(connection: Database, events: Iterator[Event], capture: ContentCapt
         return result
     result.key, result.revision, result.head_seq, result.turns, stored_source = row
     result.rank = rank(context.source) - rank(stored_source)
+    result.release = rederivation.release_of(first)
     stored = connection.execute(_BODIES, (result.key,))
     for event in chain((first,), events):
         body = encode(event)
         for (stored_body,) in stored:
-            if stored_body == body:
+            if _is_same(stored_body, body, result.matched):
                 break
             if not result.matched or not _is_foreign(stored_body, result.stream_id):
                 result.change = Change.REWRITTEN
@@ -186,7 +210,7 @@ def _common(connection: Database, before: int, after: int) -> int:
     for (body,) in connection.execute(_BODIES, (after,)):
         stream = stream or _stream_decoder.decode(body).stream_id
         for (stored_body,) in stored:
-            if stored_body == body:
+            if _is_same(stored_body, body, common):
                 break
             if not common or not _is_foreign(stored_body, stream):
                 return common
@@ -194,6 +218,13 @@ def _common(connection: Database, before: int, after: int) -> int:
             return common
         common += 1
     return common
+
+
+def _is_same(stored: bytes, body: bytes, number: int) -> bool:
+    """Return whether two events are the same, apart from the release that the first one states."""
+    if stored == body:
+        return True
+    return not number and rederivation.without_release(stored) == rederivation.without_release(body)
 
 
 def _turns(events: Iterable[Event]) -> int:
@@ -207,6 +238,10 @@ def _is_superseded(connection: Database, comparison: ImportComparison, factory: 
         stored = connection.execute(_BODIES, (key,))
         if all(_is_next(stored, encode(event), comparison.stream_id) for event in factory()):
             return True
+        if not rederivation.is_by(connection, key, comparison.release):
+            copy = rederivation.continuation(connection, key, iter(factory()))
+            if copy is not None and all(isinstance(event.data, SessionRederived) for event in copy.rest):
+                return True
     return False
 
 

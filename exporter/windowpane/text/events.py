@@ -294,6 +294,10 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"{max(data.from_turn, 1) + data.turns}"
         f"{', beside another run' if data.interleaved else '. What the last run left in its window was removed'}."
     ),
+    "session.rederived": lambda data: (
+        f"From here on release {data.release} derives the events"
+        f"{f', before it {data.earlier_release} did' if data.earlier_release else ''}; the recording is the same."
+    ),
     "subagent.delegated": lambda data: f"Delegated to session {data.child_session_id}.",
     "subagent.returned": lambda data: (
         f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."

@@ -18,6 +18,7 @@ from windowpane.store.store import Store
 QUICK = (
     "test_round_trip", "test_retention", "test_agreement",
     "test_a_longer_recording_appends_its_new_events",
+    "test_a_recording_that_grows_after_an_upgrade_continues",
     "test_a_changed_past_starts_a_revision_that_counts_only_new_events",
     "test_an_agent_continues_its_session_after_a_note", "test_only_wanted_types_are_searched",
     "test_an_untouched_store_is_intact", "test_a_cut_tail_is_detected_by_the_recorded_head",

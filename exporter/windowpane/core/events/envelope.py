@@ -48,6 +48,7 @@ from windowpane.core.events.facts import (
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
+    SessionRederived,
     SessionStarted,
     SubagentDelegated,
     SubagentReturned,
@@ -94,6 +95,7 @@ Fact = (
     | BreakerOpened
     | ChangeUnidentified
     | SessionIncomplete
+    | SessionRederived
     | TelemetryDropped
     | SessionDescribed
     | HistoryRewound

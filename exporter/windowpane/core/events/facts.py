@@ -75,6 +75,20 @@ class SessionStarted:
     """Tokens that the provider counted beyond the recorded content in the first call of earlier sessions."""
     stated_compaction_tokens: int | None = None
     """Used tokens at which the agent compacts by its settings; 0 if it never does so by itself."""
+    derived_by: str | None = None
+    """Release of Windowpane that derived the events of a recording; None for a live session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRederived:
+    """From here on another release of Windowpane derives the events of the recording, which is the same one."""
+
+    type: ClassVar[str] = "session.rederived"
+    release: str
+    earlier_release: str
+    """Release that derived the events before; empty where these do not state it."""
+    skipped: int
+    """Events of the release about the part that is stored, which are not."""
 
 
 @dataclass(frozen=True, slots=True)

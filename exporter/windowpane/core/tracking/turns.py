@@ -109,7 +109,7 @@ class TurnTracker:
 
     # -- session ----------------------------------------------------------------------------------------------
 
-    def start(self, at: float | None = None, *, task: str | None = None) -> None:
+    def start(self, at: float | None = None, *, task: str | None = None, derived_by: str | None = None) -> None:
         """Emit `session.started` with the window that the session starts with."""
         task_digest = self._digest(task) if task else None
         earlier = self.compactions.program.earlier
@@ -118,6 +118,7 @@ class TurnTracker:
             earlier_compaction_tokens=earlier.compaction_tokens,
             earlier_base_tokens=earlier.base_tokens,
             stated_compaction_tokens=self.compactions.program.compaction_tokens,
+            derived_by=derived_by,
             **limit_fields(self.limits),
         )
         self.record(started, at)
