@@ -203,6 +203,23 @@ def test_the_time_axis_shows_the_readers_clock(alert_store: SqliteStore) -> None
     assert " UTC, " in first["Asia/Kolkata"].hovertext[0]
 
 
+def test_a_bar_ends_when_its_firing_does(alert_store: SqliteStore) -> None:
+    """At its resolution, now, or with the last event of its session; without a time there is no bar."""
+    now = time.time()
+    listed = read_firings(alert_store, AlertFilters(), live_since(now))
+    rows = {row.alert: row for row in listed.rows}
+    bars = dict(zip([row.alert for row in listed.rows], alert_bars(listed, now).to_dict("records"), strict=True))
+
+    assert bars["utilization"]["end"] == pytest.approx(rows["utilization"].resolved_at, abs=0.01)
+    assert bars["red_soon"]["end"] == pytest.approx(now, abs=0.01)
+    later = alert_bars(listed, now + 86_400).to_dict("records")
+    ends = {row.alert: bar["end"] for row, bar in zip(listed.rows, later, strict=True)}
+    session = listed.sessions[rows["red_soon"].session_id]
+    assert ends["red_soon"] == pytest.approx(max(session.last_at or 0, rows["red_soon"].fired_at or 0), abs=0.01)
+    untimed = replace(listed, rows=tuple(replace(row, fired_at=None) for row in listed.rows))
+    assert alert_bars(untimed, now)[["start", "end"]].isna().all(axis=None)
+
+
 def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:
     """A missing time, or years between firings, chooses turns; within days it is time."""
     bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
