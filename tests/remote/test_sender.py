@@ -253,7 +253,7 @@ def test_closing_does_not_wait_for_a_server_that_hangs(
     sink.close()
     took = time.monotonic() - started
     for thread in senders:
-        thread.join(5)
+        thread.join(2)
     remaining = [thread for thread in senders if thread.is_alive()]
     hanging.set()
 
