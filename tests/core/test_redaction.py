@@ -351,6 +351,13 @@ def test_a_secret_inside_percent_encoding_is_replaced() -> None:
     )
 
 
+def test_a_secret_beside_every_separator_in_percent_encoding_is_replaced() -> None:
+    """Quotation marks of both kinds, a colon and an equals sign."""
+    hidden = quote("""{"env": "api_token='9f8e7d6c5b4a39281706f5e4d3c2b1a0'"}""", safe="")
+
+    assert redact(f"GET /cb?state={hidden}").text == "GET /cb?state=[redacted:percent_encoded_secret]"
+
+
 def test_nesting_beyond_all_passes_replaces_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text in which each replacement uncovers another secret is replaced as a whole, so that none remains."""
     monkeypatch.setattr("windowpane.core.redaction.redactor._MAXIMUM_PASSES", 1)

@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from windowpane.core.events import BlockAdded, Event, TurnEnded, Usage
-from windowpane.core.redaction import redact, stored_id
+from windowpane.core.redaction import encodings, redact, stored_id
 from windowpane.core.tracking.emitter import SessionInfo
 from windowpane.core.tracking.tracker import SessionTracker
 
@@ -106,3 +106,23 @@ def test_names_and_ids_of_events_hold_no_secret() -> None:
     assert any(isinstance(event.data, TurnEnded) for event in events)
     assert TOKEN not in repr(events)
     assert stored_id(TOKEN) != stored_id(TOKEN.replace("a", "b"))
+
+
+def test_percent_encoding_is_decoded_only_around_what_separates_a_name_from_its_value() -> None:
+    """Quotation marks, a colon or an equals sign; any one, all of them, in either case."""
+    decoded: list[str] = []
+    parts = (
+        "quoted%20words",
+        "a%22b%22c",
+        "a%27b%27c",
+        "key%3Avalue",
+        "key%3dvalue",
+        "a%22b%27c%3Ad%3De",
+        "%20%21%40",
+    )
+    text = " ".join(parts)
+    occurrences = {literal: [0] for literal in encodings.LITERALS}
+    spans = list(encodings.percent_encoded_spans(text, occurrences, lambda part: bool(decoded.append(part))))
+
+    assert spans == []
+    assert decoded == ['a"b"c', "a'b'c", "key:value", "key=value", "a\"b'c:d=e"]

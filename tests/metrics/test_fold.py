@@ -20,6 +20,7 @@ from windowpane.core.events import (
     NotificationDelivered,
     OverflowDetected,
     PressureMeasured,
+    SessionContinued,
     SessionEnded,
     SessionStarted,
     TurnEnded,
@@ -268,6 +269,23 @@ def test_alerts_fire_until_resolved(make_event, measured, value_of) -> None:
     assert firing == 2
     assert value_of(families, "context_window_alerts_firing", alert="utilization") == 0
     assert value_of(families, "context_window_alert_transitions_total", state="resolved") == 2
+
+
+@pytest.mark.parametrize(("interleaved", "firing"), [(False, 0), (True, 1)])
+def test_alerts_of_a_run_that_crashed_end_where_the_next_continues(
+    make_event, measured, value_of, *, interleaved: bool, firing: int
+) -> None:
+    """As in the store, also where the start of the next run is lost; those of a run that records on stay."""
+    state = MetricState()
+    state.apply(make_event(measured(utilization=0.95)))
+    state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9)))
+    continued = SessionContinued("s1/next", 2, 0, 3, 1, 3, interleaved)
+    state.apply(make_event(continued))
+    state.apply(make_event(measured(utilization=0.1)))
+    families = state.collect(now=NOW)
+
+    assert value_of(families, "context_window_alerts_firing", alert="utilization") == firing
+    assert value_of(families, "context_window_utilization_ratio") == 0.1
 
 
 @pytest.mark.parametrize(("silent_seconds", "live"), [(LIVE_SECONDS, True), (LIVE_SECONDS + 1, False)])

@@ -22,3 +22,14 @@ def test_only_a_text_that_is_not_longer_counts_as_a_rewrite(text: str, rewritten
 
     assert ([rewrite.tracked for rewrite in found.rewritten] == [old]) == rewritten
     assert (found.dropped, found.added) == (([], []) if rewritten else ([old], [0]))
+
+
+@pytest.mark.parametrize(("arguments", "cut"), [(199, False), (120, False), (100, False), (99, True), (40, True)])
+def test_a_tool_call_is_cut_below_half_of_its_length(arguments: int, *, cut: bool) -> None:
+    """Clients write the arguments anew, with other spaces: the same call. Much less is a shortened one."""
+    key = Key("tool_call", "call_1")
+    old = TrackedBlock(BlockSpec("tool_call", "a" * 200, key), "b1")
+    found = align([old], [BlockSpec("tool_call", "b" * arguments, key)], size=lambda spec: len(spec.text or ""))
+
+    assert found.retained == ({} if cut else {0: old})
+    assert [rewrite.tracked for rewrite in found.rewritten] == ([old] if cut else [])

@@ -23,6 +23,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients import calls
 from windowpane.observer.observer import WindowObserver
 from windowpane.runtime.start import Runtime
+from windowpane.runtime.task_queue import CAPACITY
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
@@ -449,6 +450,21 @@ def test_a_named_session_ends_with_its_block(running: Runtime, provider: Provide
     reasons = {event.context.session_id: event.data.reason for event in events(running)
                if event.type == "session.ended"}  # type: ignore[union-attr]  # fmt: skip
     assert reasons == {"job-7": "completed", "job-8": "failed"}
+
+
+def test_the_end_of_a_session_is_recorded_while_the_queue_is_full(running: Runtime, provider: Provider) -> None:
+    """Calls are dropped then; a session that never ends would count as live."""
+    client = windowpane.observe(openai_client(provider))
+    proceed = threading.Event()
+    with windowpane.session(session_id="job-9"):
+        client.chat.completions.create(**chat_body())
+        assert running.flush(10)
+        assert running.observations.put("holding", lambda: proceed.wait(30), weight=CAPACITY)
+        assert not running.observations.put("another task", lambda: None)
+    proceed.set()
+    running.flush(10)
+
+    assert [(row.session_id, row.turns, row.ended) for row in sessions(running)] == [("job-9", 1, True)]
 
 
 def test_a_live_session_belongs_to_a_project(

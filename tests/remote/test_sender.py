@@ -248,12 +248,18 @@ def test_closing_does_not_wait_for_a_server_that_hangs(
     sink.write(session("s", range(7)))
     wait_until(lambda: bool(server.requests), what="a request")
 
+    senders = [thread for thread in threading.enumerate() if thread.name == "windowpane-sender"]
     started = time.monotonic()
     sink.close()
     took = time.monotonic() - started
+    for thread in senders:
+        thread.join(2)
+    remaining = [thread for thread in senders if thread.is_alive()]
     hanging.set()
 
     assert took < 2
+    assert senders
+    assert not remaining, "the request in progress is ended"
     assert len(waiting_files(files)) == 1
 
 

@@ -103,6 +103,9 @@ def test_an_alert_links_to_the_dashboard(tmp_path: Path, public_url: str | None)
 
     links = {one["labels"]["session"]: one.get("generatorURL") for one in received}
     if public_url is None:
-        assert links == {"before": None, "beside": f"{local}/session?session=beside&turn=3&alert=utilization%3A3"}
+        assert links == {
+            "before": None,
+            "beside": f"{local}/session?session=beside&alert=utilization%3A3&at=1000000000.0",
+        }
     else:
         assert all(str(link).startswith(f"{public_url}/session?") for link in links.values())

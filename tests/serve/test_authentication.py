@@ -13,7 +13,7 @@ from endpoint import fetch
 from prometheus_client.registry import CollectorRegistry
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.serve.authentication import TlsOptions
+from windowpane.serve.authentication import TlsOptions, read_token
 from windowpane.serve.http_server import MetricsServer, start_http_server
 from windowpane.serve.routes import Health, Response, Routes
 
@@ -28,6 +28,30 @@ def test_a_bearer_token_guards_everything_but_the_bare_status(registry: Collecto
             assert fetch(server, path, Authorization="Bearer s3cret").status == 200
         assert json.loads(fetch(server, "/healthz").body) == {"status": "ok"}
         assert b"private" in fetch(server, "/healthz", Authorization="Bearer s3cret").body
+
+
+def test_a_token_file_holds_one_token(tmp_path: Path) -> None:
+    """Spaces and line breaks around it do not count; a file without a token is refused by its name."""
+    file = tmp_path / "token"
+    file.write_text("  s3cret\n")
+    assert read_token(file) == "s3cret"
+    file.write_text(" \n")
+    with pytest.raises(ConfigurationError, match="token: the bearer token is empty"):
+        read_token(file)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigurationError, match="token: the bearer token cannot be read"):
+        read_token(file)
+    with pytest.raises(ConfigurationError, match="missing: the bearer token cannot be read"):
+        read_token(tmp_path / "missing")
+
+
+def test_a_request_without_a_host_header_is_served(server: MetricsServer) -> None:
+    """Programs of HTTP/1.0 send none; a browser always does."""
+    with socket.create_connection((server.host, server.port), timeout=10) as connection:
+        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        status = connection.makefile("rb").readline()
+
+    assert b" 200 " in status
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

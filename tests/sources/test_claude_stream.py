@@ -9,7 +9,14 @@ from reads import Read
 
 from windowpane.sources.claude_code.stream import ClaudeStreamReader
 from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.records import LimitStated, ModelCalled, SessionClosed, SessionDescribed, SessionOpened
+from windowpane.sources.records import (
+    ContentAdded,
+    LimitStated,
+    ModelCalled,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+)
 
 FILE = "api_messages/claude_agent_sdk_tool_hooks.json"
 
@@ -48,3 +55,43 @@ def test_lines_and_documents_are_the_same(sessions_dir: Path, tmp_path: Path) ->
 
     assert isinstance(reader_for(path, all_readers(complete=True)), ClaudeStreamReader)
     assert Read(ClaudeStreamReader(), path).records == Read(ClaudeStreamReader(), sessions_dir / FILE).records
+
+
+def test_messages_of_a_sub_agent_are_a_child_session(tmp_path: Path) -> None:
+    """They name the call of the tool that started it; the prompt and the tokens are not those of the caller."""
+
+    def line(role: str, content: object, *, call: str | None = None, **more: object) -> dict[str, object]:
+        return {
+            "type": role, "session_id": "s", "parent_tool_use_id": call,
+            "message": {"role": role, "content": content, **more},
+        }  # fmt: skip
+
+    def reply(
+        number: int, content: dict[str, object], tokens: int, *, call: str | None = None
+    ) -> dict[str, object]:
+        usage = {"input_tokens": tokens, "output_tokens": 5}
+        return line("assistant", [content], call=call, id=f"msg_{number}", model="claude-sonnet-4-6", usage=usage)
+
+    task = {"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {"prompt": "Search"}}
+    found = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Found"}
+    messages = [
+        line("user", "Find it"), reply(1, task, 100),
+        line("user", "Search", call="toolu_1"), reply(2, {"type": "text", "text": "Found"}, 40, call="toolu_1"),
+        line("user", [found]), reply(3, {"type": "text", "text": "Done"}, 200),
+    ]  # fmt: skip
+    path = tmp_path / "stream.jsonl"
+    path.write_text("".join(json.dumps(message) + "\n" for message in messages))
+    records = Read(ClaudeStreamReader(), path).records
+
+    told: dict[str, list[object]] = {}
+    for record in records:
+        if isinstance(record, SessionOpened):
+            session = told.setdefault(record.session_key, [record.parent_key])
+        elif isinstance(record, ContentAdded):
+            session.append(record.text)
+        elif isinstance(record, ModelCalled):
+            session.append(record.usage.input_total)
+    assert told == {
+        "s": [None, "Find it", 'Task {"prompt": "Search"}', 100, "Found", "Done", 200],
+        "s/agent-toolu_1": ["s", "Search", "Found", 40],
+    }

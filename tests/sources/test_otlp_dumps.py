@@ -23,6 +23,8 @@ from windowpane.sources.exchanges.otlp import OtlpReader
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import CallSent, Compacted, Record, SessionOpened
+from windowpane.store.sqlite import SqliteStore
+from windowpane.telemetry.assembly import CallAssembly
 from windowpane.telemetry.json_bodies import traces_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "telemetry"))
@@ -241,3 +243,47 @@ def test_damage_is_reported(tmp_path: Path, content: str, words: str) -> None:
     path.write_text(content)
 
     assert any(words in str(problem) for problem in Read(path).problems)
+
+
+def test_a_session_that_was_idle_continues_in_the_store(tmp_path: Path) -> None:
+    """Hours between its calls, in a dump and in the receiver, which ends idle sessions: each call has a turn."""
+    spans = [
+        {
+            "traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "chat",
+            "startTimeUnixNano": str((1_700_000_000 + number * 9_000) * 10**9),
+            "endTimeUnixNano": str((1_700_000_002 + number * 9_000) * 10**9),
+            "attributes": [
+                {"key": key, "value": {"stringValue": value} if isinstance(value, str) else {"intValue": value}}
+                for key, value in {
+                    "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o",
+                    "gen_ai.conversation.id": "chat-9", "gen_ai.usage.input_tokens": 1_000 * number,
+                    "gen_ai.usage.output_tokens": 5,
+                }.items()
+            ],
+        }
+        for number in range(1, 6)
+    ]  # fmt: skip
+    dump = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "test"}, "spans": spans}]}]}
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(dump))
+    imported = Read(path)
+    (key,) = session_keys(imported.records)
+    playback = playback_settings(str)
+    store = SqliteStore(tmp_path / "windowpane.db")
+    store.import_session(lambda: session_events(imported.records, key=key, source="dump", playback=playback))
+    received: list[Event] = []
+    recorder = CallRecorder(RecorderSettings(emit=received.extend, digest=str, config=Config(), stream="s"))
+    assembly = CallAssembly()
+    for one in traces_of(dump).spans:
+        assembly.add(one, 0.0)
+    for call in assembly.due(0.0, everything=True):
+        recorder.record(call)
+    recorder.flush()
+    store.append(received)
+
+    expected = [(turn, 1_000 * turn) for turn in range(1, 6)]
+    for session_id in ("dump:chat-9", "otlp:chat-9"):
+        turns = store.turns(session_id)
+        assert [(turn.turn, turn.input_tokens) for turn in turns] == expected
+    assert store.verify().intact
+    store.close()

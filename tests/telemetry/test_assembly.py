@@ -116,6 +116,21 @@ def test_a_report_is_awaited_and_the_order_is_that_of_the_starts() -> None:
     assert len(assembly) == 0
 
 
+@pytest.mark.parametrize("order", ["ac", "ca"])
+def test_a_call_waits_for_no_later_one_of_its_trace(order: str) -> None:
+    """Those that started before the last due call come out with it, in order; later ones have their own time."""
+    parts = {name: span(name, call(tokens), start=start) for name, tokens, start in (("a", 1, 0), ("c", 3, 6))}
+    assembly = CallAssembly()
+    for name in order:
+        assembly.add(parts[name], 0.0)
+    for late in (span("b", call(2), start=3), span("d", call(4), start=9)):
+        assembly.add(late, WAIT_SECONDS - 1)
+
+    assert tokens(assembly.due(WAIT_SECONDS, everything=False)) == [1, 2, 3]
+    assert tokens(assembly.due(WAIT_SECONDS)) == []
+    assert tokens(assembly.due(2 * WAIT_SECONDS)) == [4]
+
+
 def test_an_outer_span_that_comes_after_its_call_was_released_does_not_count_it_again() -> None:
     """Also when a span between the two comes later than either."""
     assembly = CallAssembly()

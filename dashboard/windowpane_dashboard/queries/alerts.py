@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Final
 
@@ -20,7 +20,7 @@ from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_e
 from windowpane.text.formats import UNKNOWN, count, decimal, seconds, utc
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.queries.events import utc_times
-from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState
+from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState, SessionAddress
 from windowpane_dashboard.queries.titles import link_url, session_title, sessions_by_id
 
 ALERT_ROWS: Final = 500
@@ -135,13 +135,27 @@ def duration_text(outcome: FiringOutcome) -> str:
     return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
 
 
-def requested_firing(reader: EventReader, session_id: str, requested: str | None) -> AlertRow | None:
-    """Return the firing `alert:crossing turn` of a session, however many others there are; None without it."""
-    alert, _, turn = (requested or "").partition(":")
+def requested_firing(reader: EventReader, session_id: str, position: SessionAddress) -> AlertRow | None:
+    """Return the firing that an address names, however many others there are; None without it.
+
+    A message knows the time at which it fired or was resolved, but not the number of its turn in the store.
+    """
+    alert, _, turn = (position.alert or "").partition(":")
     if not alert:
         return None
     rows = reader.alerts(session_id=session_id, alert=alert, limit=SCANNED_FIRINGS)
+    if position.at is not None:
+        return next((row for row in rows if position.at in (row.fired_at, row.resolved_at)), None)
     return next((row for row in rows if str(row.crossing_turn) == turn), None)
+
+
+def at_named_turn(reader: EventReader, session_id: str, position: SessionAddress) -> SessionAddress:
+    """Return the address of a message with its turn, as soon as the firing is stored; any other as it is."""
+    row = None if position.at is None else requested_firing(reader, session_id, position)
+    if row is None:
+        return position
+    turn = row.resolved_turn if position.at == row.resolved_at else row.fired_turn
+    return replace(position, turn=turn, alert=f"{row.alert}:{row.crossing_turn}", at=None)
 
 
 def firing_key(row: AlertRow) -> str:

@@ -5,6 +5,7 @@ Parameters that a hand-written address gets wrong are ignored, never an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -34,6 +35,8 @@ TrendPeriod = Literal["day", "week"]
 Range = Literal["30", "90", "365", "3650"]
 """Days of a trend, up to the last one with an event."""
 
+
+_DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 FIRST_DAY: Final = date(1970, 1, 1)
 LAST_DAY: Final = date(2999, 12, 31)
@@ -93,6 +96,8 @@ def _kinds(parameters: type[Parameters]) -> dict[str, Any]:
 def _parsed(kind: Any, text: str) -> Any:
     if kind is int:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+    if kind is float:
+        return float(text) if _DECIMAL.fullmatch(text) else None
     if kind is DateRange:
         return DateRange.parse(text)
     if get_origin(kind) is Literal:
@@ -141,6 +146,8 @@ class SessionAddress(Parameters):
     """The events that are listed; None for those of the turn."""
     alert: str | None = None
     """The alert that is explained, as `alert:crossing turn`."""
+    at: float | None = None
+    """Time at which that alert fired or was resolved, by which a message names its turn."""
     other: int | None = None
     """The turn that the selected one is compared with."""
     order: TurnOrder | None = None

@@ -27,7 +27,7 @@ def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> No
     if not rows:
         st.text("No alert has fired in this session.")
         return
-    requested = SessionAddress.from_query(st.query_params.to_dict()).alert
+    requested = SessionAddress.from_query(st.query_params.to_dict())
     chosen = requested_firing(store, row.session_id, requested) or selected_firing(rows, None)
     now = time.time()
     left, right = st.columns([1.2, 1], gap="medium")

@@ -17,6 +17,7 @@ from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.own_links import follow_own_links
 from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.alerts import at_named_turn
 from windowpane_dashboard.queries.filters import Events, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.titles import picker_label
@@ -70,6 +71,7 @@ def main() -> None:
         selection, handing, corner = st.columns([2.6, 1.5, 1.9], vertical_alignment="center", gap="small")
         with selection:
             row = chosen_session(snapshot, position)
+            position = at_named_turn(snapshot.store, row.session_id, position)
         with handing, st.container(horizontal=True, gap="xsmall"):
             hand_over_buttons(snapshot.store, row)
         if st.session_state.get(DRAWN) != row.session_id:

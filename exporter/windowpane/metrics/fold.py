@@ -173,6 +173,11 @@ class MetricState:
         # A recording whose past changed is imported again from its start: gauges of the old revision are cleared.
         self._sessions.clear(slot)
 
+    def _continue(self, slot: int, data: SessionContinued) -> None:
+        # The run before may have crashed: neither its window nor its alerts are those of the next.
+        if not data.interleaved:
+            self._sessions.clear(slot)
+
     def _measure(self, slot: int, data: PressureMeasured) -> None:
         self._sessions.measure(slot, data)
 
@@ -243,9 +248,7 @@ class MetricState:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
-_ANNOTATIONS: Final = frozenset(
-    {NoteAdded, NoteDeleted, SessionContinued, SessionIdentified, SessionRederived, SessionTitled}
-)
+_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionIdentified, SessionRederived, SessionTitled})
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 
@@ -256,6 +259,7 @@ _OPENING: Final = frozenset({SessionStarted, TurnStarted, BlockAdded, PressureMe
 
 _GAUGES: Final[dict[type, Callable[[MetricState, int, Any], None]]] = {
     SessionStarted: MetricState._start,
+    SessionContinued: MetricState._continue,
     PressureMeasured: MetricState._measure,
     ContentCompressed: MetricState._compressed,
     CompactionMeasured: MetricState._compaction_measured,

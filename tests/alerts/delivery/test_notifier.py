@@ -168,7 +168,7 @@ def by_hand(
 
 
 def test_a_message_has_alert_session_value_start_and_first_step() -> None:
-    """Everything a person needs is in the one message, with a link to the turn and the alert's runbook."""
+    """Everything a person needs is in the one message, with a link to the alert and its runbook."""
     message = message_of(fired(), public_url="https://panes.example/")
     assert message is not None
 
@@ -179,7 +179,7 @@ def test_a_message_has_alert_session_value_start_and_first_step() -> None:
         f"Degradation: {SUMMARY}, since turn 10 (2023-11-14 22:13:20 UTC)",
         "What to do: Compact or roll the window now, or give the agent a larger one.",
         "Agent reviewer, session s1, turn 12, model gpt-5",
-        "https://panes.example/session?session=s1&turn=12&alert=utilization%3A10",
+        "https://panes.example/session?session=s1&alert=utilization%3A10&at=1700000000.0",
     ]
 
 
@@ -193,7 +193,7 @@ def test_untrusted_names_stay_on_one_line() -> None:
 
     assert "\n" not in text.title
     assert len(text.title) < 200
-    assert "session?session=a%20b%2F%26%0A&turn=" in text.body
+    assert "session?session=a%20b%2F%26%0A&alert=" in text.body
 
 
 def test_other_events_make_no_message() -> None:

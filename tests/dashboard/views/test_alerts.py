@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
+from windowpane.alerts.delivery.message import message_of
 from windowpane.core.events import (
     AlertFired,
     AlertResolved,
@@ -31,6 +33,7 @@ from windowpane_dashboard.queries.alerts import (
     alert_bars,
     alert_frame,
     alerts_headline,
+    at_named_turn,
     deliveries,
     delivery_state,
     delivery_text,
@@ -38,9 +41,10 @@ from windowpane_dashboard.queries.alerts import (
     outcome_of,
     quantity_text,
     read_firings,
+    requested_firing,
     resolution,
 )
-from windowpane_dashboard.queries.filters import AlertFilters
+from windowpane_dashboard.queries.filters import AlertFilters, SessionAddress
 from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
@@ -203,6 +207,23 @@ def test_the_time_axis_shows_the_readers_clock(alert_store: SqliteStore) -> None
     assert " UTC, " in first["Asia/Kolkata"].hovertext[0]
 
 
+def test_a_bar_ends_when_its_firing_does(alert_store: SqliteStore) -> None:
+    """At its resolution, now, or with the last event of its session; without a time there is no bar."""
+    now = time.time()
+    listed = read_firings(alert_store, AlertFilters(), live_since(now))
+    rows = {row.alert: row for row in listed.rows}
+    bars = dict(zip([row.alert for row in listed.rows], alert_bars(listed, now).to_dict("records"), strict=True))
+
+    assert bars["utilization"]["end"] == pytest.approx(rows["utilization"].resolved_at, abs=0.01)
+    assert bars["red_soon"]["end"] == pytest.approx(now, abs=0.01)
+    later = alert_bars(listed, now + 86_400).to_dict("records")
+    ends = {row.alert: bar["end"] for row, bar in zip(listed.rows, later, strict=True)}
+    session = listed.sessions[rows["red_soon"].session_id]
+    assert ends["red_soon"] == pytest.approx(max(session.last_at or 0, rows["red_soon"].fired_at or 0), abs=0.01)
+    untimed = replace(listed, rows=tuple(replace(row, fired_at=None) for row in listed.rows))
+    assert alert_bars(untimed, now)[["start", "end"]].isna().all(axis=None)
+
+
 def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:
     """A missing time, or years between firings, chooses turns; within days it is time."""
     bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
@@ -355,3 +376,46 @@ def test_the_link_of_an_alert_opens_that_alert(
     assert "Window in red**" in texts["utilization:12"]
     assert "Red soon**" in texts["red_soon:20"]
     assert all("What to do." in text for text in texts.values())
+
+
+@pytest.mark.parametrize("run", ["first", "second"])
+def test_the_link_of_a_message_opens_the_turn_of_its_own_run(
+    empty_store: SqliteStore, builders: Any, open_page: Callable[..., Any], run: str
+) -> None:
+    """The agent counts its turns from 1, while the store numbers them behind those of the run before."""
+    first = builders.rich(start=time.time() - 9_000)
+    second = [
+        event._replace(
+            context=replace(event.context, stream_id=f"again/{event.context.stream_id}"),
+            at=None if event.at is None else event.at + 8_000,
+        )
+        for event in first
+    ]
+    assert {event.context.stream_id for event in first}.isdisjoint(e.context.stream_id for e in second)
+    empty_store.append(first)
+    turns = empty_store.session("refactor-api").turns  # type: ignore[union-attr]
+    empty_store.append(second)
+    shift = 0 if run == "first" else turns
+
+    for kind, state in ((AlertFired, "firing"), (AlertResolved, "resolved")):
+        events = first if run == "first" else second
+        event = next(one for one in events if isinstance(one.data, kind) and one.data.alert == "utilization")
+        message = message_of(event, public_url="http://dashboard.example")
+        assert message is not None
+        assert message.state == state
+        query = dict(parse_qsl(urlsplit(message.link or "").query))
+        assert "turn" not in query
+        app = open_page("session", **query)
+
+        assert not app.exception
+        shown = app.query_params
+        assert str(event.context.turn + shift) in shown["turn"]
+        assert f"utilization:{event.data.crossing_turn + shift}" in shown["alert"]  # type: ignore[union-attr]
+
+
+def test_the_link_of_a_message_that_is_not_stored_yet_names_no_other_alert(alert_store: SqliteStore) -> None:
+    """The message may arrive before the event; the address resolves as soon as it is there."""
+    position = SessionAddress("refactor-api", alert="utilization:12", at=5.0)
+
+    assert at_named_turn(alert_store, "refactor-api", position) == position
+    assert requested_firing(alert_store, "refactor-api", position) is None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.store.conformance.direct_access import fetch
 
 from windowpane.core.codec import encode
-from windowpane.core.events import AlertFired, NotificationDelivered
+from windowpane.core.events import AlertFired, Event, NotificationDelivered, TelemetryDropped
 from windowpane.exceptions import StoreError
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import ImportOutcome
@@ -133,6 +135,32 @@ def test_events_of_other_emitters_do_not_make_a_revision(store, make_session):
     assert store.alerts(session_id="s1")[0].delivered == ("log",)
     assert store.import_session(lambda: events).appended == 0
     assert store.verify().intact
+
+
+@pytest.mark.parametrize("noted", ["nothing", "before it", "within it"])
+@pytest.mark.parametrize("changed", ["replaced", "left out"])
+def test_a_revision_counts_from_where_the_recordings_differ(store, make_session, noted: str, changed: str):
+    """Whatever another emitter stored before or within the recording; the audit finds the same place."""
+    events = make_session(turns=6)
+    context = replace(events[29].context, stream_id="alerts")
+    fired = Event(context, 0, events[29].at, AlertFired("utilization", "critical", 1, 0.9, 0.9))
+    first = [fired, *events[:30]] if noted == "before it" else events[:30]
+    store.append(first)
+    if noted == "within it":
+        store.add_note("s1", 2, "odd")
+        store.append([fired])
+    store.import_session(lambda: events)
+    assert store.verify().intact
+
+    replaced = events[40]._replace(at=1.0)
+    gap = events[-1]._replace(n=len(events), data=TelemetryDropped(40, 40, "lost"))
+    rest = [replaced, *events[41:]] if changed == "replaced" else [*events[41:], gap]
+    store.import_session(lambda: [*events[:40], *rest])
+
+    assert [broken.problem for broken in store.verify().broken] == []
+    stored = store.events(EventFilter(session_id="s1", limit=10_000))
+    counted = [item.counted for item in stored if item.event.context.stream_id == events[0].context.stream_id]
+    assert counted == [index >= 40 for index in range(len(counted))]
 
 
 def test_a_recording_that_fails_while_it_is_read_stores_nothing(store, make_session):

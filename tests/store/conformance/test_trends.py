@@ -11,13 +11,14 @@ from windowpane.core.events import (
     CacheBroken,
     Event,
     EvictedBlock,
+    PressureMeasured,
     SessionDescribed,
     TurnEnded,
     Usage,
 )
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.store import Store
-from windowpane.store.trends import sums_of
+from windowpane.store.trends import LAST_DAY, sums_of
 
 DAY = 86_400.0
 FIRST = 1_700_006_400.0
@@ -53,6 +54,28 @@ def test_a_session_over_midnight_belongs_to_both_days(store, make_session) -> No
 
     assert [row.calls for row in store.trends(days=2)] == [4, 6]
     assert [row.sessions for row in store.trends(days=2)] == [1, 1]
+
+
+@pytest.mark.parametrize(("day", "counts"), [(-1, False), (0, True), (LAST_DAY, True), (LAST_DAY + 1, False)])
+def test_a_time_of_a_broken_clock_belongs_to_no_day(store, make_session, day: int, *, counts: bool) -> None:
+    """It would be the last day of every trend from then on; the session itself is stored."""
+    store.append(make_session("odd", start=day * DAY + 1))
+    store.append(make_session("usual", start=FIRST))
+
+    days = {row.day: row.sessions for row in store.trends(days=2 * LAST_DAY, until=LAST_DAY + 9)}
+    assert days == {int(FIRST // DAY): 1} | ({day: 1} if counts else {})
+    assert store.session("odd").turns == store.session("usual").turns
+
+
+def test_a_day_without_a_call_has_no_session(store, make_session) -> None:
+    """A window that is only measured has not been sent on that day."""
+    events = make_session("s", turns=3, start=FIRST)
+    preliminary = next(
+        event for event in events if isinstance(event.data, PressureMeasured) and event.data.phase != "final"
+    )
+    store.append([*events, preliminary._replace(n=len(events), at=FIRST + DAY)])
+
+    assert [(row.day, row.sessions) for row in store.trends(days=9)] == [(int(FIRST // DAY), 1)]
 
 
 def test_sums_are_those_of_a_rebuild_in_any_batches(store, make_session) -> None:

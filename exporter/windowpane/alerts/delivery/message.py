@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from windowpane.alerts.rules import RULES_BY_NAME, Nature
 from windowpane.core.calendar import moment
 from windowpane.core.characters import plain
-from windowpane.core.events import AlertFired, AlertResolved, Event, EventContext
+from windowpane.core.events import AlertFired, AlertResolved, Event
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.text import formats
 
@@ -79,18 +79,20 @@ def message_of(event: Event, *, public_url: str | None = None) -> AlertMessage |
         summary=data.summary if isinstance(data, AlertFired) else "The condition no longer holds",
         todo=rule.todo if rule is not None and fired else "",
         nature=None if rule is None else rule.nature,
-        link=alert_link(public_url, context, data),
+        link=alert_link(public_url, event, data),
     )
 
 
-def alert_link(public_url: str | None, context: EventContext, data: AlertFired | AlertResolved) -> str | None:
-    """Return the address of the session's page at the turn of the alert, with the alert and its runbook open.
+def alert_link(public_url: str | None, event: Event, data: AlertFired | AlertResolved) -> str | None:
+    """Return the address of the session's page with the alert and its runbook open; None without a dashboard.
 
-    None where the dashboard has no known address.
+    The page finds the turn by the alert's time: the turns of a session that continues have other numbers there.
     """
     if not public_url:
         return None
-    query = {"session": context.session_id, "turn": context.turn, "alert": f"{data.alert}:{data.crossing_turn}"}
+    query = {"session": event.context.session_id, "alert": f"{data.alert}:{data.crossing_turn}"}
+    if event.at is not None:
+        query["at"] = repr(float(event.at))
     return f"{public_url.rstrip('/')}/session?{urlencode(query, quote_via=quote)}"
 
 
