@@ -42,7 +42,7 @@ from windowpane.metrics.catalog import Metric
 from windowpane.metrics.fold import MetricState
 from windowpane.report import gather, gather_turn, to_html, to_json, to_text, turn_to_json
 from windowpane.report.findings import findings, read_evidence
-from windowpane.report.headline import FactTotals, session_headline, turn_headline
+from windowpane.report.headline import FactTotals, session_headline
 from windowpane.report.session_report import SessionReport
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow
@@ -60,7 +60,8 @@ from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.window import read_turn_window
 from windowpane_dashboard.sections.cost import resent_summary
-from windowpane_dashboard.sections.turn_table import counted_turns, turn_table
+from windowpane_dashboard.sections.turn_table import turn_table
+from windowpane_dashboard.sections.window import heading_text
 
 Values = Mapping[str, object]
 
@@ -401,8 +402,11 @@ def of_session_page(session: StoredSession) -> Values:
     costs = turns["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
     values: dict[str, object] = {
-        "turns": counted_turns(turns).split()[0],
-        "headline": session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=False),
+        "turns": timeline.ended_turns,
+        "open turn": timeline.open_turn,
+        "headline": session_headline(
+            row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts, live=False
+        ),
         "tokens sent": turns["input_tokens"].sum() or None,
         "output tokens": turns["output_tokens"].sum(),
         "cached tokens": turns["cache_read_tokens"].sum(),
@@ -542,11 +546,7 @@ def turn_of_page(session: StoredSession, turn: int) -> Values:
         **_values_of_turn(values),
         "used tokens": values["used"],
         "composition": _nonzero({component: values[component] for component in COMPONENTS}),
-        "headline": turn_headline(
-            turn, values["used"], limit_tokens=_without_nan(values["limit_tokens"]),
-            utilization=_without_nan(values["utilization"]), zone=values["zone"],
-            estimated=values["count_source"] == "estimate",
-        ),
+        "headline": heading_text(values, turn),
         "alerts": sum(alert.fired_turn == turn for alert in session.alerts),
         **({} if _without_nan(line["change"]) is None else {"change": line["change"]}),
     }  # fmt: skip
