@@ -113,8 +113,8 @@ def _frame(
     ]
     return pd.DataFrame(
         {
-            "period": [_period(row.day, by_week=position.period == "week") for row in chosen],
-            "line": [_line(row, position) for row in chosen],
+            "period": [period_of(row, position) for row in chosen],
+            "line": [line_of(row, position) for row in chosen],
             "agent": [row.agent for row in chosen],
             "release": [row.release for row in chosen],
             **{name: [getattr(row, name) for row in chosen] for name in columns},
@@ -122,12 +122,14 @@ def _frame(
     )
 
 
-def _period(day: int, *, by_week: bool) -> datetime:
-    at = EPOCH + timedelta(days=day)
-    return at - timedelta(days=at.weekday()) if by_week else at
+def period_of(row: TrendRow | RepeatedDay, position: TrendAddress) -> datetime:
+    """Return the first day of the period that a row belongs to."""
+    at = EPOCH + timedelta(days=row.day)
+    return at - timedelta(days=at.weekday()) if position.period == "week" else at
 
 
-def _line(row: TrendRow | RepeatedDay, position: TrendAddress) -> str:
+def line_of(row: TrendRow | RepeatedDay, position: TrendAddress) -> str:
+    """Return the name of the line that a row belongs to."""
     if position.by == "model":
         return row.model or "unknown model"
     if position.by == "release":
@@ -215,6 +217,8 @@ def _of_periods(counted: _Counted, agent: Any, periods: Sequence[Any], release: 
 
 
 def _changes(old: _Counted, new: _Counted, *, agent: str, release: str, period: Any) -> Iterable[ReleaseMark]:
+    if old.sums.empty or new.sums.empty:
+        return
     together = [_Counted(side.sums.assign(all=0), side.repeated.assign(all=0)) for side in (old, new)]
     sides = [_measured(side, ["all"]).iloc[0] for side in together]
     if min(side["sessions"] for side in sides) < MINIMUM_SESSIONS:
