@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,11 @@ def transcript(path: Path, *, calls: int) -> Path:
                         content=[{"type": "text", "text": f"Reply {number}"}]))  # fmt: skip
     path.write_text("".join(json.dumps(line) + "\n" for line in rows), encoding="utf-8")
     return path
+
+
+def set_last_event(home: Path, last_at: float, *, ended: int) -> None:
+    with closing(sqlite3.connect(home / "windowpane.db")) as connection, connection:
+        connection.execute("UPDATE sessions SET last_at = ?, ended = ?", (last_at, ended))
 
 
 def test_install_prints_what_belongs_in_the_settings(home: Path) -> None:
@@ -196,10 +204,23 @@ def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
     path = transcript(home / f"{SESSION}.jsonl", calls=6)
     result = CliRunner().invoke(main, ["import", str(path), "--limit", "100000"])
     assert result.exit_code == 0, result.output
+    set_last_event(home, time.time(), ended=0)
     line = hook("status", given={"session_id": SESSION}).stdout
 
     assert line.startswith("○ 5% 5k/100k +")  # the last call may still go on
     assert "/turn compaction in " in line  # at the level documented for Claude Code
+
+
+def test_the_status_line_forecasts_nothing_for_a_session_that_is_over(home: Path) -> None:
+    """As on the pages and in the report."""
+    path = transcript(home / f"{SESSION}.jsonl", calls=6)
+    assert CliRunner().invoke(main, ["import", str(path), "--limit", "100000"]).exit_code == 0
+    for last_at, ended in ((time.time() - 86_400.0, 0), (time.time(), 1)):
+        set_last_event(home, last_at, ended=ended)
+        line = hook("status", given={"session_id": SESSION}).stdout
+
+        assert "/turn" in line
+        assert "compaction in" not in line
 
 
 @pytest.mark.parametrize("given", ["", "{", "[]", "null", '{"context_window": 7}', '{"session_id": {}}'])

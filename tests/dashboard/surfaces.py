@@ -35,32 +35,37 @@ from windowpane.core.events import (
     SessionEnded,
     TurnEnded,
 )
-from windowpane.core.vocabulary import COMPONENTS, REWOUND, SEVERITIES, ZONES, Component
+from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, REWOUND, SEVERITIES, ZONES, Component
 from windowpane.hooks.status import session_line
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.fold import MetricState
 from windowpane.report import gather, gather_turn, to_html, to_json, to_text, turn_to_json
 from windowpane.report.findings import findings, read_evidence
-from windowpane.report.headline import FactTotals, session_headline, turn_headline
+from windowpane.report.headline import FactTotals, session_headline
 from windowpane.report.session_report import SessionReport
+from windowpane.report.turn_report import TurnReport
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane.text import formats
 from windowpane.text.forecasts import next_band, next_event
+from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.alerts import read_firings
 from windowpane_dashboard.queries.comparison import ComparedSession, differences
 from windowpane_dashboard.queries.compressions import read_compressions
-from windowpane_dashboard.queries.filters import AlertFilters
+from windowpane_dashboard.queries.filters import AlertFilters, TrendAddress
 from windowpane_dashboard.queries.fleet import Fleet, fleet_frame
 from windowpane_dashboard.queries.replays import results_frame
 from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
+from windowpane_dashboard.queries.trends import OTHERS, line_of, period_of, trends
+from windowpane_dashboard.queries.turn_flow import STAYED, flow_sums, is_arrival, turn_flow
 from windowpane_dashboard.queries.window import read_turn_window
 from windowpane_dashboard.sections.cost import resent_summary
-from windowpane_dashboard.sections.turn_table import counted_turns, turn_table
+from windowpane_dashboard.sections.turn_table import turn_table
+from windowpane_dashboard.sections.window import heading_text
 
 Values = Mapping[str, object]
 
@@ -401,8 +406,11 @@ def of_session_page(session: StoredSession) -> Values:
     costs = turns["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
     values: dict[str, object] = {
-        "turns": counted_turns(turns).split()[0],
-        "headline": session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=False),
+        "turns": timeline.ended_turns,
+        "open turn": timeline.open_turn,
+        "headline": session_headline(
+            row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts, live=False
+        ),
         "tokens sent": turns["input_tokens"].sum() or None,
         "output tokens": turns["output_tokens"].sum(),
         "cached tokens": turns["cache_read_tokens"].sum(),
@@ -528,7 +536,7 @@ def turn_of_report(session: StoredSession, turn: int) -> Values:
         "alerts": len(document["alerts"]),
         "headline": document["answer"],
         "change": document["change_tokens"],
-        "composition of the blocks": sum(one["tokens"] for one in document["blocks"]),
+        "composition by blocks": _by_component(report),
     }
 
 
@@ -542,14 +550,31 @@ def turn_of_page(session: StoredSession, turn: int) -> Values:
         **_values_of_turn(values),
         "used tokens": values["used"],
         "composition": _nonzero({component: values[component] for component in COMPONENTS}),
-        "headline": turn_headline(
-            turn, values["used"], limit_tokens=_without_nan(values["limit_tokens"]),
-            utilization=_without_nan(values["utilization"]), zone=values["zone"],
-            estimated=values["count_source"] == "estimate",
+        "headline": heading_text(values, turn),
+        "composition by blocks": _nonzero(
+            window.blocks[window.blocks["block"] != ""].groupby("component")["tokens"].sum().to_dict()
         ),
+        "composition by name": {
+            COMPONENT_LABELS[component]: float(values[component]) for component in COMPONENTS if values[component]
+        },
         "alerts": sum(alert.fired_turn == turn for alert in session.alerts),
         **({} if _without_nan(line["change"]) is None else {"change": line["change"]}),
     }  # fmt: skip
+
+
+def _by_component(report: TurnReport) -> dict[str, float]:
+    sums: Counter[Component] = Counter()
+    for one in report.blocks:
+        sums[COMPONENT_OF[one.block.content_type]] += one.tokens
+    return _nonzero(sums)
+
+
+def turn_of_comparison(session: StoredSession, turn: int) -> Values:
+    """The turn as the later one of the tab that compares two."""
+    first = max(session.timeline.turns["turn"].iloc[0], turn - 1)
+    sums = flow_sums(turn_flow(session.store, session.row.session_id, int(first), turn))
+    there = sums[(sums["flow"] == STAYED) | sums["flow"].map(is_arrival).astype(bool)]
+    return {"composition by name": _nonzero(there.groupby("component")["tokens"].sum().to_dict())}
 
 
 def _values_of_turn(values: Any) -> dict[str, object]:
@@ -562,7 +587,7 @@ def _values_of_turn(values: Any) -> dict[str, object]:
     return {label: values[name] for name, label in names.items()}
 
 
-def _nonzero(composition: Mapping[Component, float]) -> dict[str, float]:
+def _nonzero(composition: Mapping[Any, float]) -> dict[str, float]:
     return {str(component): float(tokens) for component, tokens in composition.items() if tokens}
 
 
@@ -575,6 +600,7 @@ TURN_SURFACES: Mapping[str, Callable[[StoredSession, int], Values]] = {
     "events": turn_of_events,
     "report --turn": turn_of_report,
     "session page": turn_of_page,
+    "compared turns": turn_of_comparison,
 }
 
 
@@ -711,4 +737,27 @@ def sums_disagreeing(store: SqliteStore, sessions: Sequence[StoredSession]) -> l
         "dated cache breaks": sum(day.cache_breaks for day in days),
         "dated cost": round(math.fsum(day.cost_dollars for day in days), 3),
     }
-    return compared("all sessions", surfaces)
+    return compared("all sessions", surfaces) + _trends_disagreeing(store, counted)
+
+
+def _trends_disagreeing(store: SqliteStore, counted: Sequence[SessionRow]) -> list[str]:
+    """Return a line for each period and line of the trends that does not count its sessions once."""
+    rows = store.trends(days=36_500)
+    until = max((row.day for row in rows), default=0)
+    repeated = store.repeated_days(days=36_500, until=until)
+    days = {row.session_id: store.session_days(row.session_id) for row in counted}
+    lines = []
+    for by, period in (("agent", "week"), ("model", "week"), ("release", "day")):
+        position = TrendAddress(by=by, period=period)
+        drawn = trends(rows, position, repeated).frame
+        frame = drawn[drawn["line"] != OTHERS]
+        expected: dict[tuple[object, str], set[str]] = {}
+        for session_id, recorded in days.items():
+            for row in recorded:
+                expected.setdefault((period_of(row, position), line_of(row, position)), set()).add(session_id)
+        for key, sessions in zip(
+            zip(frame["period"], frame["line"], strict=True), frame["sessions"], strict=True
+        ):
+            if sessions != len(expected.get(key, ())):
+                lines.append(f"trends by {by}: {sessions} sessions of {key}, which has {len(expected[key])}")
+    return lines

@@ -194,6 +194,13 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
     )
 
 
+def test_the_highest_share_is_of_the_limit_that_it_was_measured_against() -> None:
+    """After a change of the model the window has another limit."""
+    changed = row(limit_tokens=1_000_000, peak_used_tokens=186_000, peak_utilization=186_000 / 200_000)
+
+    assert "highest 93% of 200,000 tokens" in session_headline(changed)
+
+
 def test_an_unknown_limit_is_not_called_green() -> None:
     """Without a limit the headline has no zone."""
     text = session_headline(row(limit_tokens=None, peak_utilization=None, worst_zone=None))

@@ -22,7 +22,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.core.window_peak import corrects, limits_of
-from windowpane.report.calls import sent_calls, worst_turn
+from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals
 from windowpane.store.interface import EventFilter, EventReader
@@ -66,6 +66,18 @@ class Timeline:
     """The last measurement, of what the next call would send, as in lists; `turns` has what each call sent."""
     worst_turn: int | None = None
     """The first turn in the session's worst zone; None where that was before the first recorded call."""
+    open_turn: int | None = None
+    """The turn whose call has not ended, which no count of turns contains; it may not be measured yet."""
+
+    def regrets_of_removals(self, turn: int) -> int:
+        """Return how often something that was removed up to *turn* was needed again, also after that turn."""
+        is_last = turn >= self.turns["turn"].max()
+        return len(self.regrets) if is_last else int((self.regrets["turn_left"] <= turn).sum())
+
+    @property
+    def ended_turns(self) -> int:
+        """The number of measured turns whose call has ended."""
+        return int(self.turns["ended"].sum())
 
 
 def read_timeline(reader: EventReader, session_id: str) -> Timeline:
@@ -84,9 +96,10 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
         marks_cut=len(marked) > TRACK_EVENTS,
         facts=fact_totals(intact_events(record("fidelity.evaluated"))),
         forecasts=forecast_record(turns, compaction_turns(stored.event for stored in compressed)),
-        regrets=regrets_frame(intact_events(marked[:TRACK_EVENTS])),
+        regrets=regrets_frame(intact_events(record("content.regretted"))),
         latest=latest_pressure(reader, session_id),
         worst_turn=None if session is None else worst_turn(reader, turns, session),
+        open_turn=open_turn(turns),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.store.records import TrendRow
+from windowpane.store.repeated_days import RepeatedDay
 from windowpane_dashboard.queries.filters import TrendAddress
 
 MAXIMUM_LINES: Final = 6
@@ -27,6 +28,11 @@ MINIMUM_SESSIONS: Final = 3
 """Sessions on each side of a new release without which nothing is compared."""
 COMPARED_PERIODS: Final = 5
 """Periods on each side of a new release that are compared."""
+
+
+SUMMED_BY_DAY: Final = ("sessions", "peaks", "peak_sum", "red_sessions")
+"""Sums that count a session on each of its days, models and releases, until the repeated ones are subtracted."""
+RED: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,40 +72,64 @@ class Trends:
     """The periods of all lines, and the marks of releases."""
 
     frame: pd.DataFrame
-    """One row per period and line: `period`, `line`, the sums, and the measures."""
+    """`period`, `line`, the sums, and the measures; a session counts once in each row."""
     marks: tuple[ReleaseMark, ...]
 
     @property
     def totals(self) -> pd.Series:
         """The sums over everything."""
-        return self.frame[list(SUMMED)].sum()
+        return self.frame[[name for name in SUMMED if name not in SUMMED_BY_DAY]].sum()
 
 
-def trends(rows: Sequence[TrendRow], position: TrendAddress) -> Trends:
-    """Return the trends of the rows that match the address."""
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The sums of days, and the sessions that they count repeatedly; both have `period`, `line` and `release`."""
+
+    sums: pd.DataFrame
+    repeated: pd.DataFrame
+
+    def where(self, condition: Callable[[pd.DataFrame], pd.Series]) -> _Counted:
+        """Return the rows of both that match."""
+        return _Counted(self.sums[condition(self.sums)], self.repeated[condition(self.repeated)])
+
+
+def trends(rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[RepeatedDay] = ()) -> Trends:
+    """Return the trends of the rows that match the address; a session counts once per period and line."""
+    counted = _Counted(
+        _frame(rows, position, SUMMED),
+        _frame(repeated, position, ("session", "peak")).astype({"peak": "float64"}),
+    )
+    largest = counted.sums.groupby("line")["calls"].sum().nlargest(MAXIMUM_LINES).index
+    for frame in (counted.sums, counted.repeated):
+        frame["line"] = frame["line"].where(frame["line"].isin(largest), OTHERS)
+    return Trends(_measured(counted, ["period", "line"]), tuple(_marks(counted)))
+
+
+def _frame(
+    rows: Sequence[TrendRow] | Sequence[RepeatedDay], position: TrendAddress, columns: Sequence[str]
+) -> pd.DataFrame:
     chosen = [
         row for row in rows if (position.agent in (None, row.agent)) and (position.model in (None, row.model))
     ]
-    raw = pd.DataFrame(
+    return pd.DataFrame(
         {
-            "period": [_period(row.day, by_week=position.period == "week") for row in chosen],
-            "line": [_line(row, position) for row in chosen],
+            "period": [period_of(row, position) for row in chosen],
+            "line": [line_of(row, position) for row in chosen],
             "agent": [row.agent for row in chosen],
             "release": [row.release for row in chosen],
-            **{name: [getattr(row, name) for row in chosen] for name in SUMMED},
+            **{name: [getattr(row, name) for row in chosen] for name in columns},
         }
     )
-    largest = raw.groupby("line")["calls"].sum().nlargest(MAXIMUM_LINES).index
-    raw["line"] = raw["line"].where(raw["line"].isin(largest), OTHERS)
-    return Trends(_measured(raw, ["period", "line"]), tuple(_marks(raw)))
 
 
-def _period(day: int, *, by_week: bool) -> datetime:
-    at = EPOCH + timedelta(days=day)
-    return at - timedelta(days=at.weekday()) if by_week else at
+def period_of(row: TrendRow | RepeatedDay, position: TrendAddress) -> datetime:
+    """Return the first day of the period that a row belongs to."""
+    at = EPOCH + timedelta(days=row.day)
+    return at - timedelta(days=at.weekday()) if position.period == "week" else at
 
 
-def _line(row: TrendRow, position: TrendAddress) -> str:
+def line_of(row: TrendRow | RepeatedDay, position: TrendAddress) -> str:
+    """Return the name of the line that a row belongs to."""
     if position.by == "model":
         return row.model or "unknown model"
     if position.by == "release":
@@ -107,9 +137,13 @@ def _line(row: TrendRow, position: TrendAddress) -> str:
     return row.agent or "unnamed agent"
 
 
-def _measured(raw: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _measured(counted: _Counted, keys: list[str]) -> pd.DataFrame:
     """Return the sums by *keys* with the measures that follow from them; unknown where nothing was counted."""
-    frame = raw.groupby(keys, as_index=False)[list(SUMMED)].sum().sort_values(keys, ignore_index=True)
+    sums = counted.sums.groupby(keys)[list(SUMMED)].sum()
+    again = _counted_again(counted.repeated, keys).reindex(sums.index).fillna(0)
+    frame = sums.assign(
+        **{name: (sums[name] - again[name]).astype(sums[name].dtype) for name in SUMMED_BY_DAY}
+    ).reset_index()
 
     def ratio(above: str, below: str) -> pd.Series:
         return frame[above] / frame[below].where(frame[below] > 0)
@@ -121,6 +155,22 @@ def _measured(raw: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     frame["regrets_per"] = ratio("regrets", "sessions")
     frame["cache"] = ratio("cache_read_tokens", "input_tokens")
     return frame
+
+
+def _counted_again(repeated: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return what the sums count beyond one row per session: of its rows, that with the highest peak counts."""
+    peaks = repeated.assign(red=repeated["peak"] >= RED).groupby([*keys, "session"])
+    each = peaks.agg(
+        rows=("peak", "size"), peaks=("peak", "count"), peak_sum=("peak", "sum"), peak=("peak", "max"),
+        red_rows=("red", "sum"),
+    )  # fmt: skip
+    again = each.assign(
+        sessions=each["rows"] - 1,
+        peaks=(each["peaks"] - 1).clip(lower=0),
+        peak_sum=each["peak_sum"] - each["peak"].fillna(0.0),
+        red_sessions=(each["red_rows"] - 1).clip(lower=0),
+    )
+    return again.groupby(keys)[list(SUMMED_BY_DAY)].sum()
 
 
 _TABLE: Final = {
@@ -142,24 +192,37 @@ def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:
     return frame[f"{measure}_per" if f"{measure}_per" in frame else measure]
 
 
-def _marks(raw: pd.DataFrame) -> Iterable[ReleaseMark]:
+def _marks(counted: _Counted) -> Iterable[ReleaseMark]:
     """Yield the releases of each agent after whose first period a value differs from that before."""
-    for agent, of_agent in raw[raw["release"] != ""].groupby("agent"):
+    released = counted.where(lambda frame: frame["release"] != "")
+    for agent, of_agent in released.sums.groupby("agent"):
         first = of_agent.groupby("release")["period"].min().sort_values()
         for release, period in list(first.items())[1:]:
-            before = of_agent[of_agent["period"] < period]
-            after = of_agent[(of_agent["period"] >= period) & (of_agent["release"] == release)]
-            old = before[before["period"].isin(sorted(before["period"].unique())[-COMPARED_PERIODS:])]
-            new = after[after["period"].isin(sorted(after["period"].unique())[:COMPARED_PERIODS])]
+            before = of_agent.loc[of_agent["period"] < period, "period"]
+            after = of_agent.loc[(of_agent["period"] >= period) & (of_agent["release"] == release), "period"]
+            old = _of_periods(released, agent, sorted(before.unique())[-COMPARED_PERIODS:])
+            new = _of_periods(released, agent, sorted(after.unique())[:COMPARED_PERIODS], release)
             yield from _changes(old, new, agent=str(agent), release=str(release), period=period)
 
 
-def _changes(
-    old: pd.DataFrame, new: pd.DataFrame, *, agent: str, release: str, period: Any
-) -> Iterable[ReleaseMark]:
-    if min(old["sessions"].sum(), new["sessions"].sum()) < MINIMUM_SESSIONS:
+def _of_periods(counted: _Counted, agent: Any, periods: Sequence[Any], release: Any = None) -> _Counted:
+    """Return the rows of an agent in some periods, of one release or of all."""
+    return counted.where(
+        lambda frame: (
+            (frame["agent"] == agent)
+            & frame["period"].isin(periods)
+            & ((release is None) | (frame["release"] == release))
+        )
+    )
+
+
+def _changes(old: _Counted, new: _Counted, *, agent: str, release: str, period: Any) -> Iterable[ReleaseMark]:
+    if old.sums.empty or new.sums.empty:
         return
-    sides = [_measured(side.assign(all=0), ["all"]).iloc[0] for side in (old, new)]
+    together = [_Counted(side.sums.assign(all=0), side.repeated.assign(all=0)) for side in (old, new)]
+    sides = [_measured(side, ["all"]).iloc[0] for side in together]
+    if min(side["sessions"] for side in sides) < MINIMUM_SESSIONS:
+        return
     for measure in MEASURES:
         before, after = (float(_per_session(side, measure.name)) for side in sides)
         if before > 0 and abs(after - before) > CHANGE * before:

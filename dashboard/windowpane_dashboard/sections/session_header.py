@@ -8,9 +8,10 @@ from typing import Final
 import streamlit as st
 
 from windowpane.core.liveness import is_live
+from windowpane.report.headline import counted_turns
 from windowpane.store.records import SessionRow
 from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
-from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
+from windowpane.text.formats import UNKNOWN, ago, dollars, percent, ratio, tokens, tokens_short
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import times
@@ -34,7 +35,7 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     parts = [
         f"model {row.model or 'unknown'}",
         f"source {row.source}",
-        count(row.turns, "turn"),
+        counted_turns(row.turns, timeline.open_turn),
         limit,
         *([level] if level else []),
         state if row.last_at is None else f"{state}, last event {ago(row.last_at, now)}",

@@ -36,8 +36,6 @@ def turn_flow_section(view: SessionView) -> None:
     start, end = sorted((other, view.turn))
     flow = turn_flow(view.snapshot.store, view.row.session_id, start, end)
     right.text(flow_summary(flow, start, end))
-    if calls := measured_text(view.timeline.turns, start, end):
-        st.caption(calls)
     if flow.empty:
         return
     sums = flow_sums(flow)
@@ -49,7 +47,7 @@ def turn_flow_section(view: SessionView) -> None:
     changed = flow[flow["flow"] != STAYED].sort_values("tokens", ascending=False, ignore_index=True)
     empty = [name for name in ("preview", "why") if not changed[name].any()]
     widgets.table(
-        changed.drop(columns=empty),
+        changed.drop(columns=[*empty, "before"]),
         key="turn_flow_blocks",
         alt="Blocks that came or left between the two turns, the largest first",
         height="content" if len(changed) <= 9 else 330,
@@ -65,17 +63,6 @@ def other_turn(view: SessionView) -> int:
     marks = view.timeline.marks
     reduced = marks.loc[marks["letter"].isin(["C", "E"]) & (marks["turn"] <= view.turn), "turn"]
     return int(reduced.max()) - 1 if len(reduced) else view.turn - 1
-
-
-def measured_text(turns: pd.DataFrame, first: int, last: int) -> str:
-    """Return a sentence about what the calls measured, which is not the sum of blocks counted one by one."""
-    used = turns.set_index("turn")["used"].reindex([first, last])
-    if used.isna().any():
-        return ""
-    return (
-        f"≈ Blocks are counted one by one here; the calls measured {tokens(used[first])} tokens at turn {first} "
-        f"and {tokens(used[last])} at turn {last}."
-    )
 
 
 def flow_summary(flow: pd.DataFrame, first: int, last: int) -> str:

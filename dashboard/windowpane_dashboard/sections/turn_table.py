@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.core.vocabulary import COMPONENTS
-from windowpane.text.formats import count
+from windowpane.report.headline import counted_turns
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import address, times, widget_state, widgets
@@ -60,14 +60,9 @@ def turn_table_section(timeline: Timeline) -> None:
             "utilization": st.column_config.NumberColumn(width=84),
         },
     )
-    st.caption(f"{counted_turns(timeline.turns)}. Select a row to see the window there.")
-
-
-def counted_turns(turns: pd.DataFrame) -> str:
-    """Return the number of turns as every list states it: `27 turns, and turn 28 has not ended`."""
-    waiting = turns.loc[~turns["ended"], "turn"]
-    counted = count(len(turns) - len(waiting), "turn")
-    return f"{counted}, and turn {waiting.iloc[-1]} has not ended" if len(waiting) else counted
+    st.caption(
+        f"{counted_turns(timeline.ended_turns, timeline.open_turn)}. Select a row to see the window there."
+    )
 
 
 def turn_table(turns: pd.DataFrame, order: TurnOrder) -> pd.DataFrame:

@@ -80,7 +80,7 @@ def blocks_section(view: SessionView) -> None:
         if removed.empty:
             st.text(nothing_removed(view.timeline.marks, window.turn))
         else:
-            _removed(removed)
+            _removed(removed, view.timeline.regrets_of_removals(window.turn))
 
 
 def nothing_removed(marks: pd.DataFrame, turn: int) -> str:
@@ -100,6 +100,7 @@ def heading_text(values: pd.Series, turn: int) -> str:
         utilization=share,
         zone=values["zone"],
         estimated=values["count_source"] == "estimate",
+        ended=bool(values["ended"]),
     )
 
 
@@ -147,7 +148,7 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
     st.caption(f"{count(len(blocks), 'block')}, in the order the model saw them. Select a row to read the block.")
 
 
-def _removed(removed: pd.DataFrame) -> None:
+def _removed(removed: pd.DataFrame, regrets: int) -> None:
     empty = [name for name in ("needed again", "preview") if not removed[name].any()]
     if removed["score"].isna().all():
         empty.append("score")
@@ -171,6 +172,6 @@ def _removed(removed: pd.DataFrame) -> None:
             "score": st.column_config.NumberColumn(width=56, help="0 evict first, 1 retain"),
         },
     )
-    again = int((removed["needed again"] != "").sum())
-    first = f"The latest {REMOVED_ROWS}" if len(removed) == REMOVED_ROWS else count(len(removed), "block")
-    st.caption(f"{first}, latest first; {again:,} of them needed again.")
+    listed = f"The latest {REMOVED_ROWS} blocks" if len(removed) == REMOVED_ROWS else count(len(removed), "block")
+    again = f"{count(regrets, 'block')} {'was' if regrets == 1 else 'were'} needed again"
+    st.caption(f"{listed}, latest first. Of everything removed by now, {again}.")

@@ -133,8 +133,9 @@ def charts(sides: list[ComparedSession]) -> None:
     for letter, side in zip("AB", sides, strict=True):
         turns, live = side.timeline.turns, is_live(side.row, now)
         headline = session_headline(
-            side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts, live=live
-        )
+            side.row, worst_turn=side.timeline.worst_turn, open_turn=side.timeline.open_turn,
+            facts=side.timeline.facts, live=live,
+        )  # fmt: skip
         left, right = st.columns([8, 1], vertical_alignment="center")
         title = escape_markdown(session_title(side.row))
         left.markdown(f"**{letter}: {title}**  \n{escape_markdown(headline)}")

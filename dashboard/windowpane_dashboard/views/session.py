@@ -83,8 +83,9 @@ def main() -> None:
             parent_link(snapshot.store, row)
             record_links(snapshot.store, row)
         phrases = session_phrases(
-            row, worst_turn=timeline.worst_turn, facts=timeline.facts, live=is_live(row, time.time())
-        )
+            row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts,
+            live=is_live(row, time.time()),
+        )  # fmt: skip
         linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
         metrics_row(row, timeline)
         with widgets.part():

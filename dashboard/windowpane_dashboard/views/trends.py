@@ -37,7 +37,8 @@ def main() -> None:
         reads = long_ranges.long_ranges(snapshot.store)
         rows = reads.trends(days=days)
         filter_bar(position, sorted({row.agent for row in rows}), sorted({row.model for row in rows}))
-        ranged = trends(rows, position)
+        until = max((row.day for row in rows), default=0)
+        ranged = trends(rows, position, reads.repeated_days(days=days, until=until) if rows else ())
         with head:
             widgets.headline(summary(ranged))
         if ranged.frame.empty:

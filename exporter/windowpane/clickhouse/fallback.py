@@ -15,6 +15,7 @@ from windowpane.store.event_records import IdentifiedStore, identity_of
 from windowpane.store.export import ExportRow
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import DamagedEvent, StoredEvent, ToolUse, TrendRow
+from windowpane.store.repeated_days import RepeatedDay
 from windowpane.text.formats import count
 
 MAXIMUM_LAG_EVENTS: Final = 1_000
@@ -58,6 +59,12 @@ class LongRangeReads(Protocol):
 
 class StoreReads(LongRangeReads, Protocol):
     """The store behind the copy."""
+
+    def repeated_days(
+        self, *, days: int, until: int, projects: tuple[str, ...] | None = None
+    ) -> Sequence[RepeatedDay]:
+        """Return the sessions that `trends` counts on several rows, with these rows."""
+        ...
 
     def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> Sequence[ToolUse]:
         """Return the tools that cost most in the latest sessions."""
@@ -117,6 +124,10 @@ class ReadsWithFallback:
     def trends(self, *, days: int, until: int | None = None) -> Sequence[TrendRow]:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
         return self._read_sums(lambda reads: reads.trends(days=days, until=until, projects=self._projects))
+
+    def repeated_days(self, *, days: int, until: int) -> Sequence[RepeatedDay]:
+        """Return the sessions that `trends` counts on several rows; always of the store, which has an index."""
+        return self._store.repeated_days(days=days, until=until, projects=self._projects)
 
     def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10, days: int) -> Sequence[ToolUse]:
         """Return the tools that cost most in the latest *days*; in the store, in its latest 200 sessions."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+TYPE_CHECKING = False  # the status line of a coding agent, which uses this, must not wait for typing
+if TYPE_CHECKING:
+    from typing import Final, Protocol
+
+    class Observed(Protocol):
+        """A session as far as its liveness is concerned."""
+
+        @property
+        def ended(self) -> bool:
+            """True once the session has ended."""
+            ...
+
+        @property
+        def last_at(self) -> float | None:
+            """Time of its last event in seconds since the epoch; None in recordings without times."""
+            ...
+
 
 LIVE_SECONDS: Final = 15 * 60.0
-
-
-class Observed(Protocol):
-    """A session as far as its liveness is concerned."""
-
-    @property
-    def ended(self) -> bool:
-        """True once the session has ended."""
-        ...
-
-    @property
-    def last_at(self) -> float | None:
-        """Time of its last event in seconds since the epoch; None in recordings without times."""
-        ...
 
 
 def live_since(now: float) -> float:

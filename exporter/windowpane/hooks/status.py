@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
+from windowpane.core.liveness import is_live
 from windowpane.core.zones import default_zone
 from windowpane.hooks.input import configured_store, read_document
 from windowpane.text.forecasts import next_event
@@ -36,7 +38,8 @@ def session_line(session: dict[str, Any], store: str | None = None) -> str:
     velocity = ahead = None
     stored = _stored(session.get("session_id"), store)
     if stored is not None:
-        velocity, ahead = stored.velocity, next_event(stored)
+        velocity = stored.velocity
+        ahead = next_event(stored) if is_live(stored, time.time()) else None
         used, limit = used or stored.used_tokens, limit or stored.limit_tokens
     if not used:
         return ""

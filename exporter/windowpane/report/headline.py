@@ -57,20 +57,32 @@ class Phrase:
 
 
 def session_headline(
-    row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None, live: bool = True
+    row: SessionRow,
+    *,
+    worst_turn: int | None = None,
+    open_turn: int | None = None,
+    facts: FactTotals | None = None,
+    live: bool = True,
 ) -> str:
     """Return `session_phrases` as one sentence."""
-    return sentence(session_phrases(row, worst_turn=worst_turn, facts=facts, live=live))
+    return sentence(session_phrases(row, worst_turn=worst_turn, open_turn=open_turn, facts=facts, live=live))
 
 
 def session_phrases(
-    row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None, live: bool = True
+    row: SessionRow,
+    *,
+    worst_turn: int | None = None,
+    open_turn: int | None = None,
+    facts: FactTotals | None = None,
+    live: bool = True,
 ) -> tuple[Phrase, ...]:
     """Return one sentence about a session; *worst_turn* is the first turn in its worst zone.
 
-    An alert fires only while its session is *live*.
+    No count of turns contains the *open_turn*. An alert fires only while its session is *live*.
     """
     parts = [_fullness(row, worst_turn)]
+    if row.turns and open_turn is not None:
+        parts.append(Phrase(f"turn {open_turn} has not ended"))
     if row.overflows:
         parts.append(Phrase(count(row.overflows, "overflow"), "overflows"))
     if row.compressions:
@@ -96,15 +108,22 @@ def turn_headline(
     utilization: float | None,
     zone: Zone | None,
     estimated: bool,
+    ended: bool,
 ) -> str:
     """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`."""
     size = tokens(used_tokens, estimated=estimated)
+    name = f"Turn {turn}" if ended else f"Turn {turn}, not ended"
     if utilization is None or limit_tokens is None:
-        return f"Turn {turn}: {size} tokens"
+        return f"{name}: {size} tokens"
     return (
-        f"Turn {turn}: {size} of {tokens(limit_tokens)} tokens, "
-        f"{percent(utilization)} utilization, {zone_label(zone)}"
+        f"{name}: {size} of {tokens(limit_tokens)} tokens, {percent(utilization)} utilization, {zone_label(zone)}"
     )
+
+
+def counted_turns(turns: int, open_turn: int | None) -> str:
+    """Return the number of turns as every list states it: `27 turns, and turn 28 has not ended`."""
+    counted = count(turns, "turn")
+    return counted if open_turn is None else f"{counted}, and turn {open_turn} has not ended"
 
 
 def sentence(phrases: Iterable[Phrase]) -> str:
@@ -127,13 +146,18 @@ def _fullness(row: SessionRow, worst_turn: int | None) -> Phrase:
             f"The limit of the window is unknown; at most {tokens(row.peak_used_tokens)} tokens were sent "
             f"in {turns}"
         )
-    peak = f"{percent(row.peak_utilization)} of {tokens(row.limit_tokens)} tokens"
+    peak = f"{percent(row.peak_utilization)} of {tokens(_peak_limit(row))} tokens"
     if row.worst_zone in (None, "green"):
         return Phrase(f"Stayed green: at most {peak} in {turns}")
     zone = str(row.worst_zone).capitalize()
     if worst_turn is None:
         return Phrase(f"{zone}, highest {peak}")
     return Phrase(f"{zone} at turn {worst_turn}, highest {peak}", "worst turn")
+
+
+def _peak_limit(row: SessionRow) -> int | None:
+    """Return the limit at the peak, which is another than now after a change of the model."""
+    return round(row.peak_used_tokens / row.peak_utilization) if row.peak_utilization else row.limit_tokens
 
 
 def _evictions(row: SessionRow) -> str:

@@ -188,7 +188,10 @@ class SessionReport:
     @property
     def headline(self) -> str:
         """The state of the window in one sentence."""
-        return session_headline(self.session, worst_turn=self.worst_turn, facts=self.facts, live=self.live)
+        return session_headline(
+            self.session, worst_turn=self.worst_turn, open_turn=open_turn(self.turns), facts=self.facts,
+            live=self.live,
+        )  # fmt: skip
 
     @property
     def missing_costs(self) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class TurnReport:
         turn = self.turn
         return turn_headline(
             turn.turn, turn.used_tokens, limit_tokens=turn.limit_tokens, utilization=turn.utilization,
-            zone=turn.zone, estimated=turn.count_source == "estimate",
+            zone=turn.zone, estimated=turn.count_source == "estimate", ended=turn.used_final is not None,
         )  # fmt: skip
 
 
@@ -115,7 +115,8 @@ def _change(before: TurnRow | None, here: TurnRow) -> int | None:
 def window_blocks(rows: Sequence[BlockRow], measured: dict[Component, int]) -> list[WindowBlock]:
     """Return the blocks with the tokens of each component that the turn measured, as in the chart."""
     sizes: dict[str, int] = {}
-    for component, total in measured.items():
+    for component in COMPONENTS if measured else ():
+        total = measured.get(component, 0)
         counted = [row for row in rows if COMPONENT_OF[row.content_type] == component]
         scaled = scaled_to([row.tokens for row in counted], total)
         sizes |= {row.block_id: size for row, size in zip(counted, scaled, strict=True)}
@@ -211,7 +212,7 @@ def turn_to_html(report: TurnReport) -> str:
                 ("session", session.session_id),
                 ("agent", session.agent),
                 ("model", report.turn.model or formats.UNKNOWN),
-                ("turn", f"{report.turn.turn:,} of {session.turns:,}"),
+                ("turn", _number(report)),
                 ("at", formats.utc(report.turn.at)),
             ]
         ),
@@ -220,6 +221,12 @@ def turn_to_html(report: TurnReport) -> str:
         _strip(report),
         _tables(report),
     )
+
+
+def _number(report: TurnReport) -> str:
+    if report.turn.used_final is None:
+        return f"{report.turn.turn:,}, not ended"
+    return f"{report.turn.turn:,} of {report.session.turns:,}"
 
 
 def _tiles(report: TurnReport) -> str:

@@ -61,6 +61,7 @@ _REPLACED: Final = (
     _Table("session_days", ("session", "day", "agent", "model", "release")),
     _Table("call_ids", ("session", "call")),
     _Table("daily", ("day", "agent", "model", "release", "project", "pruned"), "pruned = 1"),
+    _Table("pruned_days", ("number", "day", "agent", "model", "release")),
     _Table("heads", ("id",)),
     _Table("received_streams", ("stream_id", "session_id")),
 )

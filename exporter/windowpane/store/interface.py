@@ -28,6 +28,7 @@ from windowpane.store.records import (
     TrendRow,
     TurnRow,
 )
+from windowpane.store.repeated_days import RepeatedDay
 
 OnUnreadable = Callable[[int, EventFormatError], object]
 """Receives the `seq` of an event that cannot be decoded, and the error."""
@@ -201,6 +202,12 @@ class EventReader(Protocol):
         self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
     ) -> Sequence[TrendRow]:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
+        ...
+
+    def repeated_days(
+        self, *, days: int, until: int, projects: tuple[str, ...] | None = None
+    ) -> Sequence[RepeatedDay]:
+        """Return the sessions that `trends` of the same *days* counts on several rows, with these rows."""
         ...
 
     def size(self) -> StoreSize:

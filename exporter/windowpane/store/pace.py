@@ -6,28 +6,38 @@ import sqlite3
 
 LOCKED_SECONDS = 0.2
 """The longest wait for another process; a status line without the pace is better than a late one."""
-_COLUMNS = "used_tokens, limit_tokens, velocity, turns_until_red, turns_until_compaction"
-_SELECT = f"SELECT {_COLUMNS} FROM sessions WHERE session_id = ? AND +current = 1"  # noqa: S608  # ours
+_COLUMNS = (
+    "used_tokens", "limit_tokens", "velocity", "turns_until_red", "turns_until_compaction", "ended", "last_at",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sessions WHERE session_id = ? AND +current = 1"  # noqa: S608  # ours
 
 
 class Pace:
     """The latest values of a session."""
 
-    __slots__ = ("limit_tokens", "turns_until_compaction", "turns_until_red", "used_tokens", "velocity")
+    __slots__ = (
+        "ended", "last_at", "limit_tokens", "turns_until_compaction", "turns_until_red", "used_tokens",
+        "velocity",
+    )  # fmt: skip
 
     def __init__(
         self,
+        *,
         used_tokens: int,
         limit_tokens: int | None,
         velocity: float | None,
         turns_until_red: float | None,
         turns_until_compaction: float | None,
+        ended: int,
+        last_at: float | None,
     ) -> None:
         self.used_tokens = used_tokens
         self.limit_tokens = limit_tokens
         self.velocity = velocity
         self.turns_until_red = turns_until_red
         self.turns_until_compaction = turns_until_compaction
+        self.ended = bool(ended)
+        self.last_at = last_at
 
 
 def read_pace(store_file: str, session_id: str) -> Pace | None:
@@ -41,4 +51,4 @@ def read_pace(store_file: str, session_id: str) -> Pace | None:
             connection.close()
     except sqlite3.Error:
         return None
-    return None if row is None else Pace(*row)
+    return None if row is None else Pace(**dict(zip(_COLUMNS, row, strict=True)))

@@ -30,6 +30,7 @@ from windowpane.store.records import (
     TrendRow,
     TurnRow,
 )
+from windowpane.store.repeated_days import RepeatedDay
 from windowpane.store.replays import MAXIMUM_REPLAYS, ReplayRow, StoredReplay
 
 
@@ -177,6 +178,12 @@ class ProjectReader:
     ) -> list[TrendRow]:
         """Return the sums by day, agent, model and release."""
         return self._reader.trends(days=days, until=until, projects=self._visible(projects))
+
+    def repeated_days(
+        self, *, days: int, until: int, projects: tuple[str, ...] | None = None
+    ) -> list[RepeatedDay]:
+        """Return the sessions that `trends` of the same *days* counts on several rows, with these rows."""
+        return self._reader.repeated_days(days=days, until=until, projects=self._visible(projects))
 
     def size(self) -> StoreSize:
         """Return the sessions and events of these projects; their part of the texts and bytes is unknown."""

@@ -167,6 +167,7 @@ class Projection:
         if data.outcome == "accepted":
             session.compressions += 1
             session.fidelity = None
+            session.memory.compress(event.event_id)
             session.memory.compressed_exchange = session.exchanges
             block_changes.compress(self._blocks.of(session), session, data, event.context.turn, seq)
 
@@ -290,7 +291,9 @@ class Projection:
         session.overflows += 1
 
     def _fidelity(self, session: SessionDraft, _event: Event, _seq: int, data: FidelityEvaluated) -> None:
-        session.fidelity = data.score
+        """Record the evaluation of the last compression; that of an earlier one may come after it."""
+        if data.of not in session.memory.compressions[:-1]:
+            session.fidelity = data.score
 
     def _fired(self, session: SessionDraft, event: Event, seq: int, data: AlertFired) -> None:
         alerts.fire(self._statements, session.key, event, seq, data)

@@ -29,7 +29,6 @@ from windowpane.store import (
     same_sessions,
     search,
     tool_use,
-    trends,
     turns,
 )
 from windowpane.store.database import Engine
@@ -45,17 +44,17 @@ from windowpane.store.records import (
     StoredEvent,
     StoreSize,
     ToolUse,
-    TrendRow,
     TurnRow,
     intact_events,
 )
 from windowpane.store.replays import ReplayRow, StoredReplay
 from windowpane.store.statements import END
+from windowpane.store.trends import TrendReads
 
 ALL_SESSIONS: Final = SessionFilter()
 
 
-class Reader(CopyReads):
+class Reader(CopyReads, TrendReads):
     """An `EventReader` over a database that it never writes to. Safe to share between threads."""
 
     def __init__(self, engine: Engine) -> None:
@@ -310,13 +309,6 @@ class Reader(CopyReads):
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
         with self._engine.lend() as connection:
             return tool_use.of_sessions(connection, by_target=by_target, projects=projects, limit=limit)
-
-    def trends(
-        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
-    ) -> list[TrendRow]:
-        """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
-        with self._engine.lend() as connection:
-            return trends.read(connection, days=days, until=until, projects=projects)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""

@@ -16,6 +16,7 @@ from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.sparkline import Sparkline
 from windowpane.store.statements import padded, placeholders
 
+REMEMBERED_COMPRESSIONS: Final = 8
 REMEMBERED_PARTS: Final = 32
 """Parts of a session's runs that are remembered: what arrives late for an earlier one counts as another run."""
 
@@ -48,10 +49,18 @@ class ProjectionMemory:
     compressed_exchange: int | None = None
     """The exchange of a compression after which no turn has ended yet."""
     peak: WindowPeak = field(default_factory=WindowPeak)
+    compressions: list[str] = field(default_factory=list)
+    """Event ids of the last accepted compressions, whose evaluations may come late."""
+    day_row: tuple[int, str, str, str] | None = None
+    """Day, agent, model and release of the last event that the trends count."""
     runs: int = 1
     """Runs that recorded the session."""
     parts: list[RunPart] = field(default_factory=list)
     """The last parts of its runs, in the order in which they started; empty while there is one run."""
+
+    def compress(self, event_id: str) -> None:
+        """Remember an accepted compression."""
+        self.compressions = [*self.compressions[1 - REMEMBERED_COMPRESSIONS :], event_id]
 
     def continue_with(self, part: RunPart) -> None:
         """Remember a part."""

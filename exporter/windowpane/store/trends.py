@@ -4,6 +4,9 @@
 of the database update with every change of a row, so reading a trend costs the same whatever the number of
 sessions, also of one project. All values are integers: sums are exact in any order. The part of a session that
 retention deletes is kept in separate rows (`pruned = 1`), which no event explains any more.
+
+A session with several rows in `session_days` counts on each of them. These rows are marked as `repeated`, and
+kept in `pruned_days` when retention deletes the session: with them a reader counts each session once per period.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ from windowpane.core.events import (
     PressureMeasured,
     TurnEnded,
 )
-from windowpane.store.database import Database
+from windowpane.store.database import Database, Engine
 from windowpane.store.records import TrendRow
+from windowpane.store.repeated_days import RepeatedDay
 from windowpane.store.session_drafts import SessionDraft
 from windowpane.store.statements import Conditions, StatementBatch
 
@@ -47,6 +51,10 @@ _UPSERT: Final = (
     f"WHEN session_days.{PEAK} > excluded.{PEAK} THEN session_days.{PEAK} ELSE excluded.{PEAK} END"
 )
 _REMOVE: Final = "DELETE FROM session_days WHERE session = ?"
+_MARK: Final = (
+    "UPDATE session_days SET repeated = 1 WHERE session = ? AND repeated = 0 "
+    "AND (SELECT count(*) FROM session_days AS d WHERE d.session = ?) > 1"
+)
 _MOVE: Final = "UPDATE session_days SET project = ? WHERE session = ? AND project <> ?"
 _CORRECT: Final = (
     f"UPDATE session_days SET {PEAK} = ({PEAK} * ? * 2 + ?) / (? * 2) "  # noqa: S608  # our columns
@@ -70,6 +78,17 @@ _KEEP: Final = (
     f"SELECT day, agent, model, release, project, 1, {_DAY_SUMS} FROM session_days AS d WHERE session = ? "
     "ON CONFLICT (day, agent, model, release, project, pruned) DO UPDATE SET "
     f"{', '.join(f'{name} = daily.{name} + excluded.{name}' for name in DAILY_SUMS)}"
+)
+_DAY: Final = "day, agent, model, release"
+_KEEP_REPEATED: Final = (
+    f"INSERT INTO pruned_days (number, {_DAY}, project, {PEAK}) "  # noqa: S608  # our columns
+    f"SELECT (SELECT coalesce(max(number), 0) + 1 FROM pruned_days), {_DAY}, project, {PEAK} FROM session_days "
+    "WHERE session = ? AND repeated = 1"
+)
+_REPEATED: Final = (
+    f"SELECT session, {_DAY}, {PEAK} FROM session_days WHERE repeated = 1 "  # noqa: S608  # our columns
+    "AND day >= ? AND day <= ? AND {projects} "
+    f"UNION ALL SELECT -number, {_DAY}, {PEAK} FROM pruned_days WHERE day >= ? AND day <= ? AND {{projects}}"
 )
 _OF_SESSION: Final = (
     f"SELECT day, agent, model, release, {_DAY_SUMS} FROM session_days AS d "  # noqa: S608  # our columns
@@ -103,6 +122,7 @@ class DayDrafts:
         self._days: dict[tuple[int, int, str, str, str], dict[str, int]] = {}
         self._sessions: dict[int, SessionDraft] = {}
         self._moved: dict[int, SessionDraft] = {}
+        self._repeated: set[int] = set()
 
     def count(self, session: SessionDraft, event: Event) -> None:
         """Count an event of `COUNTED` on its day; events without a time belong to no day."""
@@ -113,7 +133,11 @@ class DayDrafts:
         if not counted or not 0 <= day <= LAST_DAY:
             return
         release = session.label or session.agent_version
-        key = (session.key, day, session.agent, session.model, release)
+        row = (day, session.agent, session.model, release)
+        if session.memory.day_row != row:
+            session.memory.day_row = row
+            self._repeated.add(session.key)
+        key = (session.key, *row)
         draft = self._days.get(key)
         if draft is None:
             self._sessions[session.key] = session
@@ -145,9 +169,12 @@ class DayDrafts:
             self._statements.add(_MOVE, (session.project, session.key, session.project))
         for key, draft in self._days.items():
             self._statements.add(_UPSERT, (*key, self._sessions[key[0]].project, *draft.values()))
+        for session_key in sorted(self._repeated):
+            self._statements.add(_MARK, (session_key, session_key))
         self._days.clear()
         self._sessions.clear()
         self._moved.clear()
+        self._repeated.clear()
 
 
 def _turn_ended(data: TurnEnded) -> dict[str, int]:
@@ -193,6 +220,24 @@ COUNTED: Final = frozenset(_COUNTS)
 # -- reading and upkeep ---------------------------------------------------------------------------------------
 
 
+class TrendReads:
+    """The reads of the trends."""
+
+    _engine: Engine
+
+    def trends(
+        self, *, days: int, until: int | None = None, projects: Sequence[str] | None = None
+    ) -> list[TrendRow]:
+        """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
+        with self._engine.lend() as connection:
+            return read(connection, days=days, until=until, projects=projects)
+
+    def repeated_days(self, *, days: int, until: int, projects: Sequence[str] | None = None) -> list[RepeatedDay]:
+        """Return the sessions that `trends` of the same *days* counts on several rows, with these rows."""
+        with self._engine.lend() as connection:
+            return read_repeated(connection, days=days, until=until, projects=projects)
+
+
 def read(
     connection: Database, *, days: int, until: int | None = None, projects: Sequence[str] | None = None
 ) -> list[TrendRow]:
@@ -206,6 +251,20 @@ def read(
             return []
     values = (until - days + 1, until, *conditions.values)
     return [trend_row(row) for row in connection.execute(_READ.format(projects=conditions.clause), values)]
+
+
+def read_repeated(
+    connection: Database, *, days: int, until: int, projects: Sequence[str] | None = None
+) -> list[RepeatedDay]:
+    """Return the rows of the sessions that have several in the *days* up to the day *until*."""
+    conditions = Conditions()
+    conditions.among("project", projects)
+    values = (until - days + 1, until, *conditions.values)
+    rows = connection.execute(_REPEATED.format(projects=conditions.clause), (*values, *values))
+    return [
+        RepeatedDay(session, day, agent, model, release, None if peak < 0 else peak / MILLI)
+        for session, day, agent, model, release, peak in rows
+    ]
 
 
 def of_session(connection: Database, session: int) -> list[TrendRow]:
@@ -266,6 +325,7 @@ def sums_of(row: TrendRow) -> dict[str, int]:
 def keep(connection: Database, session: int) -> None:
     """Keep the part of a session in the sums although retention deletes it."""
     connection.execute(_KEEP, (session,))
+    connection.execute(_KEEP_REPEATED, (session,))
 
 
 def problem(connection: Database) -> str | None:

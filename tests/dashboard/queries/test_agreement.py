@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.dashboard.drawn_pages import OpenPage, drawn_disagreements
 from tests.dashboard.surfaces import StoredSession, disagreements, sums_disagreeing
 
 from windowpane.core.events import ContentCompressed, Event, Usage
@@ -100,28 +101,33 @@ def test_generated_sessions(tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_recorded_sessions(tmp_path: Path, name: str) -> None:
+def test_recorded_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, name: str
+) -> None:
     """Recordings as imported: also their number of calls and compactions as the import counted them."""
     paths = sorted(path for folder in collections() for path in folder.rglob(name))
     if not paths:
         pytest.skip("WINDOWPANE_SESSIONS_DIR has no corpus beside it: no recorded session to compare")
+    monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "store.db"))
     with opened(tmp_path / "store.db") as store:
         report = imported(paths[0], store, with_fidelity=False)
         sessions = sessions_of(store)
 
         assert [line for session in sessions for line in disagreements(session)] == []
         assert sums_disagreeing(store, sessions) == []
+        assert drawn_disagreements(sessions[0], open_page) == []
         assert sum(session.row.turns for session in sessions) == sum(one.turns for one in report.outcomes)
         assert sum(session.row.compressions for session in sessions) == report.stats.compactions
 
 
 @pytest.mark.matrix
-def test_every_recorded_session(tmp_path: Path) -> None:
+def test_every_recorded_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage) -> None:
     """The whole collection of recordings, in one store."""
     if not collections():
         pytest.skip("WINDOWPANE_SESSIONS_DIR is not set")
     if not os.environ.get("WINDOWPANE_TEST_ALL"):
         pytest.skip("sampled above")
+    monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "store.db"))
     with opened(tmp_path / "store.db") as store:
         for path in files_of(collections()):
             imported(path, store, with_fidelity=True)
@@ -129,4 +135,5 @@ def test_every_recorded_session(tmp_path: Path) -> None:
 
         assert [line for session in sessions for line in disagreements(session)] == []
         assert sums_disagreeing(store, sessions) == []
+        assert [line for session in sessions for line in drawn_disagreements(session, open_page)] == []
         assert len(sessions) > 150

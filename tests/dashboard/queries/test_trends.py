@@ -87,6 +87,8 @@ def test_a_release_is_marked_where_it_changed_a_value() -> None:
     ]
     few = [row(20_000, compactions=1, sessions=1), row(20_001, release="2", compactions=9, sessions=1)]
     assert trends(few, TrendAddress()).marks == ()
+    together = [row(20_000), row(20_000, release="2", compactions=9)]
+    assert trends(together, TrendAddress()).marks == ()
 
 
 def test_filters_narrow_and_an_empty_range_is_empty() -> None:

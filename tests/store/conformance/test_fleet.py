@@ -12,6 +12,7 @@ from windowpane.core.events import (
     BlockAdded,
     ContentCompressed,
     Event,
+    FidelityEvaluated,
     SessionDescribed,
     TurnEnded,
 )
@@ -182,4 +183,26 @@ def test_a_row_has_the_latest_names_of_its_session(store, make_session):
         SessionFilter(text="mending"),
     ):
         assert [found.session_id for found in store.sessions(query)] == ["s1"]
+    assert store.verify().intact
+
+
+def test_the_fidelity_of_a_session_is_that_of_its_last_compression(store, make_session) -> None:
+    """An evaluation comes after the hook of its compression, and may come after that of the next one."""
+    events = make_session("s", turns=4, end=False)
+    last = events[-1]
+    compressed = ContentCompressed("compaction", "manual", "accepted", 50, 5)
+    earlier = last._replace(n=last.n + 1, data=compressed)
+    later = last._replace(n=last.n + 2, data=compressed)
+    scores = [
+        last._replace(n=last.n + 3 + number, data=FidelityEvaluated("probe", score, 1.0, of=event.event_id))
+        for number, (event, score) in enumerate(((later, 0.8), (earlier, 0.3)))
+    ]
+    store.append([*events, earlier, later])
+    assert store.session("s").fidelity is None
+    store.append(scores[:1])
+    store.append(scores[1:])
+
+    assert store.session("s").fidelity == 0.8
+    store.rebuild_projections()
+    assert store.session("s").fidelity == 0.8
     assert store.verify().intact

@@ -1,0 +1,196 @@
+"""The numbers that a page writes about one session or period, where two of its parts state the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, SessionDescribed, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import COMPONENTS
+from windowpane.store.interface import SessionFilter
+from windowpane.store.sqlite import SqliteStore
+from windowpane.text.labels import COMPONENT_LABELS
+from windowpane_dashboard.queries.turn_flow import flow_sums, is_arrival, turn_flow
+from windowpane_dashboard.queries.window import REMOVED_ROWS
+
+OpenPage = Callable[..., AppTest]
+PageText = Callable[[AppTest], str]
+MIDNIGHT = 1_700_006_400.0
+
+
+def tracked(events: list[Event], session_id: str = "s", agent_version: str = "") -> SessionTracker:
+    tracker = SessionTracker(
+        SessionInfo(session_id, "agent", "gpt-4o", "live", f"stream {session_id}"),
+        emit=events.extend,
+        digest=str,
+        limits=WindowLimits.of(128_000, "given"),
+    )
+    if agent_version:
+        tracker.record(SessionDescribed(agent_version=agent_version), MIDNIGHT - 601.0)
+    return tracker
+
+
+def evicted(tracker: SessionTracker, *block_ids: str, at: float) -> None:
+    sizes = {block.id: block.tokens for block in tracker.window}
+    total = sum(sizes[block_id] for block_id in block_ids)
+    gone = tuple(EvictedBlock(name, "tool_result", sizes[name], "drop", "old") for name in block_ids)
+    tracker.evict(BlocksEvicted("hybrid", gone, total, total), (), at)
+
+
+def read_file(tracker: SessionTracker, number: int, call: str, at: float) -> str:
+    text = f"contents of file_{number}.py\nvalue = {number}"
+    tracker.add("tool_call", f"read(file_{number}.py)", 9, tool_call_id=call, tool_name="read", at=at)
+    return tracker.add("tool_result", text, 100, tool_call_id=call, tool_name="read", at=at).id
+
+
+def test_regrets_beside_the_removed_blocks_are_those_of_the_metric(
+    empty_store: SqliteStore, open_page: OpenPage, page_text: PageText
+) -> None:
+    """Also those of blocks that so many others were removed after that the table does not list them."""
+    events: list[Event] = []
+    tracker = tracked(events)
+    first = read_file(tracker, 1, "c1", 1.0)
+    tracker.end_turn(Usage(1_000), at=1.0)
+    evicted(tracker, first, at=2.0)
+    tracker.end_turn(Usage(900), at=2.0)
+    read_file(tracker, 1, "again", 3.0)
+    others = [read_file(tracker, number, f"c{number}", 3.0) for number in range(2, REMOVED_ROWS + 5)]
+    tracker.end_turn(Usage(30_000), at=3.0)
+    evicted(tracker, *others, at=4.0)
+    tracker.end_turn(Usage(1_000), at=4.0)
+    tracker.flush()
+    empty_store.append(events)
+    assert [row.regrets for row in empty_store.sessions(SessionFilter())] == [1]
+
+    assert "1 block was needed again" in page_text(open_page("session", session="s"))
+
+
+def test_two_compared_turns_have_the_tokens_of_the_chart(empty_store: SqliteStore) -> None:
+    """Blocks are counted one by one; their sum is another number than the total of the call."""
+    events: list[Event] = []
+    tracker = tracked(events)
+    for turn, total in enumerate((2_000, 4_200, 2_100), 1):
+        read_file(tracker, turn, f"c{turn}", float(turn))
+        tracker.add("user_message", f"go on {turn}", 500, at=float(turn))
+        tracker.end_turn(Usage(total), at=float(turn))
+    tracker.flush()
+    empty_store.append(events)
+    turns = {row.turn: row for row in empty_store.turns("s")}
+
+    for first, last in ((1, 2), (2, 3)):
+        sums = flow_sums(turn_flow(empty_store, "s", first, last))
+        arrived = sums["flow"].map(is_arrival).astype(bool)
+        stayed = sums["flow"] == "stayed"
+        for turn, side in ((first, sums[~arrived]), (last, sums[stayed | arrived])):
+            drawn = side.groupby("component")["tokens"].sum().to_dict()
+            measured = {
+                COMPONENT_LABELS[name]: turns[turn].components[name]
+                for name in COMPONENTS
+                if turns[turn].components.get(name)
+            }
+            assert drawn == measured
+            assert sum(drawn.values()) == turns[turn].used_final
+
+
+def test_a_turn_that_has_not_ended_is_named_as_such(
+    empty_store: SqliteStore, builders: Any, open_page: OpenPage, page_text: PageText
+) -> None:
+    """No count contains it, so the heading and the headline name it."""
+    events: list[Event] = []
+    tracker = tracked(events)
+    for turn in range(1, 4):
+        tracker.add("user_message", f"go on {turn}", 500, at=float(turn))
+        tracker.end_turn(Usage(600 * turn), at=float(turn))
+    tracker.add("user_message", "not answered", 500, at=4.0)
+    tracker.measure("before", 4.0)
+    tracker.flush()
+    empty_store.append(events)
+    text = page_text(open_page("session", session="s"))
+
+    assert "Turn 4, not ended: " in text
+    assert "in 3 turns; turn 4 has not ended" in text
+    assert "3 turns, and turn 4 has not ended" in text  # the line of the session
+    assert "Turn 3: " in page_text(open_page("session", session="s", turn="3"))
+
+
+def trends_table(page: AppTest) -> pd.DataFrame:
+    """Open the table of the trends."""
+    page.session_state["trends_data_open"] = True
+    (table,) = [one.value for one in page.run().dataframe if {"sessions", "line"} <= set(one.value)]
+    return table
+
+
+def worked(session_id: str, version: str, *, days: int, compactions: int = 0) -> list[Event]:
+    """A session with one call per day, from ten minutes before midnight on."""
+    events: list[Event] = []
+    tracker = tracked(events, session_id, agent_version=version)
+    for day in range(days):
+        at = MIDNIGHT - 600.0 + 86_400.0 * day
+        block = tracker.add("user_message", None, 500, at=at)
+        tracker.end_turn(Usage(1_000), cost_dollars=0.1, at=at)
+        if day < compactions:
+            summary = tracker.make_replacement("summary", None, 5, replaces=block.id)
+            tracker.compress(
+                ContentCompressed(
+                    "compaction",
+                    "auto",
+                    "accepted",
+                    500,
+                    5,
+                    "content",
+                    (block.id,),
+                    (summary.id,),
+                    method="agent",
+                ),
+                (summary,),
+                at=at,
+            )
+    tracker.flush()
+    return events
+
+
+@pytest.mark.parametrize("is_pruned", [False, True])
+def test_trends_count_a_session_once_per_period(
+    empty_store: SqliteStore, open_page: OpenPage, page_text: PageText, *, is_pruned: bool
+) -> None:
+    """A session of two days with four compactions has four per session, also after retention deleted it."""
+    for number in range(3):
+        empty_store.append(worked(f"old{number}", "2.1.4", days=1, compactions=1))
+    for number in range(3):
+        later = [
+            event._replace(at=None if event.at is None else event.at + 14 * 86_400.0)
+            for event in worked(f"new{number}", "2.1.5", days=2, compactions=2)
+        ]
+        empty_store.append(later)
+    if is_pruned:
+        assert empty_store.prune(before=MIDNIGHT + 60 * 86_400.0) == 6
+        empty_store.append([event._replace(at=1e9) for event in worked("other", "1", days=1)])
+    page = open_page("trends", by="release", period="week")
+    frame = trends_table(page).set_index("line")
+
+    assert frame.loc["agent 2.1.5", "sessions"].sum() == 3
+    assert frame.loc["agent 2.1.5", "compactions"].sum() == 6
+    assert "compactions per session from 1.00 to 2.00" in page_text(page)
+
+
+def test_a_session_of_two_models_counts_once_for_its_agent(empty_store: SqliteStore, open_page: OpenPage) -> None:
+    """It counts for each of its models."""
+    first = worked("s", "1", days=1)
+    second = [
+        event._replace(
+            n=event.n + 100, context=replace(event.context, model="gpt-5", turn=event.context.turn + 1)
+        )
+        for event in first
+        if event.type == "turn.ended"
+    ]
+    empty_store.append([*first, *second])
+
+    for by, sessions in (("agent", [1]), ("model", [1, 1])):
+        assert trends_table(open_page("trends", by=by))["sessions"].tolist() == sessions
