@@ -48,7 +48,7 @@ def test_the_files_are_private(tmp_path: Path) -> None:
 
 
 def test_numbers_go_on_in_the_next_process(tmp_path: Path) -> None:
-    """A number names one record, whoever wrote it."""
+    """A number names one record, in every process."""
     written(tmp_path / "log", b"a", b"b")
     log = RecordLog(tmp_path / "log")
 
@@ -111,7 +111,7 @@ def test_every_byte_may_be_damaged(tmp_path: Path) -> None:
 
 
 def test_a_full_log_takes_no_more_until_records_are_released(tmp_path: Path) -> None:
-    """What is not bounded still fits: it lets records be released."""
+    """A record that is not bounded still fits: it lets others be released."""
     log = RecordLog(tmp_path / "log", capacity_bytes=1_000, file_bytes=400)
     numbers = [log.append(bytes(200)) for _ in range(4)]
     with pytest.raises(RecordLogFullError):
@@ -142,7 +142,7 @@ def test_only_files_without_needed_records_are_deleted(tmp_path: Path) -> None:
 
 
 def test_two_processes_have_two_logs(tmp_path: Path) -> None:
-    """The second one takes another folder, and leaves the first alone."""
+    """The second one takes another folder, and does not touch the first."""
     first = RecordLog.beside(tmp_path / "store.db", "otlp")
     second = RecordLog.beside(tmp_path / "store.db", "otlp")
 
@@ -197,7 +197,7 @@ def test_a_failed_sync_is_never_taken_for_a_later_one(tmp_path: Path, monkeypatc
     assert len(list((tmp_path / "log").glob("*.records"))) == 2
 
 
-def test_a_full_disk_leaves_no_part_of_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_a_record_is_cut_off_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record is refused; those after it are readable."""
     log = RecordLog(tmp_path / "log")
     log.append(b"first")

@@ -138,19 +138,19 @@ class StoredEvents:
 
     def __call__(self, session_id: str, wanted: set[tuple[str, int]]) -> set[tuple[str, int]]:
         """Return those of the *wanted* streams and numbers that are stored. Raises `StoreError`."""
-        found = set[tuple[str, int]]()
+        stored = set[tuple[str, int]]()
         before: int | None = None
-        while found != wanted:
+        while stored != wanted:
             query = EventFilter(session_id=session_id, newest_first=True, before_seq=before, limit=READ_EVENTS)
-            stored = self._store.events_or_damage(query)
-            for item in stored:
+            events = self._store.events_or_damage(query)
+            for item in events:
                 before = item.seq
                 if isinstance(item, StoredEvent):
-                    found.add((item.event.context.stream_id, item.event.n))
-            found &= wanted
-            if len(stored) < READ_EVENTS:
+                    stored.add((item.event.context.stream_id, item.event.n))
+            stored &= wanted
+            if len(events) < READ_EVENTS:
                 break
-        return found
+        return stored
 
 
 class RecordedElsewhere:

@@ -27,7 +27,7 @@ except ImportError:  # not on Windows; there two processes must not be started o
 
 CAPACITY_BYTES: Final = 256 * 2**20
 FILE_BYTES: Final = 16 * 2**20
-"""Size after which another file is begun."""
+"""Size after which another file is started."""
 FORMAT: Final = b"windowpane records 1\n"
 MAXIMUM_FOLDERS: Final = 64
 _SUFFIX: Final = ".records"
@@ -124,7 +124,7 @@ class RecordLog:
                 raise RecordLogFullError("the log is full")
             if self._current is not None and self._current.size >= self._file_bytes:
                 self._finish()
-            file = self._current or self._begin()
+            file = self._current or self._start_file()
             head = _HEAD.pack(self.next_number, len(content), checksum)
             try:
                 _write(self._descriptor, head + _HEAD_CHECKSUM.pack(zlib.crc32(head)) + content)
@@ -184,7 +184,7 @@ class RecordLog:
 
     # -- inside, with the lock held ---------------------------------------------------------------------------
 
-    def _begin(self) -> _File:
+    def _start_file(self) -> _File:
         path = self.folder / f"{self.next_number:016x}{_SUFFIX}"
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE_FILE)
         try:
@@ -199,7 +199,7 @@ class RecordLog:
         return file
 
     def _finish(self) -> None:
-        """Make the current file durable and begin no other before a record comes."""
+        """Make the current file durable and start no other before a record comes."""
         while self._is_syncing:
             self._changed.wait()
         if self._current is None:

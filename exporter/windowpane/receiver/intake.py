@@ -132,9 +132,9 @@ class Intake:
         self._boundary = ErrorBoundary(_log)
         self._changed = threading.Condition()
         self._arrived: deque[tuple[Telemetry, int, _Load]] = deque()
-        self._left = _Load(0)
-        """What earlier processes have left."""
-        self._loads: deque[_Load] = deque([self._left])
+        self._remains = _Load(0)
+        """The load of what earlier processes did not record."""
+        self._loads: deque[_Load] = deque([self._remains])
         """In the order of their numbers."""
         self._digests: OrderedDict[bytes, int] = OrderedDict()
         """The number of each of the latest requests, by what it holds."""
@@ -151,7 +151,7 @@ class Intake:
         """Calls and compactions recorded so far."""
 
     def start(self) -> None:
-        """Start the thread, which first records what earlier processes have left."""
+        """Start the thread, which first records what earlier processes did not."""
         for digest, number in earlier_digests(self._request_log):
             self._digests.setdefault(digest, number)
         self._thread.start()
@@ -257,7 +257,7 @@ class Intake:
             if self._digests.get(request.decoded.digest, request.number) == request.number:
                 self._add(request.decoded.telemetry, request.number, passed)
         with self._changed:
-            self._left.arrived_at, self._left.is_assembled = passed, True
+            self._remains.arrived_at, self._remains.is_assembled = passed, True
 
     def _assemble(self) -> None:
         while self._arrived:
@@ -273,6 +273,8 @@ class Intake:
 
     def _record_due(self, now: float, *, everything: bool = False) -> bool:
         """Record the calls whose time has come; returns False if there is no time for all of them."""
+        if self._monotonic() >= self._give_up_at:  # calls may have been due before, and stay in the log
+            return False
         due = self._assembly.due(now, everything=everything)
         calls = [RecordedCall(void)] if (void := self._assembly.take_void()) else []
         for start in range(0, len(due), RECORDED_AT_ONCE):
@@ -292,7 +294,7 @@ class Intake:
                 if not everything and load.arrived_at > now - self._wait:
                     break
                 self._loads.popleft()
-                if load is self._left:
+                if load is self._remains:
                     self._earlier.clear()
                 self._size, self._items = self._size - load.size, self._items - load.items
         return True

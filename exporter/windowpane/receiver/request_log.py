@@ -65,7 +65,7 @@ class LoggedRequest(NamedTuple):
 
 
 class EarlierCalls:
-    """What an earlier process has recorded of the requests that are still in the log."""
+    """The calls of requests in the log that an earlier process has recorded."""
 
     def __init__(self) -> None:
         self._stored = set[Position]()
@@ -82,9 +82,9 @@ class EarlierCalls:
         for call in sessions.pop("", []):
             self._void.update(call.positions)
         for session_id, calls in sessions.items():
-            found = is_stored(session_id, {(call.stream_id, call.n) for call in calls})
+            stored = is_stored(session_id, {(call.stream_id, call.n) for call in calls})
             for call in calls:
-                if (call.stream_id, call.n) in found:
+                if (call.stream_id, call.n) in stored:
                     self._stored.update(call.positions)
 
     def contain(self, positions: Sequence[Position]) -> bool:
