@@ -138,7 +138,7 @@ def receive(sent: list[bytes], path: Path) -> int:
         for body in sent:
             while receiver.endpoint.respond(PostRequest("/v1/traces", headers, body)).status == 429:
                 time.sleep(0.05)
-        receiver.close()
+        receiver.close(timeout_seconds=600)
     with closing(sqlite3.connect(path)) as connection:
         turns = int(connection.execute("SELECT sum(turns) FROM sessions").fetchone()[0])
     if internal.dropped_events():

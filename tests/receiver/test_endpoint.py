@@ -6,11 +6,13 @@ import gzip
 import json
 import socket
 import struct
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
 from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +26,10 @@ from recordings import NAMES, bodies
 
 from windowpane.config.schema import Config
 from windowpane.core.events import Event, SessionStarted, TurnEnded
+from windowpane.effects.record_log import RecordLog
 from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
 from windowpane.receiver.endpoint import OtlpEndpoint
-from windowpane.receiver.intake import Intake
+from windowpane.receiver.intake import Emitted, Intake, Outlet
 from windowpane.serve import request_bodies
 from windowpane.serve.http_server import MetricsServer, start_http_server
 from windowpane.serve.routes import PostRequest, Routes
@@ -41,10 +44,14 @@ class Receiving:
     def __init__(self, *, wait_seconds: float = 0.05, token: str | None = None, **limits: int) -> None:
         self.events: list[Event] = []
         self.full = threading.Event()
-        recorder = CallRecorder(
-            RecorderSettings(emit=self.events.extend, digest=str, config=Config(), stream="s")
+        emitted = Emitted()
+        recorder = CallRecorder(RecorderSettings(emit=emitted, digest=str, config=Config(), stream="s"))
+        self.folder = tempfile.TemporaryDirectory()
+        self.log = RecordLog(Path(self.folder.name) / "log")
+        outlet = Outlet(
+            put=self.events.extend, is_full=self.full.is_set, is_settled=lambda: True, is_stored=lambda *_: set()
         )
-        self.intake = Intake(recorder, is_full=self.full.is_set, wait_seconds=wait_seconds, **limits)
+        self.intake = Intake(recorder, emitted, self.log, outlet, wait_seconds=wait_seconds, **limits)
         self.endpoint = OtlpEndpoint(self.intake)
         self.server: MetricsServer = start_http_server(
             Routes(bearer_token=token, posts=self.endpoint.posts), port=0
@@ -55,6 +62,8 @@ class Receiving:
         self.full.clear()
         self.server.close()
         assert self.intake.close()
+        self.intake.release(is_settled=True)
+        self.folder.cleanup()
 
     def post(
         self, body: bytes, headers: dict[str, str], path: str = "/v1/traces", *, chunked: bool = False

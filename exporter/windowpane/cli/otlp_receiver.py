@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from windowpane.alerts.engine import AlertEngine
+from windowpane.config.paths import local_base
 from windowpane.core.version import install_command
 from windowpane.effects.garbage_collection import rare_collection
+from windowpane.effects.record_log import RecordLog
 from windowpane.models.tokens import load_for_bulk
 from windowpane.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
 from windowpane.receiver.endpoint import OtlpEndpoint
 from windowpane.receiver.forwarding import Forwarder
-from windowpane.receiver.intake import CLOSE_SECONDS, Intake
+from windowpane.receiver.intake import CLOSE_SECONDS, Emitted, Intake, Outlet
 from windowpane.runtime.pipeline import CAPACITY_EVENTS, Pipeline
 from windowpane.runtime.sinks import StoreSink
 from windowpane.runtime.start import store_access
 from windowpane.serve.http_server import MetricsServer
 from windowpane.serve.routes import Routes
+from windowpane.store.interface import EventFilter
+from windowpane.store.records import StoredEvent
 
 if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
@@ -36,6 +40,11 @@ FULL_SHARE: Final = 0.5
 CHECK_SECONDS: Final = 30.0
 """Time after which a session is looked up again in the store."""
 CHECKED_SESSIONS: Final = 10_000
+SETTLE_SECONDS: Final = 1.0
+"""Longest wait for the store before requests are deleted from the log; it is tried again."""
+READ_EVENTS: Final = 5_000
+"""Events of a session that are read at once."""
+LOG_NAME: Final = "otlp"
 
 
 @contextmanager
@@ -79,10 +88,10 @@ class OtlpReceiver:
             engine=AlertEngine(config.alert_rules()),
             count_drops=internal.record_drop,
         )
-        pipeline = self._pipeline
+        pipeline, emitted = self._pipeline, Emitted()
         recorder = CallRecorder(
             RecorderSettings(
-                emit=pipeline.put,
+                emit=emitted,
                 digest=self._store_sink.digest,
                 config=config,
                 stream=secrets.token_hex(6),
@@ -92,7 +101,14 @@ class OtlpReceiver:
         )
         self._intake = Intake(
             recorder,
-            is_full=lambda: pipeline.queued_events > FULL_SHARE * CAPACITY_EVENTS,
+            emitted,
+            _opened_log(config),
+            Outlet(
+                put=pipeline.put,
+                is_full=lambda: pipeline.queued_events > FULL_SHARE * CAPACITY_EVENTS,
+                is_settled=lambda: pipeline.flush(SETTLE_SECONDS),
+                is_stored=StoredEvents(store),
+            ),
             wait_seconds=config.otlp.receive_wait_seconds,
         )
         self._forwarder = _forwarder(config, internal, has_token=has_token)
@@ -104,14 +120,37 @@ class OtlpReceiver:
         if self._forwarder is not None:
             self._forwarder.start()
 
-    def close(self) -> None:
-        """Record what has arrived, and pass on what waits."""
-        if not self._intake.close():
-            click.echo("not everything that was received could be recorded in time", err=True)
+    def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
+        """Record what there is time for, and pass on what waits; the rest is recorded at the next start."""
+        if not self._intake.close(timeout_seconds):
+            click.echo("what could not be recorded in time waits on disk for the next start", err=True)
         if self._forwarder is not None:
             self._forwarder.close()
-        self._pipeline.close(CLOSE_SECONDS)
+        self._intake.release(is_settled=self._pipeline.close(timeout_seconds))
         self._store_sink.close()
+
+
+class StoredEvents:
+    """Looks up which events of a session the store has."""
+
+    def __init__(self, store: EventReader) -> None:
+        self._store = store
+
+    def __call__(self, session_id: str, wanted: set[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Return those of the *wanted* streams and numbers that are stored. Raises `StoreError`."""
+        stored = set[tuple[str, int]]()
+        before: int | None = None
+        while stored != wanted:
+            query = EventFilter(session_id=session_id, newest_first=True, before_seq=before, limit=READ_EVENTS)
+            events = self._store.events_or_damage(query)
+            for item in events:
+                before = item.seq
+                if isinstance(item, StoredEvent):
+                    stored.add((item.event.context.stream_id, item.event.n))
+            stored &= wanted
+            if len(events) < READ_EVENTS:
+                break
+        return stored
 
 
 class RecordedElsewhere:
@@ -160,3 +199,12 @@ def _forwarder(config: Config, internal: InternalMetrics, *, has_token: bool) ->
         own_token=has_token,
         count_drops=internal.record_drop,
     )
+
+
+def _opened_log(config: Config) -> RecordLog:
+    """Open the log of requests beside the store. Raises `click.ClickException`."""
+    base = local_base(config.store.path)
+    try:
+        return RecordLog.beside(base, LOG_NAME)
+    except OSError as error:
+        raise click.ClickException(f"{base}.{LOG_NAME}: requests cannot be stored there: {error}") from error

@@ -1,33 +1,20 @@
-"""The handler of OTLP/HTTP requests: decode, queue, pass on; few are decoded at once."""
+"""The handler of OTLP/HTTP requests: decode, queue on disk, pass on; few are decoded at once."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
+from windowpane.effects.record_log import RecordLogFullError
 from windowpane.receiver.forwarding import Forwarder
 from windowpane.receiver.intake import Intake
-from windowpane.serve.request_bodies import RETRY_AFTER, BodyError, decompressed
+from windowpane.receiver.requests import JSON, PROTOBUF, SIGNALS, Signal, decode, encoding_of
+from windowpane.serve.request_bodies import RETRY_AFTER, BodyError
 from windowpane.serve.routes import PostRequest, Response
-from windowpane.telemetry import json_bodies, protobuf_bodies
-from windowpane.telemetry.records import Telemetry, UnreadableBodyError
+from windowpane.telemetry.records import Telemetry
 
-Signal = Literal["traces", "logs", "metrics"]
-SIGNALS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs", "/v1/metrics": "metrics"}
-"""The signal of each path."""
-PROTOBUF: Final = "application/x-protobuf"
-JSON: Final = "application/json"
-
-_READERS: Final[dict[tuple[str, Signal], Callable[[bytes], Telemetry]]] = {
-    (PROTOBUF, "traces"): protobuf_bodies.read_traces,
-    (PROTOBUF, "logs"): protobuf_bodies.read_logs,
-    (PROTOBUF, "metrics"): protobuf_bodies.read_metrics,
-    (JSON, "traces"): json_bodies.read_traces,
-    (JSON, "logs"): json_bodies.read_logs,
-    (JSON, "metrics"): json_bodies.read_metrics,
-}
 _ITEMS: Final[dict[Signal, str]] = {"traces": "spans", "logs": "log_records", "metrics": "data_points"}
 
 DEFAULT_PORT: Final = 4318
@@ -36,31 +23,6 @@ DECODED_AT_ONCE: Final = 2
 """Requests decoded at once: each may take many times its size in memory."""
 DECODE_SECONDS: Final = 5.0
 """Time that a request waits for its turn."""
-
-
-class DecodedRequest(NamedTuple):
-    """The content of a request and the size of its decompressed body."""
-
-    telemetry: Telemetry
-    size: int
-
-
-def encoding_of(request: PostRequest) -> str:
-    """Return the media type of a request. Raises `BodyError` with 415 for one that OTLP does not have."""
-    given = (request.headers.get("Content-Type") or "").split(";")[0].strip().lower()
-    if given not in (PROTOBUF, JSON):
-        raise BodyError(415, f"the Content-Type is {given or 'missing'!r}; expected {PROTOBUF} or {JSON}")
-    return given
-
-
-def decode(request: PostRequest, encoding: str) -> DecodedRequest:
-    """Return the content of a request. Raises `BodyError`."""
-    body = decompressed(request)
-    try:
-        telemetry = _READERS[encoding, SIGNALS[request.path]](body)
-    except UnreadableBodyError as error:
-        raise BodyError(400, str(error)) from error
-    return DecodedRequest(telemetry, len(body))
 
 
 def accepted(signal: Signal, encoding: str, telemetry: Telemetry) -> Response:
@@ -134,8 +96,12 @@ class OtlpEndpoint:
             decoded = decode(request, encoding)
         finally:
             self._decoding.release()
-        if not self._intake.put(decoded.telemetry, decoded.size):
-            raise BodyError(429, "the queue is full; try again", RETRY_AFTER)
+        try:
+            if not self._intake.put(request, decoded):
+                raise BodyError(429, "the queue is full; try again", RETRY_AFTER)
+        except OSError as error:
+            what = "is full" if isinstance(error, RecordLogFullError) else "cannot be written"
+            raise BodyError(503, f"the queue on disk {what}; try again", RETRY_AFTER) from error
         if self._forwarder is not None:
             self._forwarder.put(request)
         return accepted(SIGNALS[request.path], encoding, decoded.telemetry)

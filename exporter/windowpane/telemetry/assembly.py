@@ -21,7 +21,13 @@ from typing import Any, Final
 
 from windowpane.telemetry import coding_agents, gen_ai
 from windowpane.telemetry.records import LogRecord, Span
-from windowpane.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction, ReportedCall
+from windowpane.telemetry.reported_call import (
+    Assembled,
+    AssembledCall,
+    AssembledCompaction,
+    Position,
+    ReportedCall,
+)
 from windowpane.telemetry.spans import agent_of, conversation_of, facts_of, service_of
 
 WAIT_SECONDS: Final = 10.0
@@ -58,6 +64,8 @@ class _Report:
     """It is part of another report."""
     released: bool = False
     """Its call was released; only the fields that identify it remain."""
+    positions: list[Position] = field(default_factory=list)
+    """The items that it was read from, those of the reports it has absorbed included."""
 
     @property
     def reporter(self) -> tuple[str, str]:
@@ -97,12 +105,16 @@ class CallAssembly:
         self._compactions: list[tuple[float, AssembledCompaction]] = []
         self._released: OrderedDict[str, deque[_Report]] = OrderedDict()
         """The latest reports released in a trace, conversation or response, without content."""
+        self._adding: list[Position] = []
+        """The position of the item that is being added, where it has one."""
+        self._void: list[Position] = []
 
     def __len__(self) -> int:
         return len(self._held) + len(self._compactions)
 
-    def add(self, item: Span | LogRecord, now: float) -> None:
+    def add(self, item: Span | LogRecord, now: float, position: Position | None = None) -> None:
         """Add a span or log record that has come."""
+        self._adding = [] if position is None else [position]
         if isinstance(item, Span):
             self._add_span(item, now)
         else:
@@ -127,17 +139,24 @@ class CallAssembly:
         self._compactions = [(at, one) for at, one in self._compactions if at > last]
         return sorted([*calls, *compactions], key=lambda one: one.started_at)
 
+    def take_void(self) -> list[Position]:
+        """Remove and return the positions of reports that belong to no call, or to one released before them."""
+        void, self._void = self._void, []
+        return void
+
     # -- adding -----------------------------------------------------------------------------------------------
 
     def _add_span(self, span: Span, now: float) -> None:
         trace = self._trace(span.trace_id, now)
         facts = facts_of(span)
         if span.span_id in trace.nodes:  # sent again after a lost response
+            self._void += self._adding
             return
         trace.nodes[span.span_id] = _Node(span.parent_id, facts.conversation, facts.agent)
         self._spans += 1
         if span.span_id in trace.around_released:
             trace.around_released.update(_ancestors(trace, span.span_id))
+            self._void += self._adding
             return
         if facts.call is None:
             return
@@ -176,7 +195,8 @@ class CallAssembly:
         compaction = coding_agents.read_compaction(event)
         if compaction is not None:
             agent = coding_agents.AGENTS[event.program]
-            assembled = AssembledCompaction(compaction, coding_agents.session_of(event), agent, record.at)
+            session = coding_agents.session_of(event)
+            assembled = AssembledCompaction(compaction, session, agent, record.at, self._adding)
             self._compactions.append((now, assembled))
             return
         call = coding_agents.read_call(event)
@@ -185,6 +205,7 @@ class CallAssembly:
             self._hold(_Report(call, record.scope, "", record.trace_id, "", started_at, record.at, now))
 
     def _hold(self, report: _Report, trace: _Trace | None = None) -> None:
+        report.positions = self._adding
         self._held.append(report)
         if trace is not None:
             trace.reports.append(report)
@@ -271,6 +292,9 @@ class CallAssembly:
             innermost = [report for report in reports if report.span_id not in inner]
             if len(innermost) == 1:
                 innermost[0].call.complete(outer.call)
+                innermost[0].positions += outer.positions
+            else:
+                self._void += outer.positions
 
     def _merge_beside(self, reports: list[_Report]) -> None:
         """Absorb the reports of other instrumentations that took place within one."""
@@ -286,15 +310,19 @@ class CallAssembly:
                 retained, other = (outer, inner) if outer.released else (inner, outer)
                 self._add_events(other)
                 other.absorbed = True
-                if not retained.released:
+                if retained.released:
+                    self._void += other.positions
+                else:
                     retained.call.complete(other.call)
+                    retained.positions += other.positions
 
     def _release(self, report: _Report) -> AssembledCall:
         """Return the call of *report* with the statements of the spans around it."""
         call = report.call
         assembled = AssembledCall(
-            call, report.trace_id, report.span_id, report.started_at, report.ended_at, report.service
-        )
+            call, report.trace_id, report.span_id, report.started_at, report.ended_at, report.service,
+            positions=report.positions,
+        )  # fmt: skip
         trace = self._traces.get(report.trace_id)
         if trace is not None:
             _read_surroundings(trace, assembled)

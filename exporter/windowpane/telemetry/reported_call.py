@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -53,6 +54,10 @@ class ReportedCompaction:
     duration_seconds: float | None = None
 
 
+Position = tuple[int, int]
+"""An item that was received: the number of its request, and its index in it."""
+
+
 @dataclass(slots=True)
 class AssembledCall:
     """One model call, with everything that was reported of it."""
@@ -70,6 +75,8 @@ class AssembledCall:
     """The id of that span; empty without one."""
     outer_agent: str = ""
     """The id of the span around that which names another agent, whose sub-agent it then is."""
+    positions: Sequence[Position] = ()
+    """The items that reported it."""
 
     @property
     def agent(self) -> str:
@@ -85,6 +92,8 @@ class AssembledCompaction:
     conversation: str
     agent: str
     started_at: float
+    positions: Sequence[Position] = ()
+    """The item that reported it."""
 
 
 Assembled = AssembledCall | AssembledCompaction
