@@ -16,6 +16,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.store.received import ReceivedBatch
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.store import Store
 
@@ -23,8 +24,13 @@ SECRET = "xylophone"
 """A word in each text and name of the other project."""
 FACTOR = 1_000_000
 """The other project's tokens and dollars are this many times those of the first."""
-OWN, OTHER = ("shop-lead", "shop-helper", "shop-odd"), ("bank-lead", "bank-helper", "outer")
+OWN, OTHER = (
+    ("shop-lead", "shop-helper", "shop-odd", "same@shop"),
+    ("bank-lead", "bank-helper", "outer", "same@bank"),
+)
 """Sessions of `shop`, and of `bank` or no project."""
+SAME = "same"
+"""The id by which the agents of both projects call one of their sessions."""
 
 
 def played(
@@ -84,6 +90,7 @@ def fill_own(store: Store) -> None:
     store.append(played("shop-lead", "shop"))
     store.append(played("shop-helper", "shop", parent="shop-lead"))
     store.append(played("shop-odd", "shop", parent="outer"))
+    store.receive([ReceivedBatch(played(SAME, ""), project="shop")])
     store.add_note("shop-lead", 2, "a remark about the drum")
     store.save_replay(replay("own", 1.0, "shop-lead"))
 
@@ -94,6 +101,7 @@ def fill_other(store: Store) -> None:
     store.append(played("bank-lead", "bank", turns=6, **other))
     store.append(played("bank-helper", "bank", parent="shop-lead", **other))
     store.append(played("outer", "", **other))
+    store.receive([ReceivedBatch(played(SAME, "", turns=6, **other), project="bank")])
     for number in range(25):
         store.append(played(f"s{number:02}", "bank", turns=1, **other))
     store.add_note("bank-lead", 2, f"a remark about the {SECRET} and the drum")

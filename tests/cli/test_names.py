@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
+from tests.two_projects import SAME, played
+
+from windowpane.cli import main
+from windowpane.store.open import open_store
+from windowpane.store.received import ReceivedBatch
 
 Run = Callable[..., Result]
 
@@ -108,3 +113,19 @@ def test_imported_sessions_belong_to_the_project_of_the_setting(
     shop = json.loads(run("sessions", "--json", "--project", "shop").stdout)
     assert [row["session_id"] for row in shop] == ["claude_code:1"]
     assert "is not the name of a project" in run("import", paths[0], "--project", "a b", code=1).output
+
+
+def test_a_session_is_named_by_the_id_that_its_agent_uses(tmp_path: Path) -> None:
+    """The stored id ends in the project, and another session starts with the same characters."""
+    store = open_store(tmp_path / "w.db")
+    sent = [(SAME, "shop"), (SAME, "bank"), (f"{SAME}-too", "shop"), ("lone", "bank"), ("lone-2", "bank")]
+    for session_id, project in sent:
+        store.receive([ReceivedBatch(played(session_id, ""), project=project)])
+    store.close()
+
+    def report(*arguments: str) -> Result:
+        return CliRunner().invoke(main, ["report", *arguments, "--store", str(tmp_path / "w.db")])
+
+    assert report("lone").exit_code == 0
+    assert report(SAME, "--project", "shop").exit_code == 0
+    assert "could be any of" in report(SAME).output

@@ -6,11 +6,14 @@ import base64
 import random
 import re
 import string
+import subprocess
+import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.core.redaction import redact
+from windowpane.core.redaction import literals, redact
 from windowpane.core.redaction.character_classes import long_runs
 from windowpane.core.redaction.folded import fold
 from windowpane.core.redaction.literals import LiteralSearch, positions_of
@@ -18,18 +21,29 @@ from windowpane.core.redaction.literals import LiteralSearch, positions_of
 LITERALS = ("pass", "password", "word", "sk", "sk-", "k-", "://", "\x1b", "\u200b", "i̇")
 KEY = "sk-proj-Ab3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF"  # made up
 
+WITHOUT_LIBRARY = """
+import sys
+sys.modules["ahocorasick"] = None
+from windowpane.core.redaction import redact
+print(redact(sys.argv[1]).text)
+"""
+
 
 @given(st.text(st.sampled_from("paswordk-:/İ漢\ud800\x1b\u200b\U0001f600 "), max_size=60))
 def test_every_literal_is_found_at_every_position(text: str) -> None:
-    """The search agrees with one `find` per literal, for any characters, and overlapping ones too."""
+    """For any characters, and overlapping ones too; with pyahocorasick and, where it has no wheel, without."""
     folded = fold(text)
     expected = {
         literal: [at for at in range(len(folded)) if folded.startswith(literal, at)] for literal in LITERALS
     }
 
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(literals, "ahocorasick", None)
+        without = LiteralSearch(LITERALS)
     occurrences = LiteralSearch(LITERALS).occurrences(folded)
 
     assert occurrences == {literal: positions for literal, positions in expected.items() if positions}
+    assert without.occurrences(folded) == occurrences
     assert positions_of(("sk", "k-"), occurrences) == sorted(expected["sk"] + expected["k-"])
 
 
@@ -72,3 +86,14 @@ def test_base64_is_decoded_wherever_it_starts() -> None:
     for text in (f"x={encoded}", f'{{"data":"{encoded}"}}', f"{encoded[:40]}\n{encoded[40:]}"):
         assert "[redacted:" in redact(text).text
         assert encoded[:20] not in redact(text).text
+
+
+def test_texts_are_redacted_where_the_library_cannot_be_imported() -> None:
+    """As on Windows on ARM."""
+    text = f"export OPENAI_API_KEY={KEY} https://user:hunter2hunter2@db.test/"
+    command = [sys.executable, "-c", WITHOUT_LIBRARY, text]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.rstrip("\n") == redact(text).text
+    assert done.stdout.count("[redacted:") == 2

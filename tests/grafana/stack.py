@@ -74,6 +74,27 @@ def process(
             running.wait(timeout=10)
 
 
+_CONFINE = """
+while [ "$1" != -- ]; do mount --bind "$1" "$1" && kept="$kept $1 "; shift; done; shift
+while read -r _ _ _ _ folder _; do
+    case "$kept" in *" $folder "*) ;; *) mount -o remount,bind,ro "$folder" 2>/dev/null;; esac
+done < /proc/self/mountinfo
+cd / && exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
+"""
+
+
+def confined(command: Sequence[str | Path], *writable: Path) -> list[str]:
+    """A command that can write to these folders only and has no capability, where this host can confine it."""
+    unshare = ["unshare", "--mount", "--map-root-user"]
+    try:
+        able = subprocess.run([*unshare, "setpriv", "true"], check=False, capture_output=True).returncode == 0
+    except OSError:
+        able = False
+    folders = [str(folder) for folder in writable]
+    parts = [str(part) for part in command]
+    return [*unshare, "sh", "-c", _CONFINE, "sh", *folders, "--", *parts] if able else parts
+
+
 class Prometheus:
     """A running Prometheus and its API."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from lens import boards, variables
-from stack import get, port, process, wait_for
+from stack import confined, get, port, process, wait_for
 
 from windowpane.alerts.prometheus import TIMED_RULES
 from windowpane.alerts.rules import RULES, RULES_BY_NAME
@@ -87,6 +87,41 @@ def test_services_have_health_checks_restart_and_known_volumes(compose: dict[str
                 assert volume.endswith(":ro")
             else:
                 assert source in compose["volumes"]
+
+
+def test_every_service_is_confined(root: Path, run) -> None:
+    """As Compose resolves it: no capability, nothing to gain one by, a read-only root and bounded memory."""
+    resolved = yaml.safe_load(run("docker-compose", "--profile", "team", "config", cwd=root).stdout)
+
+    assert len(resolved["services"]) == 11
+    for name, service in resolved["services"].items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["read_only"] is True, name
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+        assert not {"privileged", "cap_add", "pid", "ipc"} & set(service), name
+
+
+def test_what_a_service_writes_is_a_volume_or_in_memory(compose: dict[str, Any]) -> None:
+    """In memory are PostgreSQL's socket, and a folder for temporary files where the image needs one."""
+    services = compose["services"]
+    memory = {name: set(service.get("tmpfs", ())) for name, service in services.items()}
+
+    assert memory["team-postgres"] == {"/tmp", "/var/run/postgresql"}
+    assert all(memory[name] == {"/tmp"} for name in (*OURS, "team-server", "team-dashboard", "grafana"))
+    assert not any(memory[name] for name in ("prometheus", "team-prometheus", "alertmanager", "inbox"))
+    assert services["team-postgres"]["user"] == "999:999", "as root it would need capabilities to change the user"
+    assert services["inbox"]["user"] == "65534:65534", "its image has no user of its own"
+
+
+def test_python_is_started_without_its_folder(compose: dict[str, Any]) -> None:
+    """Nothing in the folder in which a command or a health check starts is imported."""
+    commands = [service.get("command", ()) for service in compose["services"].values()]
+    commands += [service["healthcheck"]["test"][1:] for service in compose["services"].values()]
+    started = [command for command in commands if command and command[0] == "python"]
+
+    assert len(started) == 7
+    assert all(command[1] == "-P" for command in started)
 
 
 def test_nothing_is_mounted_inside_a_volume(compose: dict[str, Any]) -> None:
@@ -276,9 +311,10 @@ def test_agent_and_dashboard_run_as_compose_runs_them(
     store = tmp_path / "windowpane.db"
     agent_port, dashboard_port = port(), port()
     agent = ours(compose["services"]["agent"]["command"], tmp_path)
-    command = ours(dockerfile(root)["CMD"], tmp_path)
+    agent = confined(agent, tmp_path)
+    command = confined(ours(dockerfile(root)["CMD"], tmp_path), tmp_path)
     command[command.index("8501")] = str(dashboard_port)
-    environment = {**environment, "WINDOWPANE_STORE": str(store)}
+    environment = {**environment, "WINDOWPANE_STORE": str(store), "HOME": "/nonexistent", "TMPDIR": str(tmp_path)}
     health = {name: compose["services"][name]["healthcheck"]["test"][1:] for name in OURS}
 
     with process(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from stack import get, port, process
+from stack import confined, get, port, process
 
 Document = dict[str, Any]
 SERVICES = {"team-postgres", "team-server", "team-dashboard", "team-prometheus", "team-grafana"}
@@ -68,7 +68,7 @@ def test_no_secret_has_a_default(root: Path, compose: Document) -> None:
         compose, root, {"WINDOWPANE_BEARER_TOKEN": "", "WINDOWPANE_STORE": "unused.db"}, address="0.0.0.0"
     )
     assert done.returncode == 1
-    assert "without token or certificate" in done.stderr
+    assert "without a token or client certificates" in done.stderr
 
 
 def run_server(compose: Document, root: Path, environment: dict[str, str], *, address: str) -> Any:
@@ -99,7 +99,10 @@ def test_the_server_runs_as_compose_runs_it(
     check = [part.replace(":9464", f":{number}") for part in service["healthcheck"]["test"][2:]]
 
     with process(
-        ["sh", "-c", script], ready=f"http://127.0.0.1:{number}/healthz", log=tmp_path / "log", env=environment
+        confined(["sh", "-c", script], tmp_path),
+        ready=f"http://127.0.0.1:{number}/healthz",
+        log=tmp_path / "log",
+        env=environment,
     ):
         assert token.read_text() == TOKEN
         assert "windowpane_build_info" in (get(f"http://127.0.0.1:{number}/metrics", token=TOKEN) or "")
@@ -173,6 +176,8 @@ def test_pods_have_probes_and_no_more_rights_than_they_need(manifests: list[Docu
         assert not pod["automountServiceAccountToken"]
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert not container["securityContext"]["allowPrivilegeEscalation"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
         assert {"readinessProbe", "livenessProbe"} <= set(container)
         assert container["resources"]["limits"]["memory"]
 

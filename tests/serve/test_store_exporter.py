@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -165,13 +166,41 @@ class TestUpkeep:
         server.catch_up()
         server.start()
         try:
-            _wait(lambda: store.size().sessions == 0 and not server.health().ok)
+            _wait(lambda: store.size().sessions == 0 and server.health().degraded)
         finally:
             server.close()
 
-        assert "the disk is full" in str(server.health().details["failure"])
+        health = server.health()
+        assert (health.ok, health.status) == (True, "degraded"), "it receives and reads as before"
+        assert "the disk is full" in str(health.details["failure"])
         assert caplog.text.count("the disk is full") == 1
         assert "Traceback" not in caplog.text
+
+    def test_a_failure_of_the_hourly_tasks_shows_until_the_next_run(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And stops nothing; a store that cannot be read is not healthy."""
+
+        def fail(**_: object) -> int:
+            raise StoreError("the disk is full")
+
+        monkeypatch.setattr(store, "verify", fail)
+        monkeypatch.setattr(serving, "FOLLOW_SECONDS", 0.01)
+        monkeypatch.setattr(serving, "MAINTENANCE_SECONDS", 0.3)
+        server = StoreExporter(store)
+        server.start()
+        try:
+            _wait(lambda: "failure" in server.health().details)
+            monkeypatch.setattr(serving, "MAINTENANCE_SECONDS", 3_600.0)
+            time.sleep(0.2)
+            assert (server.health().status, server.health().details["failure"]) == (
+                "degraded",
+                "the disk is full",
+            )
+            monkeypatch.setattr(store, "scan", fail)
+            _wait(lambda: not server.health().ok)
+        finally:
+            server.close()
 
 
 def damage(store: SqliteStore, path: Path, session_id: str, *, events: int) -> None:

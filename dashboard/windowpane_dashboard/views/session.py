@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NoReturn
 
 import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.liveness import is_live
 from windowpane.report.headline import Subject, session_phrases
+from windowpane.store.project_sessions import named_in_projects
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
@@ -52,6 +54,7 @@ from windowpane_dashboard.sections.tool_use import tool_use_section
 from windowpane_dashboard.sections.turn_flow import turn_flow_section
 from windowpane_dashboard.sections.turn_table import turn_table_section
 from windowpane_dashboard.sections.window import blocks_section, turn_heading, window_section
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 CHOICE, DRAWN = "session_choice", "drawn_session"
 BELOW, PIXELS = "below", 800
@@ -201,11 +204,12 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
         messages.show_empty("The store is there, but it holds no sessions yet.")
     requested = position.session or next(iter(rows))
     if requested not in rows:
-        st.warning("This session is not in the store.", icon=":material/search_off:")
-        widgets.show_text(requested)
-        st.text("It may have been pruned, or the address is incomplete.")
-        st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
-        st.stop()
+        # An agent whose events have a project's token links to the id that it knows, without the project.
+        by_id = {row.session_id: row for row in named_in_projects(snapshot.store, requested)}
+        if len(by_id) != 1:
+            explain_missing(requested, by_id)
+        rows |= by_id
+        (requested,) = by_id
     key = widget_state.fresh_key(CHOICE, requested)
     st.selectbox(
         "Session",
@@ -216,6 +220,21 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
         label_visibility="collapsed",
     )
     return rows[requested]
+
+
+def explain_missing(requested: str, by_id: Mapping[str, SessionRow]) -> NoReturn:
+    """Report that the session of the address is not stored, or link to those that it may name; stop the page."""
+    several = "Several projects have a session of this name."
+    st.warning(several if by_id else "This session is not in the store.", icon=":material/search_off:")
+    widgets.show_text(requested)
+    if not by_id:
+        st.text("It may have been pruned, or the address is incomplete.")
+    for session_id, row in by_id.items():
+        query = SessionAddress(session_id).to_query()
+        label = escape_markdown(f"{row.project}: {picker_label(row)}")
+        st.page_link("views/session.py", label=label, query_params=query)
+    st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
+    st.stop()
 
 
 def _open_chosen(session_id: str) -> None:

@@ -244,6 +244,7 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
     Raises `click.ClickException` with the choices.
     """
     from windowpane.store.interface import SessionFilter
+    from windowpane.store.project_sessions import named_in_projects
 
     rows = store.find_sessions(prefix)
     if not rows:
@@ -252,6 +253,7 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
     if not rows:
         rows = store.sessions(SessionFilter(text=prefix, order="recent", limit=MAXIMUM_CHOICES))
     exact = [row for row in rows if prefix in (row.session_id, row.title, row.label)]
+    exact = exact or named_in_projects(store, prefix)
     if len(exact) == 1:
         return exact[0]
     if len(rows) == 1:

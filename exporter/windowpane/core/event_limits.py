@@ -17,13 +17,11 @@ from windowpane.core.codec import Document, from_document
 from windowpane.core.events import Event
 from windowpane.exceptions import EventFormatError
 
-LARGEST_NUMBER: Final = 10**12
-"""Sums over millions of events stay below 64 bits."""
-LARGEST_DOLLARS: Final = 10**5
+LARGEST_NUMBER: Final = 10**10
+"""Sums over hundreds of millions of events stay below 64 bits; as seconds, a time in the year 2286."""
+LARGEST_DOLLARS: Final = 10**4
 LARGEST_POSITION: Final = 10**7
 """Turns, exchanges and windows of a session."""
-LATEST_SECONDS: Final = 253_370_764_800
-"""The start of the year 9999, which is a date in every time zone."""
 LONGEST_TEXT: Final = 100_000
 """Characters of one text in an event; content is never part of one."""
 LONGEST_NAME_BYTES: Final = 500
@@ -72,8 +70,8 @@ def foreign_event(document: Document) -> Event:
     event = from_document(document)
     if event.n < 0:
         raise EventFormatError(f"n: expected a whole number from 0, got {event.n!r}")
-    if event.at is not None and not 0 <= event.at < LATEST_SECONDS:
-        raise EventFormatError(f"at: expected seconds since the epoch before the year 9999, got {event.at!r}")
+    if event.at is not None and event.at < 0:
+        raise EventFormatError(f"at: expected seconds since the epoch, got {event.at!r}")
     for name in _NAMES:
         check_name(name, document.get(name), required=name in _REQUIRED_NAMES)
     for name in _POSITIONS:

@@ -35,6 +35,8 @@ INDEX_EVENTS: Final = 100
 """Events indexed for search at once: those that arrive meanwhile wait for the store."""
 MAINTENANCE_SECONDS: Final = 3_600.0
 """Interval between verifications of the audit chain and deletions of old sessions."""
+_READ: Final = "read"
+"""The task without which the server is not healthy."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +55,8 @@ class StoreExporter:
         self._stop = threading.Event()
         self._appended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._failure = ""
+        self._failures: dict[str, str] = {}
+        """The failure of each task at its last run."""
         self._verified: Verification | None = None
         self._maintained_at = time.monotonic()
         labels = store_labels(store)
@@ -163,19 +166,20 @@ class StoreExporter:
         )
 
     def health(self) -> Health:
-        """Return whether the store can be read, with details; a broken chain is an alert and stops nothing."""
+        """Return whether the store can be read, with details; a broken chain and other failures stop nothing."""
         verified = self._verified
         details: dict[str, object] = {
             "events_folded_to_seq": self._after_seq,
             "sessions_open": self.state.open_sessions,
             "chain": "not verified yet" if verified is None else "intact" if verified.intact else "broken",
         }
-        if self._failure:
-            details["failure"] = self._failure
+        failures = dict(self._failures)
+        if failures:
+            details["failure"] = "; ".join(dict.fromkeys(failures.values()))
         if self.copier is not None:
             details["clickhouse"] = self.copier.health()
         is_broken = verified is not None and not verified.intact
-        return Health(ok=not self._failure, degraded=is_broken, details=details)
+        return Health(ok=_READ not in failures, degraded=is_broken or bool(failures), details=details)
 
     def targets(self) -> Sequence[Target]:
         """Return the `/metrics` endpoints of this host's agent processes that still run."""
@@ -196,24 +200,26 @@ class StoreExporter:
             self._appended.clear()
             if self._stop.is_set():
                 return
-            failures = [failure for task in (self._keep_up, self._maintain) if (failure := _attempt(task))]
-            new = [failure for failure in failures if failure not in self._failure]
-            if new:
-                _log.error("still serving, but: %s", "; ".join(new))
-            self._failure = "; ".join(failures)
+            self._attempt(_READ, self.catch_up)
+            self._attempt("index", self._index)
+            if time.monotonic() - self._maintained_at >= MAINTENANCE_SECONDS:
+                self._maintained_at = time.monotonic()
+                self._attempt("verify", self.verify_chain)
+                self._attempt("prune", self._prune)  # also on a full disk, to free space
 
-    def _keep_up(self) -> None:
-        if self.catch_up():
-            return
+    def _attempt(self, name: str, task: Callable[[], object]) -> None:
+        """Run *task* and keep its failure until it succeeds; serving continues in any case."""
+        failure = _failure_of(task)
+        if failure and failure not in self._failures.values():
+            _log.error("still serving, but: %s", failure)
+        failures = self._failures | {name: failure}
+        self._failures = {name: failure for name, failure in failures.items() if failure}
+
+    def _index(self) -> None:
         while not self._appended.is_set() and self._store.index_text(limit=INDEX_EVENTS):
             continue
 
-    def _maintain(self) -> None:
-        """Verify the chain and delete old sessions once an hour, also on a full disk, to free space."""
-        if time.monotonic() - self._maintained_at < MAINTENANCE_SECONDS:
-            return
-        self._maintained_at = time.monotonic()
-        self.verify_chain()
+    def _prune(self) -> None:
         settings = self._config.store
         self.maintenance.prune(
             days=settings.retention_days,
@@ -222,8 +228,8 @@ class StoreExporter:
         )
 
 
-def _attempt(task: Callable[[], None]) -> str:
-    """Run *task* and return its failure, or an empty text; serving continues in any case."""
+def _failure_of(task: Callable[[], object]) -> str:
+    """Run *task* and return its failure, or an empty text."""
     try:
         task()
     except WindowpaneError as error:

@@ -143,7 +143,7 @@ def _schema(arrow: Any) -> pa.Schema:
     return arrow.schema(
         [
             ("seq", arrow.int64()), ("session_id", arrow.string()), ("revision", arrow.int32()),
-            ("turn", arrow.int32()), ("type", arrow.string()), ("at", arrow.float64()),
+            ("turn", arrow.int64()), ("type", arrow.string()), ("at", arrow.float64()),
             ("hash", arrow.string()), ("body", arrow.string()),
         ]
     )  # fmt: skip

@@ -21,6 +21,8 @@ from windowpane.core.events import (
 )
 from windowpane.exceptions import EventFormatError
 from windowpane.store import projects
+from windowpane.store.interface import EventReader
+from windowpane.store.records import SessionRow
 from windowpane.store.writes import Writer
 
 SEPARATOR: Final = "@"
@@ -30,6 +32,12 @@ SEPARATOR: Final = "@"
 def qualified(session_id: str, project: str) -> str:
     """Return the id under which a session of *project* is stored."""
     return f"{session_id}{SEPARATOR}{project}"
+
+
+def named_in_projects(store: EventReader, session_id: str) -> list[SessionRow]:
+    """Return the sessions that agents with a project's token call *session_id*, as far as *store* shows them."""
+    rows = store.find_sessions(f"{session_id}{SEPARATOR}")
+    return [row for row in rows if row.session_id == qualified(session_id, row.project)]
 
 
 class ProjectSessions:

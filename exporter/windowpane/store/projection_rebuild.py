@@ -72,7 +72,17 @@ def _rebuild_session(connection: Database, key: int) -> None:
 
 
 def fold_session(connection: Database, key: int, *, into: Database) -> SessionDraft:
-    """Fold the events of a session again, into the tables of *into*; return the session's new row, not saved."""
+    """Fold the events of a session again, into the tables of *into*; return the session's new row, not saved.
+
+    Raises `StoreError` where its numbers together are more than a row holds, as earlier releases stored.
+    """
+    try:
+        return _folded(connection, key, into)
+    except OverflowError as error:
+        raise StoreError(f"the events of session number {key} cannot be folded: {error}") from error
+
+
+def _folded(connection: Database, key: int, into: Database) -> SessionDraft:
     session = session_drafts.load_chain(connection, key)
     # A turn at a time, as events arrived: what a batch holds back is then bounded here too.
     for _, events in groupby(connection.execute(_EVENTS, (key,)), key=_TURN):

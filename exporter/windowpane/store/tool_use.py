@@ -18,9 +18,11 @@ PRICE_SCALE: Final = 1_000_000_000_000
 COMPARED_SESSIONS: Final = 200
 """Sessions of a leaderboard, the latest; more would cost more with every session stored."""
 
-_SUMS: Final = """count(*) - count(r.replaced_by), sum(CASE WHEN r.replaced_by IS NULL THEN b.tokens ELSE 0 END),
+_SUMS: Final = """count(*) - count(r.replaced_by),
+    sum(CASE WHEN r.replaced_by IS NULL THEN CAST(b.tokens AS DOUBLE PRECISION) ELSE 0 END),
     sum(CASE WHEN coalesce(b.calls_out, s.turns) > b.calls_in
-        THEN b.tokens * (coalesce(b.calls_out, s.turns) - b.calls_in) ELSE 0 END) AS carried,
+        THEN CAST(b.tokens AS DOUBLE PRECISION) * (coalesce(b.calls_out, s.turns) - b.calls_in)
+        ELSE 0 END) AS carried,
     sum(b.tokens * CAST(coalesce(b.price_out, s.carried_price) - b.price_in AS DOUBLE PRECISION)) AS price,
     count(DISTINCT b.session)"""
 _FROM: Final = """
@@ -60,6 +62,8 @@ def of_sessions(
     return [_row(row) for row in connection.execute(statement, (*conditions.values, COMPARED_SESSIONS, limit))]
 
 
-def _row(row: tuple[str, str, int, int, int, float, int]) -> ToolUse:
+def _row(row: tuple[str, str, int, float, float, float, int]) -> ToolUse:
     tool, target, blocks, tokens, carried, price, sessions = row
-    return ToolUse(tool, target, blocks, tokens, carried, price / PRICE_SCALE if price > 0 else None, sessions)
+    return ToolUse(
+        tool, target, blocks, int(tokens), int(carried), price / PRICE_SCALE if price > 0 else None, sessions
+    )

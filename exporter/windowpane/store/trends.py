@@ -43,6 +43,8 @@ PEAK: Final = "peak_millis"
 """Highest utilization of the session on the day, in thousandths; -1 while it is unknown."""
 DAILY_SUMS: Final = (*SUMS, "sessions", "peaks", "peak_sum_millis", "red_sessions")
 RED_MILLIS: Final = 900
+_LARGEST_AMOUNT: Final = 10**10
+"""The most that one event adds: sums over hundreds of millions of them stay below 64 bits."""
 
 _UPSERT: Final = (
     f"INSERT INTO session_days ({', '.join((*KEY, 'project', *SUMS, PEAK))}) "  # noqa: S608  # our columns
@@ -60,8 +62,9 @@ _CORRECT: Final = (
     f"UPDATE session_days SET {PEAK} = ({PEAK} * ? * 2 + ?) / (? * 2) "  # noqa: S608  # our columns
     f"WHERE session = ? AND model = ? AND {PEAK} > 0"
 )
+_SUMMED_DAYS: Final = ", ".join(f"sum(CAST({name} AS DOUBLE PRECISION))" for name in DAILY_SUMS)
 _READ: Final = (
-    f"SELECT day, agent, model, release, {', '.join(f'CAST(sum({name}) AS BIGINT)' for name in DAILY_SUMS)} "  # noqa: S608
+    f"SELECT day, agent, model, release, {_SUMMED_DAYS} "  # noqa: S608  # our columns
     "FROM daily WHERE day >= ? AND day <= ? AND {projects} "
     "GROUP BY day, agent, model, release HAVING sum(sessions) > 0 ORDER BY day, agent, model, release"
 )
@@ -142,7 +145,8 @@ class DayDrafts:
         if draft is None:
             self._sessions[session.key] = session
             draft = self._days[key] = {**dict.fromkeys(SUMS, 0), PEAK: -1}
-        for name, amount in counted.items():
+        for name, stated in counted.items():
+            amount = max(-_LARGEST_AMOUNT, min(_LARGEST_AMOUNT, stated))
             draft[name] = max(draft[PEAK], amount) if name == PEAK else draft[name] + amount
 
     def move(self, session: SessionDraft) -> None:
@@ -280,7 +284,9 @@ def of_pruned(connection: Database) -> list[tuple[str, TrendRow]]:
 def trend_row(row: Sequence[Any]) -> TrendRow:
     """Return the row of a day, agent, model, release and the values of `DAILY_SUMS`."""
     day, agent, model, release = row[:4]
-    sums = dict(zip(DAILY_SUMS, row[4:], strict=True))
+    sums = dict(
+        zip(DAILY_SUMS, map(int, row[4:]), strict=True)
+    )  # floats, so that no sum overflows while it is read
     return TrendRow(
         day, agent, model, release,
         sessions=sums["sessions"],

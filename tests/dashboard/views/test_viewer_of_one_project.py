@@ -15,7 +15,7 @@ import pytest
 from starlette.requests import Request
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Node
-from tests.two_projects import OTHER, OWN, SECRET, fill_other, fill_own
+from tests.two_projects import OTHER, OWN, SAME, SECRET, fill_other, fill_own
 
 import windowpane_dashboard
 from windowpane.config.dashboard import Access
@@ -45,6 +45,7 @@ ADDRESSES: list[dict[str, str]] = [
         "id": "both",
         "agent": f"{SECRET}-agent",
     },
+    {"session": SAME, "one": SAME, "other": OTHER[3], "text": "play"},
 ]
 """Addresses that visitors may type: of visible sessions, and of others by every parameter."""
 QUICK = ("session", "search")
@@ -52,7 +53,7 @@ PAGES = [
     (page, query)
     for page in VIEWS
     for query in ADDRESSES
-    if os.environ.get("WINDOWPANE_TEST_ALL") or (page in QUICK and query is ADDRESSES[0])
+    if os.environ.get("WINDOWPANE_TEST_ALL") or (page in QUICK and query in (ADDRESSES[0], ADDRESSES[3]))
 ]
 
 
@@ -100,8 +101,40 @@ def test_a_page_holds_nothing_of_another_project(
     assert "bank-" not in body
 
 
+def test_the_plain_id_opens_the_session_of_the_visible_project(
+    viewer: None, open_page: OpenPage, page_text: Callable[[AppTest], str]
+) -> None:
+    """As in the links that an agent's alerts carry; of a project that the visitor may not see nothing opens."""
+    opened, unknown = open_page("session", session=SAME), open_page("session", session=OTHER[3])
+
+    assert "title drum" in page_text(opened)
+    assert "not in the store" not in page_text(opened)
+    assert "not in the store" in page_text(unknown)
+    assert "not in the store" in page_text(open_page("session", session="bank-lead"))
+
+
+def test_the_plain_id_links_to_the_sessions_of_all_visible_projects(
+    two_projects: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[[AppTest], str]
+) -> None:
+    """Both are offered, neither is taken for the other."""
+    monkeypatch.setenv("WINDOWPANE_STORE", str(two_projects))
+    text = page_text(open_page("session", session=SAME))
+
+    assert "Several projects have a session of this name." in text
+
+
 @pytest.mark.parametrize("form", sorted(downloads.EXPORT_FORMATS))
-@pytest.mark.parametrize("asked", [{}, {"project": "bank"}, {"session": "bank-lead"}, {"text": SECRET}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"project": "bank"},
+        {"session": "bank-lead"},
+        {"session": SAME},
+        {"session": OTHER[3]},
+        {"text": SECRET},
+    ],
+)
 def test_a_download_holds_nothing_of_another_project(form: str, asked: dict[str, str], viewer: None) -> None:
     """In any format, whatever events are asked for."""
     address = downloads.address(AuditFilters.from_query(asked), form)

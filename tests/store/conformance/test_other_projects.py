@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.store.conformance.conftest import Stores
 from tests.store.conftest import digest
-from tests.two_projects import FACTOR, OTHER, OWN, SECRET, fill_other, fill_own, played
+from tests.two_projects import FACTOR, OTHER, OWN, SAME, SECRET, fill_other, fill_own, played
 
 from windowpane.core.agents import EarlierSessions
 from windowpane.store.content_search import ContentFilter
@@ -61,11 +61,11 @@ CONTENT_FILTERS = [
     ContentFilter("the", projects=("bank", "shop")),
 ]
 VALUES: dict[str, list[Any]] = {
-    "session_id": [*OWN, *OTHER, "unknown"],
+    "session_id": [*OWN, *OTHER, SAME, "unknown"],
     "turn": [1, 3],
     "first": [1, 2],
     "last": [2],
-    "prefix": ["s", "shop", "bank", "o", ""],
+    "prefix": ["s", "shop", "bank", "o", SAME, f"{SAME}@", ""],
     "block_id": ["b1", "b3"],
     "limit": [1, 5],
     "regretted": [True],
