@@ -199,6 +199,15 @@ class TestEnvelope:
         assert document["data"]["turns_until_red"] == "inf"
         assert "turns_until_exhausted" not in document["data"]
 
+    def test_only_a_field_that_may_be_infinite_reads_the_string(self) -> None:
+        """Any other one would be stored as a number that the event does not contain."""
+        measured = PressureMeasured(1, {}, "usage", turns_until_red=math.inf, velocity=0.0, phase="final")
+        document = json.loads(encode(Event(CONTEXT, 1, 0.0, measured)))
+        document["data"]["utilization"] = "inf"
+
+        with pytest.raises(EventFormatError, match="utilization"):
+            decode(json.dumps(document).encode())
+
     def test_keys_are_in_the_order_of_the_fields(self) -> None:
         """The hashed bytes do not depend on how an event was made."""
         keys = list(json.loads(encode(Event(CONTEXT, 7, 1.5, PAYLOADS["turn.started"]()))))

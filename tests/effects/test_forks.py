@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+
+from windowpane.effects import forks
+from windowpane.fidelity.judge.sampling import SampledJudge
+from windowpane.runtime import start
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 
@@ -61,3 +67,29 @@ def test_a_child_imports_what_another_thread_imported_during_the_fork(tmp_path: 
 def test_forks_wait_once_for_a_thread_that_never_ends_its_import(tmp_path: Path) -> None:
     """A program that runs inside an import delays the first fork only."""
     assert run(_FORK_WITHIN_LONG_IMPORT, tmp_path, import_seconds=30) < 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.parametrize("lock", ["judge", "start"])
+def test_locks_of_other_threads_are_free_in_a_child(monkeypatch: pytest.MonkeyPatch, lock: str) -> None:
+    """A thread that holds one does not exist in the child, which would wait for it forever."""
+    monkeypatch.setattr(forks, "FORK_SECONDS", 0.1)
+    judge = SampledJudge(lambda *_: "")
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with judge._changed if lock == "judge" else start._starting:
+            held.set()
+            release.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        with judge._changed if lock == "judge" else start._starting:
+            os._exit(0)
+    release.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0

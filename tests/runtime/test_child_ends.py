@@ -14,7 +14,7 @@ from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
 _EMIT = """
-import atexit, multiprocessing, sys
+import atexit, multiprocessing, os, sys, urllib.request
 from concurrent.futures import ProcessPoolExecutor
 import windowpane
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
@@ -42,6 +42,33 @@ if __name__ == "__main__":
         list(executor.map(work, (2, 3)))
 """
 
+_POOL = """
+if __name__ == "__main__":
+    running = start()
+    with multiprocessing.get_context(sys.argv[2]).Pool(2) as pool:
+        pool.map(work, range(4), 1)
+"""
+
+_KILLED = """
+def end(number):
+    work(number)
+    if number == 0:
+        start().flush()
+    os._exit(0)
+
+if __name__ == "__main__":
+    running = start()
+    context = multiprocessing.get_context(sys.argv[2])
+    for number in range(2):
+        process = context.Process(target=end, args=(number,))
+        process.start()
+        process.join()
+        assert running.flush() == (number == 0), number
+        assert running.flush()
+    with urllib.request.urlopen(running.url) as page:
+        assert 'windowpane_dropped_events_total{reason="child_ended",sink="store"} 2.0' in page.read().decode()
+"""
+
 _EARLIER_HANDLER = """
 atexit.register(lambda: running.emit(late))
 running = start()
@@ -64,6 +91,19 @@ def sessions(tmp_path: Path, script: str, *arguments: str) -> set[str]:
 def test_children_of_multiprocessing_store_their_turns(tmp_path: Path, method: str) -> None:
     """Neither a process nor a worker of an executor waits for more events before it ends."""
     assert sessions(tmp_path, _PROCESSES, method) == {f"session-{number}" for number in range(4)}
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_workers_of_a_pool_store_their_turns(tmp_path: Path, method: str) -> None:
+    """A worker that ends by itself is often terminated meanwhile: it finishes first."""
+    assert sessions(tmp_path, _POOL, method) == {f"session-{number}" for number in range(4)}
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_events_of_a_killed_child_are_reported_once(tmp_path: Path, method: str) -> None:
+    """The parent counts what the child had not stored, and no file of the child remains."""
+    assert sessions(tmp_path, _KILLED, method) == {"session-0"}
+    assert not list(tmp_path.glob("windowpane.db.child-*"))
 
 
 def test_handlers_registered_before_start_store_their_turns(tmp_path: Path) -> None:

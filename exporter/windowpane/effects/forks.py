@@ -69,6 +69,10 @@ class ForkLock:
             self._forking.discard(threading.get_ident())
             self._lock.release()
 
+    def after_fork(self) -> None:
+        """Be free in the forked child."""
+        self.__init__()  # type: ignore[misc]
+
 
 def follow_forks(objects: Iterable[ForkAware]) -> None:
     """Call the methods of *objects*, as they are at that time, around every fork from now on."""

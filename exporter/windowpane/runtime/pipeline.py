@@ -29,6 +29,7 @@ from windowpane.effects.forks import ForkLock, follow_forks
 from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.metrics.internal import CountDrops
 from windowpane.runtime.admission import admit
+from windowpane.runtime.child_records import Progress
 from windowpane.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkRunner
 
 CAPACITY_EVENTS: Final = 100_000
@@ -100,8 +101,8 @@ class Pipeline:
         """Held by the worker while it writes, and by a thread that forks."""
         self._accepted = 0
         self._removed = 0
-        self._signaled = False
-        self._urgency_signaled = False
+        self.progress = Progress()
+        self._signaled = self._urgency_signaled = False
         self._dropped = DropReport("queue_full")
         self._loss = self._reported_loss = object()
         """The last loss, and the last one that a flush has reported; each loss is another object."""
@@ -123,6 +124,7 @@ class Pipeline:
                 batch = [*self._dropped.take(batch[0].context.stream_id), *batch]
             self._batches.append(batch)
             self._accepted += len(batch)
+            self.progress.accept(self._accepted)
             if not self._signaled:
                 self._signaled = True
                 self._wake()
@@ -266,6 +268,7 @@ class Pipeline:
                 if request is None:
                     with self._writing:
                         self._drain()
+                    self._record_progress()
                     continue
                 self._complete(request)
                 if request.stop:
@@ -295,6 +298,7 @@ class Pipeline:
         loss = self._loss
         request.is_written = settled and loss is request.loss
         self._reported_loss = loss
+        self._record_progress()
         request.done.set()
 
     def _settle(self) -> bool:
@@ -329,6 +333,10 @@ class Pipeline:
             self._report_drops()
         for runner in self._runners:
             self._handle(runner, runner.retry())
+
+    def _record_progress(self) -> None:
+        unstored = max((runner.unstored_events for runner in self._runners), default=0)
+        self.progress.finish(max(0, self._removed - unstored))
 
     def _report_drops(self) -> None:
         """Report drops of streams that may never put again, in the order of their numbers."""

@@ -138,6 +138,11 @@ class SinkRunner:
         return sum(map(len, self._batches))
 
     @property
+    def unstored_events(self) -> int:
+        """Number of events that the sink has not stored yet."""
+        return self.waiting_events + int(getattr(self.sink, "unsent_events", 0))
+
+    @property
     def retry_seconds(self) -> float | None:
         """Seconds until the next attempt to write what waits; None if nothing does."""
         return max(0.0, self._retry_at - time.monotonic()) if self._batches else None

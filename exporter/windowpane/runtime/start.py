@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,12 +24,13 @@ from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
 from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.forks import follow_forks
+from windowpane.effects.forks import ForkLock, follow_forks
 from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.exceptions import ConfigurationError
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpSink
-from windowpane.runtime.child_ends import finish_at_end, follow_child, is_child
+from windowpane.runtime.child_ends import finish_at_end, follow_child, parent
+from windowpane.runtime.child_records import ChildRecords
 from windowpane.runtime.current import running_outputs, set_running_outputs
 from windowpane.runtime.notifier import configured_notifier
 from windowpane.runtime.pipeline import CLOSE_SECONDS, FLUSH_SECONDS, Pipeline
@@ -53,7 +53,7 @@ START_SECONDS: Final = 2.0
 """The longest that an agent's start waits for the server of its store; a file is there or not."""
 
 _log = logging.getLogger("windowpane")
-_starting: Final = threading.Lock()
+_starting: Final = ForkLock()
 """Held while the outputs are started or unregistered, so that a process has one set."""
 
 
@@ -112,6 +112,9 @@ class Runtime:
         self._metrics.serve(self._store)
         self._otlp.start()
         self._notifier.start()
+        self._children = ChildRecords(local_base(config.store.path), internal.record_drop)
+        self._children.report()
+        self._children.start(parent(), self.pipeline, self.observations)
         _runtimes.add(self)
 
     @property
@@ -167,7 +170,8 @@ class Runtime:
         """
         limit = TimeLimit(timeout_seconds)
         observed = self.observations.flush(timeout_seconds)
-        return self.pipeline.flush(limit.remaining) and observed
+        is_whole = self._children.report()
+        return self.pipeline.flush(limit.remaining) and observed and is_whole
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
         """Write and deliver pending events, then release all resources, within *timeout_seconds*.
@@ -190,12 +194,15 @@ class Runtime:
             limit.remaining,
             lambda _: self._store.release() if self._is_finishing else self._store.close(),
         )
+        self._children.report()
+        self._children.end()
         if not self._is_finishing:
             _unregister(self)
 
     def finish(self) -> None:
         """Close at the end of the process; what is emitted later is stored before `emit` returns."""
         if self._process != os.getpid() and self.pipeline.is_unused and not self.observations.waiting:
+            self._children.end()
             return  # a child that emitted nothing
         self._is_finishing = True
         self.observations.runs_late_tasks = self.pipeline.writes_late_events = True
@@ -209,6 +216,7 @@ class Runtime:
 
     def after_fork(self) -> None:
         """Finish with the child, which may end without `atexit` handlers."""
+        self._children.start(None if self._closed else os.getppid(), self.pipeline, self.observations)
         if not self._follows_children:
             self._follows_children = True  # in the children of this child, too
             follow_child(self, Runtime.finish)
@@ -275,7 +283,7 @@ def start(
         started = Runtime(load_config(config, arguments=arguments))
         set_running_outputs(started)
         atexit.register(_finish)
-        if is_child():
+        if parent() is not None:
             finish_at_end(started.finish)
         return started
 
@@ -384,4 +392,5 @@ def _without_secrets(text: str) -> str:
     return redact(text).text
 
 
+follow_forks([_starting])
 follow_forks(_runtimes)

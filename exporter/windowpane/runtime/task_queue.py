@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.forks import ForkLock, follow_forks
+from windowpane.runtime.child_records import Progress
 
 CAPACITY: Final = 200_000
 """Weight of the tasks that may wait; an observed call weighs as much as it has messages."""
@@ -69,6 +70,7 @@ class TaskQueue:
         """Set while a caller waits for the tasks or many are queued: the worker does not linger."""
         self._accepted = 0
         self._done = 0
+        self.progress = Progress()
         self._complete = True
         """No task was dropped since the last flush."""
 
@@ -92,6 +94,7 @@ class TaskQueue:
                 self._drop()
                 return False
             self._accepted += weight
+            self.progress.accept(self._accepted)
             self._tasks.put(_Task(what, run, weight))
             if self._accepted - self._done > self._capacity // URGENT_SHARE:
                 self._requested.set()
@@ -169,6 +172,7 @@ class TaskQueue:
                 with self._running, self._boundary.contain(task.what):
                     task.run()
                 self._done += task.weight
+                self.progress.finish(self._done)
                 try:
                     task = tasks.get_nowait()
                 except Empty:

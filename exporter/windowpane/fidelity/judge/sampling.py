@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import Any, Final
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
+from windowpane.effects.forks import follow_forks
 from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import (
@@ -81,6 +83,17 @@ class SampledJudge:
         self.calls = 0
         """Model calls so far."""
         self._judge = judge
+        self.after_fork()
+        _judges.add(self)
+
+    def before_fork(self) -> None:
+        """Do nothing: a child starts over."""
+
+    def after_fork_in_parent(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self) -> None:
+        """Start with an empty queue in the forked child; the parent judges its own."""
         self._waiting: deque[Callable[[], object]] = deque()
         self._changed = threading.Condition()
         """Guards the queue, the thread and the counts."""
@@ -145,6 +158,10 @@ class SampledJudge:
                 job()
             except Exception:  # noqa: BLE001 (telemetry never harms the agent)
                 _log.exception("a judgment failed")
+
+
+_judges: Final = weakref.WeakSet[SampledJudge]()
+follow_forks(_judges)
 
 
 class JudgedSession:
