@@ -14,10 +14,14 @@ CREATE INDEX events_session ON events (session)
 CREATE INDEX events_type ON events (type, session)
 -- index heads_session
 CREATE INDEX heads_session ON heads (session_id, revision)
+-- index pruned_days_day
+CREATE INDEX pruned_days_day ON pruned_days (day)
 -- index received_streams_of
 CREATE INDEX received_streams_of ON received_streams (session_id)
 -- index replays_at
 CREATE INDEX replays_at ON replays (at)
+-- index session_days_repeated
+CREATE INDEX session_days_repeated ON session_days (day) WHERE repeated = 1
 -- index sessions_compacted
 CREATE INDEX sessions_compacted ON sessions (agent, model, last_at)
         WHERE compaction_evidence = 'recorded' AND current = 1
@@ -42,6 +46,8 @@ None
 -- index sqlite_autoindex_event_types_1
 None
 -- index sqlite_autoindex_migrations_1
+None
+-- index sqlite_autoindex_pruned_days_1
 None
 -- index sqlite_autoindex_received_streams_1
 None
@@ -154,6 +160,12 @@ CREATE TABLE late_events (
     ) WITHOUT ROWID
 -- table migrations
 CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL)
+-- table pruned_days
+CREATE TABLE pruned_days (
+        number BIGINT NOT NULL, day BIGINT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
+        release TEXT NOT NULL, project TEXT NOT NULL, peak_millis BIGINT NOT NULL,
+        PRIMARY KEY (number, day, agent, model, release)
+    )
 -- table read_files
 CREATE TABLE read_files (
     path TEXT PRIMARY KEY,
@@ -197,7 +209,7 @@ CREATE TABLE replays (
 CREATE TABLE session_days (
         session INTEGER NOT NULL, day INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
         release TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cache_read_tokens INTEGER NOT NULL, cost_micros INTEGER NOT NULL, compactions INTEGER NOT NULL, fidelity_millis INTEGER NOT NULL, fidelities INTEGER NOT NULL, regrets INTEGER NOT NULL, cache_breaks INTEGER NOT NULL, cache_break_micros INTEGER NOT NULL,
-        peak_millis INTEGER NOT NULL, project TEXT NOT NULL DEFAULT '', PRIMARY KEY (session, day, agent, model, release)
+        peak_millis INTEGER NOT NULL, project TEXT NOT NULL DEFAULT '', repeated BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (session, day, agent, model, release)
     ) WITHOUT ROWID
 -- table sessions
 CREATE TABLE sessions (
