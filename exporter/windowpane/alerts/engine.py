@@ -38,6 +38,7 @@ from windowpane.core.events import (
     SessionEnded,
     SessionStarted,
 )
+from windowpane.core.stored_payloads import stored_payload
 
 MAXIMUM_SESSIONS: Final = 10_000
 """Live sessions in memory, and ended ones likewise; the least recently active are dropped first."""
@@ -125,7 +126,7 @@ class _Session:
         stream = context.stream_id + ALERT_STREAM
         if self.context is None or replace(context, stream_id=stream) != self.context:
             self.context = replace(context, stream_id=stream)
-        event = Event(self.context, self.n, at, data)
+        event = Event(self.context, self.n, at, stored_payload(data))
         self.n += 1
         return event
 

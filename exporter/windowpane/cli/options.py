@@ -243,6 +243,7 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
 
     Raises `click.ClickException` with the choices.
     """
+    from windowpane.core.redaction import stored_id
     from windowpane.store.interface import SessionFilter
     from windowpane.store.project_sessions import named_in_projects
 
@@ -260,7 +261,8 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
         return rows[0]
     if not rows:
         raise click.ClickException(
-            f"no session starts with {prefix!r} or has a name with it; `windowpane sessions` lists them"
+            f"no session starts with {stored_id(prefix)!r} or has a name with it; "
+            "`windowpane sessions` lists them"
         )
     names = "\n".join(f"  {plain(row.session_id)}  {plain(row.title)}".rstrip() for row in rows)
     raise click.ClickException(f"{prefix!r} is ambiguous; it could be any of:\n{names}")

@@ -15,6 +15,8 @@ from msgspec import Meta
 
 from windowpane.core.codec import Document, from_document
 from windowpane.core.events import Event
+from windowpane.core.redaction import LONGEST_NAME_BYTES
+from windowpane.core.stored_payloads import stored_context, stored_payload
 from windowpane.exceptions import EventFormatError
 
 LARGEST_NUMBER: Final = 10**10
@@ -24,8 +26,6 @@ LARGEST_POSITION: Final = 10**7
 """Turns, exchanges and windows of a session."""
 LONGEST_TEXT: Final = 100_000
 """Characters of one text in an event; content is never part of one."""
-LONGEST_NAME_BYTES: Final = 500
-"""Bytes of a name: several together are the key of an index."""
 
 _NAMES: Final = (
     "session_id", "stream_id", "agent", "model", "source", "parent_session_id", "trace_id", "span_id",
@@ -66,7 +66,10 @@ def read_document(line: bytes) -> Document:
 
 
 def foreign_event(document: Document) -> Event:
-    """Return the event of a document from `read_document`. Raises `EventFormatError` that names the field."""
+    """Return the event of a document from `read_document`, its names without secrets.
+
+    Raises `EventFormatError` that names the field.
+    """
     event = from_document(document)
     if event.n < 0:
         raise EventFormatError(f"n: expected a whole number from 0, got {event.n!r}")
@@ -79,7 +82,7 @@ def foreign_event(document: Document) -> Event:
     data = document["data"]
     for name in data.keys() & _CHECKED_DATA:
         _CHECKED_DATA[name](f"data.{name}", data[name])
-    return event
+    return event._replace(context=stored_context(event.context), data=stored_payload(event.data))
 
 
 def check_name(path: str, value: str | None, *, required: bool = True) -> None:

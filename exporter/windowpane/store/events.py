@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windowpane.core.codec import decode
+from windowpane.core.redaction import stored_id
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
 from windowpane.store.interface import EventFilter, OnUnreadable
@@ -60,7 +61,7 @@ def scope_of(connection: Database, query: EventFilter) -> EventScope | None:
     """Return the scope of a filter; None when it can match nothing."""
     key = total = None
     if query.session_id is not None:
-        row = connection.execute(_EXTENT, (query.session_id,)).fetchone()
+        row = connection.execute(_EXTENT, (stored_id(query.session_id),)).fetchone()
         if row is None:
             return None
         key, total = row

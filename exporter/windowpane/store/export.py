@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from windowpane.core.redaction import stored_id
 from windowpane.core.version import install_command
 from windowpane.exceptions import StoreError
 
@@ -63,7 +64,7 @@ def read_batches(query: Query, session_id: str | None) -> Iterator[list[ExportRo
         if session_id is None:
             rows = query(_ALL, (after, BATCH))
         else:
-            rows = query(_OF_SESSION, (after, session_id, BATCH))
+            rows = query(_OF_SESSION, (after, stored_id(session_id), BATCH))
         if not rows:
             return
         yield [ExportRow(*row) for row in rows]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.events import PAYLOADS
+from windowpane.core.redaction import stored_id
 from windowpane.store.database import Database
 from windowpane.store.fleet_order import FLEET_ORDERS
 from windowpane.store.interface import SessionFilter
@@ -161,6 +162,7 @@ def _conditions(connection: Database, query: SessionFilter) -> Conditions:
 
 def find(connection: Database, prefix: str, projects: Sequence[str] | None) -> list[SessionRow]:
     """Return the sessions of *projects* whose id starts with *prefix*, at most 20."""
+    prefix = stored_id(prefix)
     conditions = Conditions(["session_id >= ?", "session_id < ?"], [prefix, prefix + "\U0010ffff"])
     conditions.among("project", projects)
     sql = f"{conditions.clause} ORDER BY sessions.session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
@@ -169,7 +171,7 @@ def find(connection: Database, prefix: str, projects: Sequence[str] | None) -> l
 
 def read(connection: Database, session_id: str, projects: Sequence[str] | None) -> SessionRow | None:
     """Return the current revision of a session, or None; None also where it is not of *projects*."""
-    conditions = Conditions(["session_id = ?"], [session_id])
+    conditions = Conditions(["session_id = ?"], [stored_id(session_id)])
     conditions.among("project", projects)
     return next(iter(_rows(connection, conditions.clause, conditions.values, projects)), None)
 
@@ -196,7 +198,7 @@ def current_keys(connection: Database, session_ids: Sequence[str]) -> Iterator[t
 
 def current_key(connection: Database, session_id: str) -> int:
     """Return the row number of a session's current revision; 0, which no row has, for an unknown session."""
-    row = connection.execute(_CURRENT_KEY, (session_id,)).fetchone()
+    row = connection.execute(_CURRENT_KEY, (stored_id(session_id),)).fetchone()
     return 0 if row is None else int(row[0])
 
 

@@ -32,6 +32,7 @@ from windowpane.core.events import (
     NotificationFailed,
     SessionDescribed,
 )
+from windowpane.core.stored_payloads import stored_payload
 from windowpane.effects.error_boundary import ErrorBoundary
 
 _log = logging.getLogger("windowpane.alerts")
@@ -280,7 +281,7 @@ def _outcome_event(alert: QueuedAlert, channel: Channel, outcome: str, reason: s
         delivered = NotificationDelivered(data.alert, data.crossing_turn, channel.kind, state, attempts)
         return Event(context, 0, round(at, 6), delivered)
     failed = NotificationFailed(data.alert, data.crossing_turn, channel.kind, state, attempts, reason)
-    return Event(context, 0, round(at, 6), failed)
+    return Event(context, 0, round(at, 6), stored_payload(failed))
 
 
 def send_test(url: str, *, public_url: str | None = None) -> TestResult:

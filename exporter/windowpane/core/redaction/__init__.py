@@ -7,6 +7,14 @@ literals of all recognizers are searched for at once (`literals`).
 """
 
 from windowpane.core.redaction.redactor import Redaction, join_split_secrets, redact
-from windowpane.core.redaction.stored_names import stored_id, stored_name
+from windowpane.core.redaction.stored_names import LONGEST_NAME_BYTES, bounded_name, stored_id, stored_name
 
-__all__ = ["Redaction", "join_split_secrets", "redact", "stored_id", "stored_name"]
+__all__ = [
+    "LONGEST_NAME_BYTES",
+    "Redaction",
+    "bounded_name",
+    "join_split_secrets",
+    "redact",
+    "stored_id",
+    "stored_name",
+]

@@ -24,7 +24,8 @@ COMMAND_LOCATIONS: Final = (
         (" -u", " --user", " --proxy-user", " -a ", " --auth", " --cred"),
         re.compile(
             rf" (?:-[uUa]|--(?:proxy-)?user|--auth|--creds?)(?:=|\s{{1,3}}|(?=[\"'])|(?=\w)){QUOTE}"
-            r"[\w.@+\\-]{1,64}[:%](?P<secret>(?![$<{(\\/])[^\s\"'`<>|;&]{3,200}+)"
+            r"[\w.@+\\-]{1,64}[:%](?P<quote>[\"'])?"
+            r"(?P<secret>(?![$<{(\\/])(?(quote)[^\s\"'`\\]{3,200}+|[^\s\"'`<>|;&]{3,200}+))"
         ),
         lambda value: is_explicit(value) and not value.isdigit() and "/" not in value,
     ),

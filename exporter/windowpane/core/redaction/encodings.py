@@ -10,6 +10,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from windowpane.core.redaction.literals import positions_of
 from windowpane.core.redaction.shape import Span
 
 if TYPE_CHECKING:
@@ -37,14 +38,19 @@ _COMPRESSED_STARTS: Final = (
 _ANY_HEADER: Final = 47
 """The parameter by which zlib reads its own header and that of gzip."""
 _MAXIMUM_EXPANSION: Final = 32
+_HEXADECIMAL_START: Final = r"(?:0[xX])?(?:[2-7][0-9A-Fa-f]|0[9AaDd]){10}"
 _HEXADECIMAL: Final = re.compile(
-    r"(?:0[xX])?(?P<digits>(?:[2-7][0-9A-Fa-f]|0[9AaDd]){10}[0-9A-Fa-f]*+)(?:\n[0-9A-Fa-f]{2,}+)*"
+    rf"(?={_HEXADECIMAL_START})(?:0[xX])?(?P<digits>[0-9A-Fa-f]*+)(?:\n[0-9A-Fa-f]{(2,)}+)*"
 )
 """Digits of ASCII text; those of a digest are others at once."""
+_ENCODED_START: Final = re.compile(
+    rf"(?:{'|'.join(_COMPRESSED_STARTS)}|{_BASE64_START.pattern}|{_HEXADECIMAL_START})"
+)
+"""The start of anything that is decoded; nearly every run of letters and digits is something else."""
 _PERCENT_ENCODED: Final = re.compile(r"[A-Za-z0-9%._~+*!()-]{8,}+")
 _ENCODED_BYTE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-_PERCENT_LITERALS: Final = ("%22", "%27", "%3a", "%3d")
-"""Quotation marks, a colon and an equals sign: what stands between a name and its value."""
+_PERCENT_LITERALS: Final = ("%0a", "%22", "%27", "%2c", "%3a", "%3c", "%3d")
+"""Quotation marks and what else stands between a name and its value."""
 _ZERO_WIDTH: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _INVISIBLE: Final = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\\e)(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\]{0,200}(?:\x07|\x1b\\))"
@@ -52,7 +58,7 @@ _INVISIBLE: Final = re.compile(
 )
 _INVISIBLE_LITERALS: Final = ("\x1b", "\\u001b", "\\x1b", "\\033", "\\e[", *_ZERO_WIDTH)
 _ESCAPED: Final = re.compile(
-    r"\\{1,4}(?:u00|x|u\{)(?P<code>[2-7][0-9A-Fa-f])\}?"
+    r"\\{1,4}(?:u00|x|u\{)(?P<code>[2-7][0-9A-Fa-f]|0[9AaDd])\}?"
     r"|&(?:amp;)?(?P<entity>#[xX][0-9A-Fa-f]{2,6};|#\d{2,7};|quot;|apos;|amp;|lt;|gt;|equals;|colon;|num;)"
     r"|\\(?:\r?\n|\\(?:r\\\\)?\\n)(?=\S)"
 )
@@ -74,7 +80,15 @@ _ESCAPE_LITERALS: Final = (
         "\\\\\\n",
     ),
 )
+_MARGIN: Final = 600
+"""Characters around an escape that are read with it: those of a name and its value."""
+_MAXIMUM_LINE: Final = 1_024
 LITERALS: Final = (*_INVISIBLE_LITERALS, *_ESCAPE_LITERALS, *_PERCENT_LITERALS)
+
+
+def encoded_runs(text: str, runs: Iterable[Run]) -> list[Run]:
+    """Return those of *runs* that can be the start of an encoded text."""
+    return [run for run in runs if _ENCODED_START.match(text, run[0])]
 
 
 def encoded_spans(text: str, runs: Iterable[Run], has_secret: Callable[[str], bool]) -> Iterator[Span]:
@@ -182,6 +196,11 @@ class DecodedText(NamedTuple):
             end=self.ends[last] if span.end == piece_end else self.origins[last] + span.end - self.starts[last],
         )
 
+    def decoded(self, position: int) -> int:
+        """Return the position in this text of an unescaped character of the original."""
+        piece = bisect_right(self.origins, position) - 1
+        return self.starts[piece] + position - self.origins[piece]
+
     def _piece(self, position: int) -> int:
         return bisect_right(self.starts, position) - 1
 
@@ -190,14 +209,40 @@ def visible_text(text: str, occurrences: Occurrences) -> DecodedText | None:
     """Return *text* as a person sees it, or None if it is all visible."""
     if occurrences.keys().isdisjoint(_INVISIBLE_LITERALS):
         return None
-    return _without(_INVISIBLE, text, lambda _: "")
+    return without(_INVISIBLE, text, lambda _: "")
 
 
-def unescaped_text(text: str, occurrences: Occurrences) -> DecodedText | None:
-    """Return *text* as the program reads it that it is escaped for, or None if nothing is escaped."""
+def unescaped_parts(text: str, occurrences: Occurrences) -> Iterator[DecodedText]:
+    """Yield the lines around escapes as the program reads them that they are escaped for."""
     if occurrences.keys().isdisjoint(_ESCAPE_LITERALS):
-        return None
-    return _without(_ESCAPED, text, _unescaped)
+        return
+    start = end = -1
+    for position in positions_of(_ESCAPE_LITERALS, occurrences):
+        if position < end:
+            end = max(end, position + _MARGIN)
+            continue
+        if end > 0:
+            yield from _unescaped_part(text, start, _line_end(text, end))
+        start, end = max(_line_start(text, position - _MARGIN), _line_end(text, end)), position + _MARGIN
+    yield from _unescaped_part(text, start, _line_end(text, end))
+
+
+def _line_start(text: str, position: int) -> int:
+    lowest = max(0, position - _MAXIMUM_LINE)
+    return max(lowest, text.rfind("\n", lowest, max(0, position)) + 1)
+
+
+def _line_end(text: str, position: int) -> int:
+    if position < 0:
+        return 0
+    end = text.find("\n", position, position + _MAXIMUM_LINE)
+    return end + 1 if end >= 0 else min(len(text), position + _MAXIMUM_LINE)
+
+
+def _unescaped_part(text: str, start: int, end: int) -> Iterator[DecodedText]:
+    decoded = without(_ESCAPED, text, _unescaped, start, end)
+    if decoded is not None:
+        yield decoded
 
 
 def _unescaped(escape: re.Match[str]) -> str:
@@ -206,11 +251,17 @@ def _unescaped(escape: re.Match[str]) -> str:
     return html.unescape(f"&{escape['entity']}")[:1] if escape["entity"] else ""
 
 
-def _without(escapes: re.Pattern[str], text: str, decode: Callable[[re.Match[str]], str]) -> DecodedText | None:
-    """Return *text* with all *escapes* decoded, or None if it has none."""
+def without(
+    escapes: re.Pattern[str],
+    text: str,
+    decode: Callable[[re.Match[str]], str],
+    start: int = 0,
+    end: int | None = None,
+) -> DecodedText | None:
+    """Return a part of *text* with all *escapes* decoded, or None if it has none."""
     pieces, origins, ends = [], [], []
-    position = 0
-    for escape in escapes.finditer(text):
+    position, limit = start, len(text) if end is None else end
+    for escape in escapes.finditer(text, start, limit):
         if escape.start() > position:
             pieces.append(text[position : escape.start()])
             origins.append(position)
@@ -220,11 +271,11 @@ def _without(escapes: re.Pattern[str], text: str, decode: Callable[[re.Match[str
             pieces.append(decoded)
             origins.append(escape.start())
             ends.append(position)
-    if position == 0:
+    if position == start:
         return None
-    if position < len(text):
-        pieces.append(text[position:])
+    if position < limit:
+        pieces.append(text[position:limit])
         origins.append(position)
-        ends.append(len(text))
+        ends.append(limit)
     starts = [0, *accumulate(map(len, pieces))][:-1]
     return DecodedText("".join(pieces), starts, origins, ends)

@@ -60,9 +60,15 @@ _LOCATIONS: Final = (
         ("authorization",),
         re.compile(
             rf"(?i:authorization){QUOTE}\s{{0,4}}[:=,]\s{{0,4}}{QUOTE}(?:[A-Za-z][A-Za-z-]{{2,24}}\s{{1,4}})?"
-            r"(?:token=)?\"?(?P<secret>[A-Za-z0-9._~+/%=:|-]{8,4000}+)"
+            r"(?:token=)?[\"']{0,2}(?P<secret>[A-Za-z0-9._~+/%=:|-]{8,4000}+)"
         ),
         lambda value: is_token(value[:512]) or is_login(value),
+    ),
+    Location(
+        "authorization",
+        ("authorization: bearer",),
+        re.compile(r"(?i:authorization: bearer)\s{1,4}[\"']{0,2}(?P<secret>[^\s\"'`<>(){}\[\],;\\|$]{8,512}+)"),
+        is_password,
     ),
     Location(
         "authorization",

@@ -68,17 +68,21 @@ _NOT_SECRET_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 """Words after a name that make it the name of something else: `token_count`, `secretName`."""
-_FOLLOWS_NAME: Final = frozenset("\"'`=: \t\\>]{?,-\n|")
+_FOLLOWS_NAME: Final = frozenset("\"'`=: \t\\>]{?,-\r\n|<*")
+BREAK: Final = r"(?:\r?(?:\n|\\{1,4}n)(?:[+>]| {0,6}\d{1,6}(?:\t|\\{1,4}t|→)|\d{4}-\d\d-\d\dT[0-9:.]{8,20}Z)?)"
+"""The end of a line, also within JSON, and what a listing, a difference or a log puts before the next one."""
 _OPERATOR: Final = re.compile(
-    r"\\{0,3}[\"'`]?\]?"
+    r"\\{0,3}[\"'`]?\*{0,3}\]?"
     r"(?::\s{0,2}(?:&(?:'[a-z]{1,12} )?)?[A-Za-z][\w.\[\]|]{0,24}\??(?=\s{0,2}=\s))?"
     r"[ \t]{0,20}(?::=|=>|->|={1,3}|:(?!:)|(?<=[\"'`]),)\s{0,8}"
-    r"(?:(?:[|>][+-]?|!!?[a-z]{1,12}|&[\w-]{1,40}|\?)\s{1,16})?"
+    r"\*{0,2} ?"
+    rf"(?:(?:[|>][+-]?(?:[ \t]{{0,4}}+{BREAK})?|!!?[a-z]{{1,12}}|&[\w-]{{1,40}}|\?)\s{{1,16}})?"
 )
 """Operator between a name and its value: `=`, `":`, `=>`, `: str =`, `",` in a call, the `|` of a YAML block,
 its tag or its anchor."""
 _PAIR: Final = re.compile(
-    r"\\{0,3}[\"'`]?\s{0,4}+,?\s{0,40}+[\[{-]{0,2}+\s{0,8}+\\{0,3}[\"'`]?(?:[A-Za-z]{0,12}value|val|default|content|plain)\\{0,3}[\"'`]?"
+    rf"\\{{0,3}}[\"'`]?[ \t]{{0,4}}+,?[ \t]{{0,8}}+{BREAK}?+"
+    r"\s{0,40}+,?\s{0,40}+[\[{-]{0,2}+\s{0,8}+\\{0,3}[\"'`]?(?:[A-Za-z]{0,12}value|val|default|content|plain)\\{0,3}[\"'`]?"
     r"\s{0,4}[:=]\s{0,4}",
     re.IGNORECASE,
 )
@@ -96,6 +100,10 @@ _OPTION: Final = re.compile(
 """A command line with name and value: `gh secret set NAME --body …`."""
 _TAG: Final = re.compile(r"(?:\s[^<>\n]{0,80})?>\s{0,8}(?:<!\[CDATA\[)?(?=[^<>\n]{4,512}<|[^<>\n]{4,512}\]\]>)")
 """An element of XML or HTML."""
+_NEXT_ELEMENT: Final = re.compile(
+    rf"</[\w:.-]{{1,40}}>{BREAK}?+\s{{0,40}}<[A-Za-z][^<>\n]{{0,80}}>(?=[^<>\n]{{4,512}}<)"
+)
+"""The element behind the one that holds the name: `<key>…</key> <string>…</string>`."""
 _PROSE: Final = re.compile(
     r"(?:\s(?:for|to|of|on|in|at)\s[\w@./' -]{1,40}?)??\s{1,2}"
     r"(?:is|was|will be|to|as|now|provided|supplied|given)\s?:?\s{1,2}(?=[^\s])",
@@ -118,6 +126,8 @@ _CONNECTIONS: Final = {
     "{": (_PAIR, _NESTED),
     ">": (_TAG,),
     "|": (_CELL,),
+    "<": (_NEXT_ELEMENT,),
+    "*": (_OPERATOR,),
 }
 """Connections of a name with its value, by their first character; a blank is any white space."""
 _SCHEME: Final = re.compile(
@@ -128,6 +138,10 @@ _QUOTED: Final = re.compile(
     r"\\{0,3}(?:\"(?P<double>[^\"\n\\]{3,512})|'(?P<single>[^'\n\\]{3,512})|`(?P<back>[^`\n\\]{3,512}))"
 )
 _UNQUOTED: Final = re.compile(r"(?P<bare>[^\s\"'`,;&<>(){}\[\]\\|]{4,512}+)(?![\[(])")
+_CONTINUED: Final = re.compile(
+    r"(?:&(?![&>\s]|[A-Za-z]{1,8};|#x?[0-9A-Fa-f]{1,7};|[\w.%-]{1,64}=)[^\s\"'`,;&<>(){}\[\]\\|]{1,256}+){1,8}"
+)
+"""An ampersand within a value: neither one before the next parameter nor an operator of the shell."""
 _REST: Final = re.compile(r"[^\s\"'`,;&<>(){}\[\]\\|]*+")
 _TRAILING: Final = ".:,!?"
 _JUDGED_CHARACTERS: Final = 128
@@ -152,7 +166,7 @@ def named_spans(text: str, folded: str, occurrences: Occurrences) -> Iterator[Sp
 
 def column_named(stem: str, text: str, folded: str, start: int) -> SecretName | None:
     """Return the name of secrets with this stem at *start* if it is the head of a column; None if it is not."""
-    name, before = _NAMES[stem], folded[max(0, start - _LOOKBACK) : start]
+    name, before = _NAMES[stem], folded[max(0, start - _LOOKBACK) : start].replace("\\t", "\t")
     if stem == "key":
         return _TOKEN if _KEY_OF_COLUMN.search(before) else None
     if stem in _WHOLE_STEMS and not _is_whole(stem, text, start):
@@ -248,6 +262,8 @@ def _judged(text: str, position: int, name: SecretName) -> Span | None:
     if not name.is_secret(value[:_JUDGED_CHARACTERS]):
         return None
     end = position + len(value)
+    if end == bare.end() and (continued := _CONTINUED.match(text, end)):
+        return Span(position, 1, continued.end(), name.kind)
     rest = _REST.match(text, end)
     whole = rest.end() if rest else end
     return Span(position, 1, end if text[end:whole].strip(_TRAILING) == "" else whole, name.kind)

@@ -7,14 +7,15 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane.core.redaction import cards, encodings, keys, locations, names, shapes
+from windowpane.core.redaction import cards, encodings, keys, locations, names, shapes, tables
 from windowpane.core.redaction.cards import card_code_spans, number_spans
 from windowpane.core.redaction.character_classes import long_runs
 from windowpane.core.redaction.encodings import (
+    encoded_runs,
     encoded_spans,
     hexadecimal_spans,
     percent_encoded_spans,
-    unescaped_text,
+    unescaped_parts,
     visible_text,
 )
 from windowpane.core.redaction.folded import fold
@@ -46,7 +47,15 @@ _ID: Final = re.compile(
 
 
 _LITERALS: Final = LiteralSearch(
-    {*keys.LITERALS, *shapes.LITERALS, *locations.LITERALS, *names.LITERALS, *cards.LITERALS, *encodings.LITERALS}
+    {
+        *keys.LITERALS,
+        *shapes.LITERALS,
+        *locations.LITERALS,
+        *names.LITERALS,
+        *cards.LITERALS,
+        *encodings.LITERALS,
+        *tables.LITERALS,
+    }
 )
 
 
@@ -122,22 +131,21 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
         return _merged([visible.original(span) for span in _spans(visible.text, depth)])
     spans = list(number_spans(text))
     if occurrences:
-        unescaped = unescaped_text(text, occurrences) if depth < _MAXIMUM_DEPTH else None
-        if unescaped is not None:
+        for unescaped in unescaped_parts(text, occurrences) if depth < _MAXIMUM_DEPTH else ():
             spans += map(unescaped.original, _spans(unescaped.text, depth + 1))
         for recognized in (key_spans, card_code_spans, located_spans, shaped_spans):
             spans += recognized(text, occurrences)
         spans += named_spans(text, folded, occurrences)
-        if "\n" in text:
+        if "\n" in text or "\\n" in text or "insert into" in occurrences:
             spans += table_spans(text, folded, occurrences)
         if depth < _MAXIMUM_DEPTH:
             spans += percent_encoded_spans(text, occurrences, lambda decoded: bool(_spans(decoded, depth + 1)))
     runs = long_runs(text)
     if runs:
         spans += discord_spans(text, runs)
-        if depth < _MAXIMUM_DEPTH:
-            spans += encoded_spans(text, runs, lambda decoded: bool(_spans(decoded, depth + 1)))
-            spans += hexadecimal_spans(text, runs, lambda decoded: bool(_spans(decoded, depth + 1)))
+        if depth < _MAXIMUM_DEPTH and (encoded := encoded_runs(text, runs)):
+            spans += encoded_spans(text, encoded, lambda decoded: bool(_spans(decoded, depth + 1)))
+            spans += hexadecimal_spans(text, encoded, lambda decoded: bool(_spans(decoded, depth + 1)))
     return _merged(sorted(spans)) if spans else []
 
 

@@ -29,6 +29,18 @@ _PLACEHOLDER_TERMS = (
 _WORD_OF_PLACEHOLDER = re.compile(rf"(?<![a-z])(?:{'|'.join(_PLACEHOLDER_TERMS)})(?![a-z])")
 _BETWEEN_PARTS = re.compile(r"[^A-Za-z0-9]+")
 _WORD_OR_NUMBER = re.compile(r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]*)\d{0,2}|\d{1,9}")
+_IDENTIFIER = re.compile(r"[A-Z]{0,2}[a-z]*(?:[A-Z][a-z]+)*[A-Z]*\d{0,2}|[A-Z]+[a-z]{2,}\d{0,2}")
+_MIN_RANDOM_WORD = 5
+_PASSPHRASE = re.compile(r"[A-Za-z]{3,12}([-_. ])(?:[A-Za-z]{3,12}\1){2,9}(?:[A-Za-z]{3,12}\1)?\d{1,4}")
+_FORM_TERMS = frozenset(
+    (
+        "password", "passwd", "secret", "token", "key", "user", "login", "reset", "field", "input", "form",
+        "label", "the", "and", "for", "test", "new", "old", "name", "file", "path", "value", "string", "error",
+        "svc",
+        "app", "prod", "dev", "staging", "config", "manager", "vault", "arn", "aws", "com", "version",
+        "policy", "auth",
+    )
+)  # fmt: skip
 _TYPED_SEQUENCES = ("abc", "123", "foo")
 """Sequences that people type instead of a value."""
 _COMMON_LETTERS = (
@@ -75,7 +87,7 @@ def is_password(value: str) -> bool:
     if not _DIGIT.search(value):
         return _SYMBOL.search(value) is not None or (value.isalpha() and is_gibberish(value))
     if is_plain_text(value, _NAME_EDGES):
-        return value.isalnum()
+        return value.isalnum() or _is_passphrase(value)
     return _ADDRESS.fullmatch(value) is None
 
 
@@ -130,7 +142,24 @@ def _is_word_or_sequence(part: str) -> bool:
 
 def is_plain_text(value: str, edges: re.Pattern[str] = _WORD_EDGES) -> bool:
     """Return True for words and the names of things, joined by *edges* such as dots, underscores or slashes."""
-    return all(_PLAIN_WORD.fullmatch(part) for part in edges.split(value.replace("_", ".")))
+    parts = edges.split(value.replace("_", "."))
+    return all(_PLAIN_WORD.fullmatch(part) for part in parts) and not any(map(_is_random_word, parts))
+
+
+def _is_random_word(word: str) -> bool:
+    """Return True for letters in a case and an order that neither words nor identifiers have (`pRwAPc`)."""
+    if len(word) < _MIN_RANDOM_WORD or _IDENTIFIER.fullmatch(word) is not None:
+        return False
+    folded = word.lower()
+    pairs = [folded[at : at + 2] for at in range(len(word) - 1)]
+    return sum(pair in _COMMON_PAIRS for pair in pairs) / len(pairs) < _MAX_COMMON_PAIRS
+
+
+def _is_passphrase(value: str) -> bool:
+    """Return True for four and more words with a number, joined by one character; no word is one of forms."""
+    if _PASSPHRASE.fullmatch(value) is None:
+        return False
+    return _FORM_TERMS.isdisjoint(_BETWEEN_PARTS.split(value.lower()))
 
 
 def _is_mixed(value: str) -> bool:

@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.core.events import PAYLOADS, Event, EventContext, Payload
+from windowpane.core.events import Event, EventContext, Payload
 from windowpane.core.protocols import Clock
-from windowpane.core.redaction import stored_id, stored_name
+from windowpane.core.stored_payloads import stored_payload, stored_text
 
 BUFFERED_EVENTS: Final = 1_000
 """Size at which the buffer is handed over in the middle of a turn."""
-_TEXT_FIELDS: Final = {
-    cls: names
-    for cls in PAYLOADS.values()
-    if (
-        names := tuple(
-            field.name for field in fields(cls) if field.type in ("str", "str | None", str, str | None)
-        )
-    )
-}
-"""The fields of payloads that hold any text: reasons, names and ids."""
-
-
-def _without_secrets(payload: Payload, names: tuple[str, ...]) -> Payload:
-    """Return *payload* with its fields *names* as they may be stored."""
-    changed = {}
-    for name in names:
-        value = getattr(payload, name)
-        clean = (
-            (stored_id if name.endswith("session_id") else stored_name)(value)
-            if isinstance(value, str)
-            else value
-        )
-        if clean is not value:
-            changed[name] = clean
-    return replace(payload, **changed) if changed else payload  # type: ignore[arg-type]  # fields of this payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +28,9 @@ class SessionInfo:
 
     def __post_init__(self) -> None:
         """Remove the secrets from names and ids, which every event of the session repeats."""
-        for name in ("agent", "model", "source"):
-            object.__setattr__(self, name, stored_name(getattr(self, name)))
-        for name in ("session_id", "stream_id", "parent_session_id"):
+        for name in ("session_id", "agent", "model", "source", "stream_id", "parent_session_id"):
             value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else stored_id(value))
+            object.__setattr__(self, name, None if value is None else stored_text(name, value))
 
 
 class EventEmitter:
@@ -78,8 +51,7 @@ class EventEmitter:
         """Emit an event at time *at*, by default now."""
         if at is None and self.clock is not None:
             at = self.clock()
-        if (names := _TEXT_FIELDS.get(type(payload))) is not None:
-            payload = _without_secrets(payload, names)
+        payload = stored_payload(payload)
         # The constructor of a named tuple is a Python function, which takes twice as long.
         event: Event = tuple.__new__(Event, (self.context, self.n, at, payload))
         self.n += 1

@@ -97,7 +97,7 @@ class SessionTracker(TurnTracker):
         """Add a block; opens a turn if none is open, and measures the call at the first block of its reply."""
         if not self.in_turn:
             self._open_turn(at)
-        tool_call_id = tool_call_id and stored_id(tool_call_id)
+        tool_call_id, handle = tool_call_id and stored_id(tool_call_id), handle and stored_id(handle)
         block_id = f"b{self._blocks}"
         group = block_id
         if content_type in REPLY_TYPES:
