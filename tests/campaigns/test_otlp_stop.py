@@ -172,7 +172,7 @@ def server(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[OtlpServer]
 def test_a_busy_receiver_is_stopped(campaign: Campaign, server: OtlpServer, number: signal.Signals) -> None:
     """At any moment; exporters send what was not acknowledged again to the next process."""
     chance, senders = random.Random(int(number)), Senders(server.port)
-    tried = campaign.attempts(sample=1, whole=20)
+    tried = campaign.attempts(sample=1, whole=8)
     try:
         for _ in range(tried):
             senders.wait_for(20)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from windowpane.cli.options import report_errors, store_option
+from windowpane.cli.serve import wait_for_stop
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.names import check_name
 from windowpane.core.store_names import StoreName, full_name
@@ -68,10 +67,7 @@ def command(*, port: int, address: str, insecure: bool, upstreams: Sequence[str]
         for upstream in chosen.values():
             click.echo(f"{server.url}/{upstream.name}  ->  {upstream.url}")
         click.echo(f"metrics: {metrics_url or 'none, no port is free'}; Ctrl-C stops")
-        stopped = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
-        stopped.wait()
+        wait_for_stop()
 
 
 @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -213,10 +213,10 @@ def configured_token(server: ServerConfig) -> str | None:
 
 def wait_for_stop() -> None:
     """Block until Ctrl-C or a request to terminate."""
-    stop = threading.Event()
+    stop = SimpleQueue[None]()  # an event may be locked by the very wait that the signal interrupts
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    stop.wait()
+        signal.signal(number, lambda *_: stop.put(None))
+    stop.get()
 
 
 @contextmanager
