@@ -31,6 +31,7 @@ from windowpane.exceptions import WindowError
 from windowpane.manager.budget import ComponentBudgets, Ruling, check_claim
 from windowpane.manager.levels import Levels
 from windowpane.manager.listeners import Journal
+from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.progressive import ShortenedBlocks
@@ -41,6 +42,8 @@ from windowpane.manager.status import Status, status_of
 
 SUPERSEDED: Final = "superseded"
 """The policy by which an interim result is removed."""
+NOT_OPENING: Final = STATIC_TYPES | {"memory_injection"}
+"""Content that may precede what the conversation starts with; the user's first message follows that at once."""
 IN_USE_TURNS: Final = 20
 """Turns for which a name counts as in use after the agent used it."""
 PROGRESS_TOKENS: Final = 1_500
@@ -241,7 +244,7 @@ class Engine:
         self, content_type: ContentType, content: object, *, pinned: bool = False, tool_name: str | None = None
     ) -> Block:
         """Add a block of text; anything else is converted: lost content would harm the agent more."""
-        if self.task.opening and content_type not in STATIC_TYPES:
+        if content_type not in NOT_OPENING:
             self.insert_opening()
         text = content if isinstance(content, str) else "" if content is None else str(content)
         source = self.counter.source
@@ -254,10 +257,21 @@ class Engine:
         return block
 
     def insert_opening(self) -> None:
-        """Insert the text that a resumed window starts with, after system prompt and tools."""
-        text, self.task.opening = self.task.opening, ""
-        if text:
-            self.add("summary", text)
+        """Insert once what the conversation starts with: the record of a resumed task, then the task as given.
+
+        Before the first call, and never changed after it: the provider's cache retains what precedes it.
+        """
+        task = self.task
+        if task.is_opened:
+            return
+        task.is_opened = True
+        if task.opening:
+            self.add("summary", task.opening)
+        given = goal_text(
+            task.goal if task.goal_is_given else "", task.constraints, task.record.success_criteria, heading=True
+        )
+        if given:
+            task.stated_block = self.add("user_message", given, pinned=True).id
 
     def reindex(self) -> None:
         """Track references to the blocks of a new window."""
