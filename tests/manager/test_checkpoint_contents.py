@@ -214,8 +214,8 @@ def test_a_bootstrap_has_the_urgent_first_and_every_section() -> None:
     """Changes, progress, then the sections of the window; the task is stated beside it."""
     text = bootstrap(made(subtasks=[{"name": "api.ts", "status": "in_progress"}]), drift=["branch: was a, is b"])
     order = (
-        "- branch: was a, is b", "- [in progress] api.ts", "- must stay", "- next: tests", "- chose fetch", "- ValueError: no",
-        "- src/a.py",
+        "- branch: was a, is b", "- [in progress] api.ts", "- must stay", "- next: tests",
+        "- chose fetch", "- ValueError: no", "- src/a.py",
     )  # fmt: skip
     places = [text.index(part) for part in order]
 

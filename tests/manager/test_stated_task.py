@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import filler, is_valid, manager
+from builders import filler, is_valid, manager, talk
 
 from windowpane.core.events import ContentCompressed, WindowRolled
 from windowpane.manager.files.checkpoints import FileCheckpoints
@@ -95,13 +95,16 @@ def test_the_task_outlasts_new_windows_and_sessions(tmp_path: Path) -> None:
     """After a rollover, after `clear`, and in a session that resumes it."""
     sink = RecordingSink()
     dependencies = replace(in_memory_dependencies(sink), checkpoints=FileCheckpoints(tmp_path, redact=str))
-    options: dict[str, Any] = {"limit": 8_192, "dependencies": dependencies, "task_id": "task"}
+    options: dict[str, Any] = {
+        "limit": 32_768,
+        "dependencies": dependencies,
+        "task_id": "task",
+        "cascade": ["roll"],
+    }
     with manager(sink, **options, **TASK) as window:
         window.add_user("Go.")
-        for n in range(30):
-            window.on_turn_start()
-            window.on_turn_end(chat_reply(filler(900, tag=f"a{n}x")))
-            window.add_user(f"And now {n}.")
+        for n in range(60):
+            talk(window, f"And now {n}.", filler(800, tag=f"a{n}x"))
         assert sink.of(WindowRolled)
         assert texts(window).count(STATED) == 1
     with manager(sink, **options) as window:

@@ -35,6 +35,7 @@ from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.progressive import ShortenedBlocks
+from windowpane.manager.readings import Readings
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.snapshot import Snapshot, items_of
 from windowpane.manager.state import Payload, ReductionState, TaskState, ToolCalls
@@ -82,6 +83,7 @@ class Engine:
     references: ReferenceIndex = field(default_factory=ReferenceIndex)
     shortened: ShortenedBlocks = field(default_factory=ShortenedBlocks)
     """Content that became shorter with its age."""
+    readings: Readings = field(default_factory=Readings)
     journal: Journal = field(default_factory=Journal)
     measured: PressureMeasured | None = None
     last_usage: Usage | None = None
@@ -185,6 +187,7 @@ class Engine:
         for block in blocks:
             self.payloads.pop(block.id, None)
             self.references.discard(block.id)
+            self.readings.discard(block)
         self.shortened.forget(blocks)
         self.reduction.refused.discard(blocks)
 
@@ -277,15 +280,20 @@ class Engine:
         """Track references to the blocks of a new window."""
         self.references.clear()
         for block in self.tracker.window:
-            self.index(block)
+            self._index_names(block)
 
     def index(self, block: Block) -> None:
-        """Register the rare identifiers of a block, by which later content refers to it."""
+        """Register the rare identifiers of a block, by which later content refers to it, and have it read."""
+        self.readings.add(block)
+        self._index_names(block)
+
+    def _index_names(self, block: Block) -> None:
         if self.settings.references and block.text and block.content_type in INDEXED_TYPES:
             self.references.add(block.id, block.text)
 
     def refer(self, block: Block) -> None:
-        """Mark the blocks that a reply mentions as in use."""
+        """Mark the blocks that a reply mentions as in use, and have the reply read."""
+        self.readings.add(block)
         if self.settings.references and block.text:
             text = argument_values(block.text) if block.content_type == "tool_call" else block.text
             self.tracker.mark_referenced(self.references.referenced(text, turn=block.turn), block.id)

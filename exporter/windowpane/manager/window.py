@@ -126,7 +126,7 @@ class ManagedWindow:
         self._session.apply("add_assistant", lambda engine: add_reply(engine, read_reply(message).parts))
 
     def clear(self) -> None:
-        """Continue in a new window with only the system prompt, the tools, the task as given and pinned content."""
+        """Continue in a new window with the system prompt, the tools, the task as given and pinned content."""
         self._session.apply("clear", clear)
 
     # -- reading ----------------------------------------------------------------------------------------------

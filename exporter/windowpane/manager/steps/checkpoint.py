@@ -118,7 +118,8 @@ def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Check
     for block in blocks:
         if block.content_type == "summary":
             sections = parse_sections(block.text or "")
-    for fact in reversed(extract_facts([block for block in blocks if block.content_type != "system_prompt"])):
+    stated = [block for block in blocks if block.content_type != "system_prompt"]
+    for fact in reversed(extract_facts(stated, engine.readings.read)):
         section: Section = {
             "constraint": "constraints", "decision": "decisions", "error": "errors", "open_work": "state",
             "goal": "state",
