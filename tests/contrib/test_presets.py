@@ -218,8 +218,8 @@ def test_ai_sdk_go_keeps_the_newest_messages_and_reports_it() -> None:
 
         assert left[-1]["content"] == "next"
         assert left[0] == {"role": "system", "content": "You are careful."}
-        assert left[1]["content"] == "question 0"
-        assert len(left) == 2 + 6
+        assert [message["content"] for message in left[1:3]] == ["## Goal\nHelp", "question 0"]
+        assert len(left) == 3 + 6
     status = records[-1]
     assert status.name == STATUS_EVENT
     assert set(status.fields) == {"Stage", "Details"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import filler, manager
+from builders import filler, manager, sent
 
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.exceptions import CorruptCheckpointError
@@ -57,14 +57,14 @@ def test_what_a_resumed_session_is_given_beside_the_checkpoint_counts_too(tmp_pa
     new = {"constraints": ["two"], "success_criteria": ["fast"], "paths": ["b.py"]}
     with session(tmp_path, RecordingSink(), task_goal="New goal", **new) as window:
         window.add_user("go on")
-        text = window.messages()[0]["content"]
+        text = sent(window)
         document = document_of(window)
 
     assert window.task.goal == document["goal"] == "New goal"
     assert document["constraints_given"] == ["one", "two"]
     assert document["task"]["success_criteria"] == ["green", "fast"]
     assert document["task"]["paths"] == ["a.py", "b.py"]
-    assert "New goal\n- one\n- two\n- Success: green\n- Success: fast" in text
+    assert "New goal\\n- one\\n- two\\n- Success: green\\n- Success: fast" in text
     assert "Old goal" not in text
 
 
@@ -99,20 +99,20 @@ def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp
 
 @pytest.mark.parametrize("limit", [2_048, 8_192, 32_768, 200_000])
 def test_a_bootstrap_uses_at_most_a_bounded_share_of_the_window(tmp_path: Path, limit: int) -> None:
-    """15% of usable at three characters a token, and never more than 16,000 characters; a goal is whole."""
+    """15% of usable at three characters a token, and never more than 16,000 characters; the goal is beside it."""
     with session(tmp_path, RecordingSink(), limit=limit, task_goal="Port it " * 3) as window:
         for n in range(150):
             window.task.add_learning(f"learnt thing number {n}, which is rather long: " + "word " * 20)
         window.task.complete("step")
     with session(tmp_path, RecordingSink(), limit=limit) as window:
         window.add_user("go on")
-        text = window.messages()[0]["content"]
+        text, goal = (message["content"] for message in window.messages()[:2])
         limits = window._engine.limits
 
     assert limits is not None
     bound = min(16_000, int(0.45 * limits.usable_tokens))
     assert bound - 200 < len(text) <= bound
-    assert "Port it " * 3 in text
+    assert goal == "## Goal\n" + "Port it " * 3
 
 
 def test_a_checkpoint_of_a_machine_whose_clock_is_ahead_has_no_negative_age(tmp_path: Path) -> None:
@@ -211,16 +211,16 @@ def made(**task: Any) -> dict[str, Any]:
 
 
 def test_a_bootstrap_has_the_urgent_first_and_every_section() -> None:
-    """Goal, what changed, progress, then the sections of the window."""
+    """Changes, progress, then the sections of the window; the task is stated beside it."""
     text = bootstrap(made(subtasks=[{"name": "api.ts", "status": "in_progress"}]), drift=["branch: was a, is b"])
     order = (
-        "Port it\n- never touch config.ts\n- Success: tests pass", "- branch: was a, is b",
-        "- [in progress] api.ts", "- must stay", "- next: tests", "- chose fetch", "- ValueError: no",
-        "- src/a.py",
+        "- branch: was a, is b", "- [in progress] api.ts", "- must stay", "- next: tests",
+        "- chose fetch", "- ValueError: no", "- src/a.py",
     )  # fmt: skip
     places = [text.index(part) for part in order]
 
     assert places == sorted(places)
+    assert "Port it" not in text
 
 
 def test_a_bootstrap_includes_the_last_line_that_fits_and_nothing_after_it() -> None:

@@ -83,14 +83,15 @@ def test_a_user_s_step_runs_at_its_position() -> None:
 def test_a_user_s_summarizer_writes_the_summary_without_a_model() -> None:
     """It receives the facts and the room, and the acceptance check judges it like any other."""
 
-    def mine(facts: Any, *, goal: str, max_tokens: int, **_more: Any) -> str:
-        return f"## Goal and constraints\n{goal}\n" + "\n".join(fact.text for fact in facts)[: max_tokens * 3]
+    def mine(facts: Any, *, max_tokens: int, **_more: Any) -> str:
+        return "## What I noted\n" + "\n".join(fact.text for fact in facts)[: max_tokens * 3]
 
     sink = RecordingSink()
     with manager(sink, limit=16_384, settings=EngineSettings(summarizer=mine), task_goal="Port it") as window:
         busy(window)
 
-        assert "## Goal and constraints\\nPort it" in sent(window)
+        assert "## What I noted\\n" in sent(window)
+        assert sent(window).count("Port it") == 1
     assert any(event.strategy == "compaction" for event in accepted(sink))
 
 

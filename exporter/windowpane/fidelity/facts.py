@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from heapq import nsmallest
+from itertools import islice
 from typing import Final, Literal
 
 from windowpane.core.vocabulary import ContentType
@@ -79,12 +81,54 @@ class _Name:
     """True if the model or a person wrote it, false if only tools printed it."""
 
 
-def extract_facts(blocks: Sequence[Block]) -> tuple[Fact, ...]:
-    """Return the critical facts of *blocks*, most critical first within each kind."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The names and cues of one block, whatever the others have."""
+
+    text: str
+    names: Mapping[str, NameKind]
+    cues: Mapping[str, CueKind]
+    values: Mapping[str, frozenset[str]]
+    """The numbers of each key."""
+
+
+def read_text(content_type: ContentType, text: str) -> Reading:
+    """Read the text of one block, which is most of the work of finding facts."""
+    spoken = content_type in PROSE_TYPES
+    if content_type == "tool_call":
+        text = text.replace("\\n", "\n")
+    elif content_type == "summary":
+        text = "\n".join(line for line in text.split("\n") if not line.startswith("## "))
+    runs = Runs(text)
+    cues: dict[str, CueKind] = {}
+    names: dict[str, NameKind] = {}
+    for token, kind in runs.marked():
+        match kind:
+            case "path" if spoken and ALTERNATIVES.fullmatch(token):
+                pass
+            case "path" | "identifier" | "number":
+                names[token] = kind
+            case _ if spoken or kind == "error":
+                cues[token] = kind
+    values: dict[str, set[str]] = {}
+    for key, value in runs.keyed_numbers():
+        values.setdefault(key, set()).add(value)
+        names[f"{key}={value}"] = "number"
+    return Reading(text, names, cues, {key: frozenset(numbers) for key, numbers in values.items()})
+
+
+ReadText = Callable[[ContentType, str], Reading]
+
+
+def extract_facts(blocks: Sequence[Block], read: ReadText = read_text) -> tuple[Fact, ...]:
+    """Return the critical facts of *blocks*, most critical first within each kind.
+
+    *read* may know the readings of some texts already.
+    """
     finder = FactFinder()
     for index, block in enumerate(blocks):
         if block.text:
-            finder.read(index, block.content_type, block.text, turn=block.turn)
+            finder.add(index, block.content_type, read(block.content_type, block.text), turn=block.turn)
     return finder.facts()
 
 
@@ -117,7 +161,7 @@ class _Passage:
 
     block: int
     text: str
-    cues: dict[str, CueKind]
+    cues: Mapping[str, CueKind]
     spoken: bool
 
     def facts(self, cues: Sequence[str]) -> Iterator[Fact]:
@@ -161,47 +205,36 @@ class FactFinder:
 
     def read(self, index: int, content_type: ContentType, text: str, *, turn: int = 0) -> None:
         """Read one block; *turn* is that of the block."""
-        self._turn = max(self._turn, turn)
-        spoken = content_type in PROSE_TYPES
-        if content_type == "tool_call":
-            text = text.replace("\\n", "\n")
-        elif content_type == "user_message" and not self._goal_seen:
-            self._goal_seen = True
-            self._passages += _sentence("goal", text.strip().split("\n", 1)[0], index)
-        elif content_type == "summary":
-            text = "\n".join(line for line in text.split("\n") if not line.startswith("## "))
-        runs = Runs(text)
-        cues: dict[str, CueKind] = {}
-        names: dict[str, NameKind] = {}
-        for token, kind in runs.marked():
-            match kind:
-                case "path" if spoken and ALTERNATIVES.fullmatch(token):
-                    pass
-                case "path" | "identifier" | "number":
-                    names[token] = kind
-                case _ if spoken or kind == "error":
-                    cues[token] = kind
-        if cues:
-            self._passages.append(_Passage(index, text, cues, spoken))
-        for key, value in runs.keyed_numbers():
-            self._values.setdefault(key, set()).add(value)
-            names[f"{key}={value}"] = "number"
-        self._add(names, index, content_type)
+        self.add(index, content_type, read_text(content_type, text), turn=turn)
 
-    def _add(self, names: Mapping[str, NameKind], index: int, content_type: ContentType) -> None:
-        """Add the distinct names of a block."""
+    def add(self, index: int, content_type: ContentType, reading: Reading, *, turn: int = 0) -> None:
+        """Add what one block has; *turn* is that of the block."""
+        self._turn = max(self._turn, turn)
+        if content_type == "user_message" and not self._goal_seen:
+            self._goal_seen = True
+            self._passages += _sentence("goal", reading.text.strip().split("\n", 1)[0], index)
+        if reading.cues:
+            self._passages.append(_Passage(index, reading.text, reading.cues, content_type in PROSE_TYPES))
+        for key, values in reading.values.items():
+            self._values.setdefault(key, set()).update(values)
+        self._add_names(reading.names, index, content_type)
+
+    def _add_names(self, names: Mapping[str, NameKind], index: int, content_type: ContentType) -> None:
+        """Add the distinct names of a block; those of one kind that are new share one entry."""
+        own, turn = self._names, self._turn
         weight = _WEIGHT.get(content_type, 1)
         written = content_type in PROSE_TYPES or content_type == "tool_call"
-        turn = self._turn
-        for text, kind in names.items():
-            name = self._names.get(text)
-            if name is None:
-                name = self._names[text] = _Name(kind)
+        for text in [text for text in names if text in own]:
+            name = own[text]
+            if name.blocks == 1:
+                name = own[text] = replace(name)
             name.blocks += 1
             name.salience += weight
             name.last = index
             name.turn = turn
             name.written |= written
+        new = {kind: _Name(kind, weight, 1, index, turn, written) for kind in set(names.values())}
+        own.update({text: new[kind] for text, kind in names.items() if text not in own})
 
     def has(self, name: str) -> bool:
         """Return whether a text that was read has a name."""
@@ -234,19 +267,16 @@ class FactFinder:
 
     def facts(self) -> tuple[Fact, ...]:
         """Return the critical facts, most critical first within each kind."""
-        names = [
-            Fact(name.kind, text, block=name.last)
-            for text, name in sorted(
-                self._names.items(), key=lambda item: (-item[1].salience, -item[1].last, item[0])
-            )
+        critical = (
+            (-name.salience, -name.last, text)
+            for text, name in self._names.items()
             if (name.salience > 1 or name.blocks > 1) and self._stands(text, name)
-        ]
-        if not names:
-            names = [
-                Fact(name.kind, text, block=name.last)
-                for text, name in self._names.items()
-                if self._stands(text, name)
-            ]
+        )
+        chosen = [text for _, _, text in nsmallest(MAXIMUM_NAMES, critical)]
+        if not chosen:
+            facts_alone = (text for text, name in self._names.items() if self._stands(text, name))
+            chosen = list(islice(facts_alone, MAXIMUM_NAMES))
+        names = [Fact(self._names[text].kind, text, block=self._names[text].last) for text in chosen]
         newest = list(self.sentences(MAXIMUM_SENTENCES))
         errors = [fact for fact in newest if fact.kind == "error"][: MAXIMUM_NAMES // 4]
         decisions = [fact for fact in newest if fact.kind == "decision"]

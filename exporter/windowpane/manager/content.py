@@ -51,6 +51,7 @@ def add_user(engine: Engine, content: object, *, pinned: bool = False) -> Effect
 def add_reply(engine: Engine, parts: Sequence[ReplyPart]) -> None:
     """Add a model's reply; calls of earlier replies that have no result will never get one."""
     if parts:
+        engine.insert_opening()
         engine.calls.start_reply()
     for part in parts:
         if part.kind == "tool_call":

@@ -73,7 +73,7 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The task of a session; never removed and repeated word for word."""
+    """The task of a session; in every call word for word."""
 
     goal: str = ""
     constraints: tuple[str, ...] = ()

@@ -31,9 +31,11 @@ from windowpane.exceptions import WindowError
 from windowpane.manager.budget import ComponentBudgets, Ruling, check_claim
 from windowpane.manager.levels import Levels
 from windowpane.manager.listeners import Journal
+from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.progressive import ShortenedBlocks
+from windowpane.manager.readings import Readings
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.snapshot import Snapshot, items_of
 from windowpane.manager.state import Payload, ReductionState, TaskState, ToolCalls
@@ -41,6 +43,8 @@ from windowpane.manager.status import Status, status_of
 
 SUPERSEDED: Final = "superseded"
 """The policy by which an interim result is removed."""
+NOT_OPENING: Final = STATIC_TYPES | {"memory_injection"}
+"""Content that may precede what the conversation starts with; the user's first message follows that at once."""
 IN_USE_TURNS: Final = 20
 """Turns for which a name counts as in use after the agent used it."""
 PROGRESS_TOKENS: Final = 1_500
@@ -79,6 +83,7 @@ class Engine:
     references: ReferenceIndex = field(default_factory=ReferenceIndex)
     shortened: ShortenedBlocks = field(default_factory=ShortenedBlocks)
     """Content that became shorter with its age."""
+    readings: Readings = field(default_factory=Readings)
     journal: Journal = field(default_factory=Journal)
     measured: PressureMeasured | None = None
     last_usage: Usage | None = None
@@ -182,6 +187,7 @@ class Engine:
         for block in blocks:
             self.payloads.pop(block.id, None)
             self.references.discard(block.id)
+            self.readings.discard(block)
         self.shortened.forget(blocks)
         self.reduction.refused.discard(blocks)
 
@@ -241,7 +247,7 @@ class Engine:
         self, content_type: ContentType, content: object, *, pinned: bool = False, tool_name: str | None = None
     ) -> Block:
         """Add a block of text; anything else is converted: lost content would harm the agent more."""
-        if self.task.opening and content_type not in STATIC_TYPES:
+        if content_type not in NOT_OPENING:
             self.insert_opening()
         text = content if isinstance(content, str) else "" if content is None else str(content)
         source = self.counter.source
@@ -254,24 +260,40 @@ class Engine:
         return block
 
     def insert_opening(self) -> None:
-        """Insert the text that a resumed window starts with, after system prompt and tools."""
-        text, self.task.opening = self.task.opening, ""
-        if text:
-            self.add("summary", text)
+        """Insert once what the conversation starts with: the record of a resumed task, then the task as given.
+
+        Before the first call, and never changed after it: the provider's cache retains what precedes it.
+        """
+        task = self.task
+        if task.is_opened:
+            return
+        task.is_opened = True
+        if task.opening:
+            self.add("summary", task.opening)
+        given = goal_text(
+            task.goal if task.goal_is_given else "", task.constraints, task.record.success_criteria, heading=True
+        )
+        if given:
+            task.stated_block = self.add("user_message", given, pinned=True).id
 
     def reindex(self) -> None:
         """Track references to the blocks of a new window."""
         self.references.clear()
         for block in self.tracker.window:
-            self.index(block)
+            self._index_names(block)
 
     def index(self, block: Block) -> None:
-        """Register the rare identifiers of a block, by which later content refers to it."""
+        """Register the rare identifiers of a block, by which later content refers to it, and have it read."""
+        self.readings.add(block)
+        self._index_names(block)
+
+    def _index_names(self, block: Block) -> None:
         if self.settings.references and block.text and block.content_type in INDEXED_TYPES:
             self.references.add(block.id, block.text)
 
     def refer(self, block: Block) -> None:
-        """Mark the blocks that a reply mentions as in use."""
+        """Mark the blocks that a reply mentions as in use, and have the reply read."""
+        self.readings.add(block)
         if self.settings.references and block.text:
             text = argument_values(block.text) if block.content_type == "tool_call" else block.text
             self.tracker.mark_referenced(self.references.referenced(text, turn=block.turn), block.id)

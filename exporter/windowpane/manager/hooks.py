@@ -32,8 +32,7 @@ RETRY_SHARE: Final = 0.80
 def turn_start(engine: Engine) -> Effect[Decision]:
     """Measure the window and reduce it if its pressure requires it; raises `IrreducibleContextError`."""
     engine.follow_limits()
-    if engine.task.opening:
-        engine.insert_opening()
+    engine.insert_opening()
     if engine.task.milestone:
         yield from save_milestone(engine)
     engine.measured = before = engine.tracker.measure("before")

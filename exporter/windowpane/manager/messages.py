@@ -77,7 +77,7 @@ def anthropic_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload])
         else:
             body = _user_content(unit.blocks, payloads, _as_anthropic)
             _append(turns, "user", [_text(body)] if isinstance(body, str) else body)
-    if turns and turns[0]["role"] != "user":
+    if not turns or turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [_text(OPENING)]})
     return AnthropicMessages("\n\n".join(part for part in system if part), turns)
 

@@ -124,6 +124,7 @@ class ManagedSession:
         )
         if dependencies.evaluations is not None:
             self.engine.defer_evaluation = self._defer_evaluation
+            self.engine.readings.later = self._read_later
         if dependencies.judge is not None:
             judged = JudgedSession(dependencies.judge, dependencies.digest, self._record_evaluation)
             tracker.on_compressed = lambda event, removed: judged.offer(event.event_id, removed, tracker.window)
@@ -318,6 +319,12 @@ class ManagedSession:
         assert writer is not None, "deferred only to a writer"
         result = writer.run(lambda: self._evaluate(measure), characters=characters, wait_seconds=0.0)
         return result.error is None or isinstance(result.error, UnfinishedWriteError)
+
+    def _read_later(self, read: Callable[[], None], characters: int) -> None:
+        """Queue the reading of texts; what is not read in time is read where it is needed."""
+        writer = self.dependencies.evaluations
+        assert writer is not None, "deferred only to a writer"
+        writer.run(read, characters=characters, wait_seconds=0.0)
 
     def _evaluate(self, measure: Callable[[], FidelityEvaluated]) -> None:
         """Measure a compression on the evaluations' thread, and record its fidelity."""

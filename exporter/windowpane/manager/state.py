@@ -111,8 +111,12 @@ class TaskState:
     """Windows of the task before this session."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Facts about the task's surroundings when they were last observed."""
+    is_opened: bool = False
+    """True once the window has what its first call starts with."""
     opening: str = ""
-    """The text that a resumed window starts with, until it is inserted."""
+    """The record of a resumed task, which its window starts with."""
+    stated_block: str | None = None
+    """The pinned block that states goal, constraints and success criteria as given, in every call."""
     milestone: str = ""
     """The event that a checkpoint still has to be saved for."""
     checkpoint_version: int = 0

@@ -94,6 +94,7 @@ def add_tool_result(
         engine.remove_interim(call_id)
         call = engine.calls.answer(call_id)
         name = name or (call.name if call else "")
+    engine.insert_opening()
     block = engine.tracker.add(
         "tool_result",
         text,

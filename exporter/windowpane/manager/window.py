@@ -126,7 +126,7 @@ class ManagedWindow:
         self._session.apply("add_assistant", lambda engine: add_reply(engine, read_reply(message).parts))
 
     def clear(self) -> None:
-        """Continue in a new window with only the system prompt, the tools and pinned content."""
+        """Continue in a new window with the system prompt, the tools, the task as given and pinned content."""
         self._session.apply("clear", clear)
 
     # -- reading ----------------------------------------------------------------------------------------------
@@ -146,6 +146,7 @@ class ManagedWindow:
         if shape not in ("openai", "anthropic"):
             raise ConfigurationError("shape", f"{shape!r}", expected="openai or anthropic")
         with self._session.lock:
+            self._engine.insert_opening()
             blocks = list(self._engine.tracker.window)
             if shape == "anthropic":
                 return anthropic_messages(blocks, self._engine.payloads)

@@ -97,7 +97,7 @@ class ConfiguredWindow(ManagedWindow):
     ) -> None:
         """Start a session of *agent* with *model*. None takes the configured value, else the default.
 
-        The task, which is never removed from the window and repeated word for word:
+        The task, which is in every call word for word, before the first user message:
             task_goal: What the session is for; the first user message if empty.
             constraints, success_criteria: Sentences that the agent must keep in view.
             task_id: A name under which another session can continue the task; names its checkpoints.

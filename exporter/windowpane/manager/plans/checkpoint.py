@@ -127,18 +127,13 @@ def to_markdown(document: Document) -> str:
 def bootstrap(
     document: Document, *, max_characters: int = BOOTSTRAP_CHARACTERS, drift: Sequence[str] = ()
 ) -> str:
-    """Return the first text of a fresh window: the task word for word, the rest as far as it fits.
+    """Return the record that a fresh window starts with, as far as it fits; the task itself is stated beside it.
 
     Urgent entries come first: changes of the environment, subtasks in progress, open issues.
     """
     task = TaskRecord.from_document(document.get("task", {}))
     origin = f"checkpoint {document['version']}, window {document['window_id']}"
-    parts = [
-        PREAMBLE,
-        f"[Resumed from {origin}. What is planned is not done.]",
-        goal_text(document["goal"], document["constraints_given"], task.success_criteria, heading=True),
-    ]
-    text = "\n".join(part for part in parts if part)
+    text = f"{PREAMBLE}\n[Resumed from {origin}. What is planned is not done.]"
     sections: Mapping[str, Sequence[str]] = document["sections"]
     bodies: list[tuple[str, Iterable[str]]] = [
         ("## Changed since the checkpoint; look again before relying on it", drift),

@@ -113,12 +113,13 @@ def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Check
     *completed* is the final summary of a task that is done.
     """
     tracker = engine.tracker
-    blocks = [block for block in tracker.window if block.text]
+    blocks = [block for block in tracker.window if block.text and block.id != engine.task.stated_block]
     sections: dict[Section, list[str]] = {}
     for block in blocks:
         if block.content_type == "summary":
             sections = parse_sections(block.text or "")
-    for fact in reversed(extract_facts([block for block in blocks if block.content_type != "system_prompt"])):
+    stated = [block for block in blocks if block.content_type != "system_prompt"]
+    for fact in reversed(extract_facts(stated, engine.readings.read)):
         section: Section = {
             "constraint": "constraints", "decision": "decisions", "error": "errors", "open_work": "state",
             "goal": "state",
@@ -206,12 +207,7 @@ def _take_up(engine: Engine, document: Document, task: TaskRecord, drift: tuple[
         engine.notes.write(note.category, note.text, importance=note.importance, turn=note.turn)
     engine.task.windows_before = int(document["window_id"])
     engine.task.checkpoint_version = int(document["version"])
-    stated = {
-        **document,
-        "goal": engine.task.goal,
-        "constraints_given": engine.task.constraints,
-        "task": task.to_document(),
-    }
+    stated = {**document, "task": task.to_document()}
     engine.task.opening = bootstrap(stated, max_characters=_room(engine), drift=drift)
     now, saved_at = engine.now(), document.get("saved_at")
     age = max(0.0, now - saved_at) if now is not None and isinstance(saved_at, int | float) else None

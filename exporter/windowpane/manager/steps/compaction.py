@@ -126,7 +126,7 @@ def _make(
     engine: Engine, plan: CompactionPlan, target: int, *, bounds: CompactionBounds, writer: SummaryWriter
 ) -> Effect[_Made]:
     """Archive the originals and write the summary."""
-    facts = extract_facts(plan.removed)
+    facts = extract_facts(plan.removed, engine.readings.read)
     handle = None
     if engine.settings.archive:
         handle = handle_of(f"c{plan.removed[0].id[1:]}")

@@ -51,6 +51,7 @@ def _carry_on(engine: Engine, reason: str, retained: Sequence[Block]) -> None:
     groups = {old.group: new.group for old, new in zip(retained, opened, strict=True)}
     engine.payloads = {moved[old]: payload for old, payload in engine.payloads.items() if old in moved}
     engine.task.goal_block = moved.get(engine.task.goal_block)
+    engine.task.stated_block = moved.get(engine.task.stated_block)
     for call in (*engine.calls.open.values(), *engine.calls.held.values()):
         call.group = groups.get(call.group, call.group)
     engine.calls.interim = {

@@ -158,14 +158,12 @@ def complete_summary(engine: Engine, text: str, handle: str | None) -> str:
 
 
 def stated_goal(engine: Engine) -> str:
-    """Return the goal for the summary; without the user's message if that stays in the window."""
-    if (
-        engine.task.goal_block is not None
-        and engine.task.goal_block in engine.tracker.window
-        and not engine.task.goal_is_given
-    ):
-        return goal_text("", engine.task.constraints, engine.task.record.success_criteria)
-    return goal_text(engine.task.goal, engine.task.constraints, engine.task.record.success_criteria)
+    """Return what a summary has to state of the task: nothing that stays in the window word for word."""
+    task, window = engine.task, engine.tracker.window
+    has_rules = task.stated_block is not None and task.stated_block in window
+    has_goal = has_rules if task.goal_is_given else task.goal_block is not None and task.goal_block in window
+    goal = "" if has_goal else task.goal
+    return goal if has_rules else goal_text(goal, task.constraints, task.record.success_criteria)
 
 
 def _lookup(handle: str | None) -> list[str]:
