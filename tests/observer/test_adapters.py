@@ -16,7 +16,6 @@ ADAPTERS = sorted(
     - {PACKAGE / "observer" / "clients" / name for name in ("bodies.py", "recording.py")}
 )
 """All but the modules on which they are built."""
-MAXIMUM_LINES = 150
 FRAMEWORKS = {
     "agents", "anthropic", "boto3", "claude_agent_sdk", "crewai", "google", "langchain", "langchain_core",
     "litellm", "openai", "pydantic_ai", "strands",
@@ -24,7 +23,7 @@ FRAMEWORKS = {
 
 
 @pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_an_adapter_is_small_and_imports_its_framework_when_it_is_used(path: Path) -> None:
+def test_an_adapter_imports_its_framework_when_it_is_used(path: Path) -> None:
     """A framework that is not installed, or not used, costs nothing."""
     source = path.read_text(encoding="utf-8")
     imported = {
@@ -38,5 +37,4 @@ def test_an_adapter_is_small_and_imports_its_framework_when_it_is_used(path: Pat
         )
     }
 
-    assert source.count("\n") < MAXIMUM_LINES
     assert not imported & FRAMEWORKS

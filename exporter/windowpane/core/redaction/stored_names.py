@@ -18,6 +18,8 @@ from windowpane.core.remembered import Remembered
 LONGEST_NAME_BYTES: Final = 500
 """Bytes of a name: several together are the key of an index."""
 _DIGEST_BYTES: Final = 6
+_REMEMBERED: Final = 1_000
+"""Names and ids of the sessions that are live at one time."""
 _BYTES_OF_CHARACTER: Final = 4
 """Those of the longest character."""
 
@@ -42,8 +44,8 @@ def _distinct(identifier: str) -> str:
     return f"{bounded_name(clean, LONGEST_NAME_BYTES - len(digest) - 1)}-{digest}"
 
 
-_NAMES: Remembered[str, str] = Remembered(_without_secrets)
-_IDS: Remembered[str, str] = Remembered(_distinct)
+_NAMES: Remembered[str, str] = Remembered(_without_secrets, maximum=_REMEMBERED)
+_IDS: Remembered[str, str] = Remembered(_distinct, maximum=_REMEMBERED)
 
 
 def stored_name(name: str) -> str:
