@@ -230,7 +230,5 @@ def _read_payload(cls: type[Payload], data: Document) -> Payload:
     for name in _REQUIRED[cls.type]:
         data.setdefault(name, None)
     if any(name in data for name in _INFINITE):
-        data = {
-            name: math.inf if value == "inf" and name in _INFINITE else value for name, value in data.items()
-        }
+        data = {name: math.inf if value == "inf" and name in _INFINITE else value for name, value in data.items()}
     return msgspec.convert(data, type=cls)
