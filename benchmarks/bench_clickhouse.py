@@ -23,16 +23,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.providers.environments import CHDB, environment
 from tests.servers.clickhouse import ClickHouseServer
 
-from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.derived import UpdatedDays, sum_days
-from windowpane.clickhouse.reads import ClickHouseReader
-from windowpane.clickhouse.schema import Schema
-from windowpane.clickhouse.store_copy import StoreCopy
 from windowpane.core.events import Event, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.store.clickhouse.connection import ClickHouse
+from windowpane.store.clickhouse.derived import UpdatedDays, sum_days
+from windowpane.store.clickhouse.reads import ClickHouseReader
+from windowpane.store.clickhouse.schema import Schema
+from windowpane.store.clickhouse.store_copy import StoreCopy
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 
 FIRST_DAY, DAYS = 20_000, 365
 TURNS_OF_A_SESSION, TOOLS_OF_A_SESSION = 40, 8

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.limits import DEFAULT_LIFETIMES, WindowLimits
 from windowpane.core.window.blocks import Block
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.snapshot import Item, Snapshot
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import CharacterCounter, RecordingSink, chat_reply, in_memory_dependencies
 
 REPEATS = 15

@@ -28,9 +28,9 @@ from dashboard_store import LONGEST, PARENT, complete, fill
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from windowpane.core.liveness import live_since
-from windowpane.store.content_search import ContentFilter
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.search.content import ContentFilter
 from windowpane_dashboard.charts.window_chart import window_chart
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import fleet_frame, read_fleet

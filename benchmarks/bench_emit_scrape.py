@@ -33,7 +33,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
-from windowpane.runtime.pipeline import Pipeline
+from windowpane.outputs.runtime.pipeline import Pipeline
 
 RUNS = 9
 TURNS = 1_000

@@ -22,7 +22,7 @@ from windowpane.core.events import Event, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.metrics.fold import MetricState
-from windowpane.otlp.logs import EventLogs
+from windowpane.outputs.otlp.logs import EventLogs
 
 BUDGET = 10.0
 OTLP_BUDGET = 2.0

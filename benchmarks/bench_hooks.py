@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.effects.background_writer import BackgroundWriter
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 LIMIT_TOKENS = 200_000

@@ -32,10 +32,10 @@ from typing import Any, Final
 from windowpane.cli.import_ import command
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import CountSource
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.reader import FileStats
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.reader import FileStats
 
 GOAL: Final = 20.0
 """Megabytes in a CPU second with everything on."""

@@ -28,7 +28,7 @@ from bench_store import session
 from tests.servers.postgres import PostgresServer, binaries
 
 from windowpane.core.digests import keyed_digester
-from windowpane.remote.batches import CONTENT_TYPE, PATH, compressed, event_records
+from windowpane.outputs.remote.batches import CONTENT_TYPE, PATH, compressed, event_records
 from windowpane.store.open import open_reader
 
 AGENTS = 100

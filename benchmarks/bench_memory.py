@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
-from windowpane.runtime.managers import ContextWindowManager
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 BLOCKS = 100_000

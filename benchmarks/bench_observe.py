@@ -23,11 +23,11 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event, Usage
 from windowpane.models.replies import Reply, ReplyPart
 from windowpane.models.tokens import counter_for
-from windowpane.observer.clients.calls import WatchedClient
-from windowpane.observer.conversations import Scope
-from windowpane.runtime.current import set_running_outputs
-from windowpane.runtime.task_queue import TaskQueue
-from windowpane.store.sqlite import SqliteStore
+from windowpane.outputs.runtime.current import set_running_outputs
+from windowpane.outputs.runtime.task_queue import TaskQueue
+from windowpane.sources.clients.calls import WatchedClient
+from windowpane.sources.conversations.conversations import Scope
+from windowpane.store.embedded import SqliteStore
 
 CALLS = 20
 ROUNDS = 9

@@ -25,10 +25,10 @@ from windowpane.cli.otlp_receiver import OtlpReceiver
 from windowpane.config.schema import Config
 from windowpane.effects.garbage_collection import rare_collection
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.runtime.notifier import configured_notifier
-from windowpane.serve.routes import PostRequest
-from windowpane.store.sqlite import SqliteStore
-from windowpane.telemetry import protobuf_bodies
+from windowpane.outputs.http.routes import PostRequest
+from windowpane.outputs.runtime.notifier import configured_notifier
+from windowpane.sources.telemetry import protobuf_bodies
+from windowpane.store.embedded import SqliteStore
 
 SPANS_A_REQUEST = 512
 REQUESTS = 60

@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.codex.reader import CodexReader
-from windowpane.sources.pi import PiReader
-from windowpane.sources.reader import FileStats, Reader
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.codex.reader import CodexReader
+from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.reader import FileStats, Reader
 
 ALLOWED_RATIO = 3.0
 ALLOWED_GROWTH = 1.2

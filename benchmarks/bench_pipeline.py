@@ -18,7 +18,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event, EventContext, PressureMeasured, TurnEnded, TurnStarted
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.metrics.fold import MetricState
-from windowpane.runtime.pipeline import Pipeline
+from windowpane.outputs.runtime.pipeline import Pipeline
 
 PUTS = 20_000
 EVENTS_A_TURN = 24

@@ -25,11 +25,18 @@ from policies_preface import PREFACE
 from policies_report import DEFAULT, Matched, Studied, chapter, values_of, verdicts
 from policies_results import refresh_results
 
+from windowpane.evaluation.replay import (
+    JoinedSource,
+    PreparedRecording,
+    ReplayRun,
+    ReplaySetup,
+    find_recordings,
+    simulate,
+)
+from windowpane.evaluation.replay.recordings import RecordingSource
+from windowpane.evaluation.replay.setups import parse_thresholds, preset_names
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay import JoinedSource, PreparedRecording, ReplayRun, ReplaySetup, find_recordings, simulate
-from windowpane.replay.recordings import RecordingSource
-from windowpane.replay.setups import parse_thresholds, preset_names
 
 TARGET = Path(__file__).with_name("POLICIES.md")
 LIMITS = (8_192, 32_768)

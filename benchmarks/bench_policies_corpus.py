@@ -35,8 +35,8 @@ from policies_report import (
     values_of,
 )
 
-from windowpane.replay import PreparedRecording, ReplaySetup, find_recordings, simulate
-from windowpane.replay.setups import format_window, preset_names
+from windowpane.evaluation.replay import PreparedRecording, ReplaySetup, find_recordings, simulate
+from windowpane.evaluation.replay.setups import format_window, preset_names
 
 TARGET = Path(__file__).with_name("POLICIES_CORPUS.md")
 LIMITS = (32_768, 65_536, 100_000, 200_000)

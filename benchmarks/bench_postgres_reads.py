@@ -29,11 +29,11 @@ from dashboard_store import LONGEST, fill
 from tests.servers.postgres import PostgresServer, binaries
 
 from windowpane.core.liveness import live_since
-from windowpane.store.content_search import ContentFilter
 from windowpane.store.copying import Progress, copy_store
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
-from windowpane.store.reads import Reader
+from windowpane.store.reads.reader import Reader
+from windowpane.store.search.content import ContentFilter
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import read_fleet
 from windowpane_dashboard.queries.timeline import read_timeline

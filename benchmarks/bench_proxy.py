@@ -114,10 +114,10 @@ def serve_floor(upstream: str, port: Any) -> None:
 
 
 def serve_proxy(upstream: str, folder: str, port: Any) -> None:
-    from windowpane.proxy.call_queue import CallQueue
-    from windowpane.proxy.reader_process import ReaderSettings
-    from windowpane.proxy.server import ProxyServer
-    from windowpane.proxy.upstreams import upstreams_of
+    from windowpane.sources.proxy.call_queue import CallQueue
+    from windowpane.sources.proxy.reader_process import ReaderSettings
+    from windowpane.sources.proxy.server import ProxyServer
+    from windowpane.sources.proxy.upstreams import upstreams_of
 
     settings = ReaderSettings(agent="agent", store=str(Path(folder) / "windowpane.db"))
     upstreams = upstreams_of([f"openai={upstream}"], {})

@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from windowpane.demo.play import recorded_sessions
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.playback import session_events
-from windowpane.store.sqlite import SqliteStore
+from windowpane.cli.demonstration.play import recorded_sessions
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.playback import session_events
+from windowpane.store.embedded import SqliteStore
 
 ROUNDS = 15
 

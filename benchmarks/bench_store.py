@@ -23,14 +23,14 @@ from windowpane.core.events import Event, EventContext, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import CountSource
-from windowpane.ingest.importer import import_paths
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.store.chain import genesis
-from windowpane.store.connection import open_writer
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.keys import link_with
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.sqlite.connection import open_writer
+from windowpane.store.writes.chain import genesis
 
 ARRIVAL = {"events": "seq", "blocks": "event_seq", "turns": "first_seq", "sessions": "key", "late_events": "seq"}
 """The tables the store writes, and the order in which their rows come up."""

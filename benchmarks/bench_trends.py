@@ -24,7 +24,7 @@ from streamlit.testing.v1 import AppTest
 from windowpane.core.events import Event, SessionDescribed, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.server.launch import APP
 
 FEW, MANY = 100, 10_000

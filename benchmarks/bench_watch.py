@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from windowpane.cli.watch import POLL_SECONDS
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.ingest.watch import Watcher
-from windowpane.sources.discovery import all_readers
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.imports.watch import Watcher
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.store.embedded import SqliteStore
 
 FILES_PER_FOLDER = 50
 OLD_SECONDS = 30 * 86_400

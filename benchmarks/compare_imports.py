@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from windowpane.config.loading import load_config
-from windowpane.ingest.importer import import_paths
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.sources.discovery import all_readers
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.store.embedded import SqliteStore
 
 LISTED = 5
 

@@ -20,9 +20,9 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
-from windowpane.store.sqlite import SqliteStore
 
 LONGEST = "marathon"
 PARENT = "session-00000"

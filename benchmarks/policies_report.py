@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from windowpane.replay import ReplayRun
-from windowpane.replay.results import summarize_runs
-from windowpane.replay.setups import format_window, preset_names
+from windowpane.evaluation.replay import ReplayRun
+from windowpane.evaluation.replay.results import summarize_runs
+from windowpane.evaluation.replay.setups import format_window, preset_names
 
 DEFAULT: Final = "hybrid"
 RESAMPLES: Final = 10_000

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from windowpane.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
+from windowpane.evaluation.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.server.background import serving
 
 MAXIMUM_BYTES = 300_000

@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent / "exporter" / "windowpane" / "demo" / "data"
+TARGET = Path(__file__).parent.parent / "exporter" / "windowpane" / "cli" / "demonstration" / "data"
 
 FILES = {
     "claude_code/compact_small_a6-e4c2a0fbd1-0.jsonl": "claude_code_compaction.jsonl",

@@ -34,7 +34,7 @@ SLOWEST_GROWTH = 40.0
 FREE_SECONDS = 0.01
 """A large text that takes less is not compared: the clock is too coarse."""
 BOUNDED = {
-    "windowpane.fidelity.suite.judges._FENCED": "a block ends with its own id, so the first opening matches",
+    "windowpane.evaluation.suite.judges._FENCED": "a block ends with its own id, so the first opening matches",
     "windowpane.fidelity.tokens._IDENTIFIER": "tokens are at most 200 characters",
     "windowpane.fidelity.tokens._DOTTED": "tokens are at most 200 characters",
     "windowpane.fidelity.tokens._FILE": "tokens are at most 200 characters",

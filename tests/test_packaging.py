@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("exporter/windowpane", "dashboard/windowpane_dashboard")
 
 DASHBOARD_LIBRARIES = ("streamlit", "plotly", "pandas")
-BEHIND_AN_EXTRA = {f"windowpane.otlp.{module}": "otel" for module in ("logs", "metrics")}
+BEHIND_AN_EXTRA = {f"windowpane.outputs.otlp.{module}": "otel" for module in ("logs", "metrics")}
 """Modules that are only imported where their extra is installed."""
 OPTIONAL_LIBRARIES = (
     *DASHBOARD_LIBRARIES,
@@ -272,8 +272,9 @@ def test_a_manager_without_outputs_loads_none() -> None:
     code = (
         "import json, sys, windowpane\n"
         "windowpane.ContextWindowManager(agent='a', model='gpt-5', limit_tokens=8_000)\n"
-        "outputs = ('windowpane.runtime.start', 'windowpane.runtime.pipeline', 'windowpane.runtime.sinks',"
-        " 'windowpane.serve', 'windowpane.store', 'prometheus_client')\n"
+        "outputs = ('windowpane.outputs.runtime.start', 'windowpane.outputs.runtime.pipeline',"
+        " 'windowpane.outputs.runtime.sinks', 'windowpane.outputs.http', 'windowpane.store',"
+        " 'prometheus_client')\n"
         "print(json.dumps([name for name in sys.modules if name.startswith(outputs)]))"
     )
 

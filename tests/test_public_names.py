@@ -17,7 +17,7 @@ def test_every_public_name_can_be_had() -> None:
 
 def test_public_objects_are_those_of_their_module() -> None:
     """A lazily loaded name is the same object as in its own module."""
-    from windowpane.runtime.managers import ContextWindowManager
+    from windowpane.agents.managers import ContextWindowManager
 
     assert windowpane.ContextWindowManager is ContextWindowManager
 

@@ -16,9 +16,9 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.store.received import ReceivedBatch
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.store import Store
+from windowpane.store.writes.received import ReceivedBatch
 
 SECRET = "xylophone"
 """A word in each text and name of the other project."""

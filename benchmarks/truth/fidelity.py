@@ -20,8 +20,8 @@ from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import PROSE_TYPES, blocks_of
 from windowpane.fidelity.probe import evaluate
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.playback import session_events
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.playback import session_events
 
 SHARES: Final = (0.10, 0.25, 0.50)
 KINDS: Final[tuple[Kind, ...]] = ("delete", "corrupt", "negate", "negate otherwise", "number")

@@ -10,7 +10,7 @@ from truth.recordings import MINIMUM_CALLS, Session
 from windowpane.core.agents import documented_growth
 from windowpane.core.events import PressureMeasured
 from windowpane.core.tracking.forecast import GrowthPace, forecast
-from windowpane.sources.records import Compacted, ModelCalled, SessionOpened
+from windowpane.sources.transcripts.records import Compacted, ModelCalled, SessionOpened
 
 LEVELS: Final = (50_000, 100_000, 200_000)
 Level = Literal["50k", "100k", "200k", "own"]

@@ -14,11 +14,11 @@ from typing import Any, Final, Literal
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.reader import FileStats
-from windowpane.sources.records import Record
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.reader import FileStats
+from windowpane.sources.transcripts.records import Record
 
 MINIMUM_CALLS: Final = 15
 """Shorter recordings have nothing to forecast."""

@@ -13,38 +13,38 @@ TYPE_CHECKING = False  # typing itself takes as long to load as the interpreter
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from windowpane.adapters.langchain import langchain_middleware
-    from windowpane.adapters.openai_agents import agents_input_filter
-    from windowpane.adapters.pydantic_ai import pydantic_ai_processor
-    from windowpane.adapters.strands import strands_conversation_manager
-    from windowpane.contrib.presets import Preset
-    from windowpane.contrib.presets.ai_sdk_go import Custom, DropOldest, SlidingWindow, Summarize, ai_sdk_go
-    from windowpane.contrib.presets.baseagent import baseagent
-    from windowpane.contrib.presets.picoclaw import picoclaw
+    from windowpane.agents.frameworks.langchain import langchain_middleware
+    from windowpane.agents.frameworks.openai_agents import agents_input_filter
+    from windowpane.agents.frameworks.pydantic_ai import pydantic_ai_processor
+    from windowpane.agents.frameworks.strands import strands_conversation_manager
+    from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager, default_dependencies
+    from windowpane.agents.spans import WindowSpanProcessor
     from windowpane.core.events import Event
     from windowpane.core.limits import Thresholds
     from windowpane.effects.commands import CompactionProposal
+    from windowpane.evaluation.suite.judges import string_match
     from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowpaneError
     from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
-    from windowpane.fidelity.suite.judges import string_match
     from windowpane.manager.budget import Ruling
     from windowpane.manager.dependencies import Dependencies
     from windowpane.manager.messages import AnthropicMessages
     from windowpane.manager.plans.policies import Policy
     from windowpane.manager.plans.subagent import SubagentResult, Subtask
+    from windowpane.manager.presets.ai_sdk_go import Custom, DropOldest, SlidingWindow, Summarize, ai_sdk_go
+    from windowpane.manager.presets.baseagent import baseagent
+    from windowpane.manager.presets.picoclaw import picoclaw
+    from windowpane.manager.presets.registry import Preset
     from windowpane.manager.settings import EngineSettings
     from windowpane.manager.status import Decision, Status
+    from windowpane.manager.step import Step
     from windowpane.manager.steps.completion import Completion
-    from windowpane.manager.steps.step import Step
     from windowpane.models.language_models import AnyLanguageModel, anthropic_model, openai_model
-    from windowpane.observer.clients.api import litellm_callback, observe, observe_everything, session
-    from windowpane.observer.clients.claude_agent_sdk import claude_agent_hooks
-    from windowpane.observer.clients.crewai import crewai_hooks
-    from windowpane.observer.clients.google_adk import adk_plugin
-    from windowpane.observer.clients.openai_agents import agents_trace_processor
-    from windowpane.otlp.spans import WindowSpanProcessor
-    from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager, default_dependencies
-    from windowpane.runtime.start import Runtime, start, stop
+    from windowpane.outputs.runtime.start import Runtime, start, stop
+    from windowpane.sources.clients.api import litellm_callback, observe, observe_everything, session
+    from windowpane.sources.clients.claude_agent_sdk import claude_agent_hooks
+    from windowpane.sources.clients.crewai import crewai_hooks
+    from windowpane.sources.clients.google_adk import adk_plugin
+    from windowpane.sources.clients.openai_agents import agents_trace_processor
 
     __version__: str
 
@@ -105,54 +105,54 @@ __all__ = [
 _HOMES: Final = {
     "AnthropicMessages": "windowpane.manager.messages",
     "AnyLanguageModel": "windowpane.models.language_models",
-    "AsyncContextWindowManager": "windowpane.runtime.managers",
+    "AsyncContextWindowManager": "windowpane.agents.managers",
     "CompactionProposal": "windowpane.effects.commands",
     "Completion": "windowpane.manager.steps.completion",
     "ConfigurationError": "windowpane.exceptions",
-    "ContextWindowManager": "windowpane.runtime.managers",
-    "Custom": "windowpane.contrib.presets.ai_sdk_go",
+    "ContextWindowManager": "windowpane.agents.managers",
+    "Custom": "windowpane.manager.presets.ai_sdk_go",
     "Decision": "windowpane.manager.status",
     "Dependencies": "windowpane.manager.dependencies",
-    "DropOldest": "windowpane.contrib.presets.ai_sdk_go",
+    "DropOldest": "windowpane.manager.presets.ai_sdk_go",
     "EngineSettings": "windowpane.manager.settings",
     "Event": "windowpane.core.events",
     "IrreducibleContextError": "windowpane.exceptions",
     "JudgeSampling": "windowpane.fidelity.judge.sampling",
     "Policy": "windowpane.manager.plans.policies",
-    "Preset": "windowpane.contrib.presets",
+    "Preset": "windowpane.manager.presets.registry",
     "Ruling": "windowpane.manager.budget",
-    "Runtime": "windowpane.runtime.start",
+    "Runtime": "windowpane.outputs.runtime.start",
     "SampledJudge": "windowpane.fidelity.judge.sampling",
-    "SlidingWindow": "windowpane.contrib.presets.ai_sdk_go",
+    "SlidingWindow": "windowpane.manager.presets.ai_sdk_go",
     "Status": "windowpane.manager.status",
-    "Step": "windowpane.manager.steps.step",
+    "Step": "windowpane.manager.step",
     "SubagentResult": "windowpane.manager.plans.subagent",
     "Subtask": "windowpane.manager.plans.subagent",
-    "Summarize": "windowpane.contrib.presets.ai_sdk_go",
+    "Summarize": "windowpane.manager.presets.ai_sdk_go",
     "Thresholds": "windowpane.core.limits",
-    "WindowSpanProcessor": "windowpane.otlp.spans",
+    "WindowSpanProcessor": "windowpane.agents.spans",
     "WindowpaneError": "windowpane.exceptions",
-    "adk_plugin": "windowpane.observer.clients.google_adk",
-    "agents_input_filter": "windowpane.adapters.openai_agents",
-    "agents_trace_processor": "windowpane.observer.clients.openai_agents",
-    "ai_sdk_go": "windowpane.contrib.presets.ai_sdk_go",
+    "adk_plugin": "windowpane.sources.clients.google_adk",
+    "agents_input_filter": "windowpane.agents.frameworks.openai_agents",
+    "agents_trace_processor": "windowpane.sources.clients.openai_agents",
+    "ai_sdk_go": "windowpane.manager.presets.ai_sdk_go",
     "anthropic_model": "windowpane.models.language_models",
-    "baseagent": "windowpane.contrib.presets.baseagent",
-    "claude_agent_hooks": "windowpane.observer.clients.claude_agent_sdk",
-    "crewai_hooks": "windowpane.observer.clients.crewai",
-    "default_dependencies": "windowpane.runtime.managers",
-    "langchain_middleware": "windowpane.adapters.langchain",
-    "litellm_callback": "windowpane.observer.clients.api",
-    "observe": "windowpane.observer.clients.api",
-    "observe_everything": "windowpane.observer.clients.api",
+    "baseagent": "windowpane.manager.presets.baseagent",
+    "claude_agent_hooks": "windowpane.sources.clients.claude_agent_sdk",
+    "crewai_hooks": "windowpane.sources.clients.crewai",
+    "default_dependencies": "windowpane.agents.managers",
+    "langchain_middleware": "windowpane.agents.frameworks.langchain",
+    "litellm_callback": "windowpane.sources.clients.api",
+    "observe": "windowpane.sources.clients.api",
+    "observe_everything": "windowpane.sources.clients.api",
     "openai_model": "windowpane.models.language_models",
-    "picoclaw": "windowpane.contrib.presets.picoclaw",
-    "pydantic_ai_processor": "windowpane.adapters.pydantic_ai",
-    "session": "windowpane.observer.clients.api",
-    "start": "windowpane.runtime.start",
-    "stop": "windowpane.runtime.start",
-    "strands_conversation_manager": "windowpane.adapters.strands",
-    "string_match": "windowpane.fidelity.suite.judges",
+    "picoclaw": "windowpane.manager.presets.picoclaw",
+    "pydantic_ai_processor": "windowpane.agents.frameworks.pydantic_ai",
+    "session": "windowpane.sources.clients.api",
+    "start": "windowpane.outputs.runtime.start",
+    "stop": "windowpane.outputs.runtime.start",
+    "strands_conversation_manager": "windowpane.agents.frameworks.strands",
+    "string_match": "windowpane.evaluation.suite.judges",
 }
 """Public name to the module that defines it."""
 

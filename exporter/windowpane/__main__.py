@@ -23,13 +23,13 @@ def main() -> None:
 
 
 def _print_status(store: str | None = None) -> None:
-    from windowpane.hooks.status import print_status
+    from windowpane.sources.hooks.status import print_status
 
     print_status(store)
 
 
 def _import_transcript(store: str | None = None) -> None:
-    from windowpane.hooks.transcript import import_named_transcript
+    from windowpane.sources.hooks.transcript import import_named_transcript
 
     import_named_transcript(store)
 

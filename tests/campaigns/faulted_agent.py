@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from windowpane.runtime.managers import ContextWindowManager
-from windowpane.store.sqlite import SqliteStore
+from windowpane.agents.managers import ContextWindowManager
+from windowpane.store.embedded import SqliteStore
 from windowpane.testing import chat_reply
 
 WARM_UP_TURNS = 3

@@ -12,10 +12,10 @@ from pathlib import Path
 from tests.store.conftest import START, make_tracker, play
 
 from windowpane.core.events import AlertFired, Event
-from windowpane.store.chain import ORIGIN, genesis, read_heads
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import key_id, link_with
 from windowpane.store.replays import ReplayRow, StoredReplay
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.writes.chain import ORIGIN, genesis, read_heads
 
 KEY = b"the audit key of the campaign"
 FOREIGN_KEY = b"a key of somebody who may write the file"

@@ -20,8 +20,8 @@ from tests.campaigns.tampered_store import (
     make_session,
 )
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import key_id
-from windowpane.store.sqlite import SqliteStore
 
 WAYS: Final = ("no key", "no key + heads", "key", "key + heads")
 """The store was recorded and is verified without a key, or with one; alone, or against exported heads."""

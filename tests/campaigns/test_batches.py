@@ -23,13 +23,13 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, Event
 from windowpane.core.redaction import redact
 from windowpane.exceptions import UnknownFormatError
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.reader import FileStats
-from windowpane.store.content_search import ContentFilter
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.reader import FileStats
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_store
+from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store
 
 Contents = dict[str, Any]

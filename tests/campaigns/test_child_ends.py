@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from tests.campaigns.conftest import Campaign
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 
 TURNS = 6
 KINDS = ("process", "pool", "executor", "exit", "kill")

@@ -16,8 +16,8 @@ from tests.campaigns.conftest import Campaign
 from tests.campaigns.faulted_agent import LONGEST_HOOK_MS, TimedAgent, is_complete
 
 import windowpane
-from windowpane.store.spool import waiting_files
-from windowpane.store.writes import Writer
+from windowpane.store.writes.spool import waiting_files
+from windowpane.store.writes.write import Writer
 
 DISK_BYTES = 6 * 2**20
 SLOW_SECONDS = 0.6

@@ -24,11 +24,11 @@ from windowpane.config.loading import load_config
 from windowpane.core.event_limits import LARGEST_NUMBER, LARGEST_POSITION
 from windowpane.core.events import PAYLOADS, SCHEMA, EventContext
 from windowpane.core.window.blocks import Block
-from windowpane.remote.batches import CONTENT_TYPE, PATH
-from windowpane.remote.endpoint import IngestEndpoint
-from windowpane.remote.group_commit import GroupCommit
-from windowpane.serve.routes import PostRequest
-from windowpane.serve.store_exporter import StoreExporter
+from windowpane.outputs.http.routes import PostRequest
+from windowpane.outputs.http.store_exporter import StoreExporter
+from windowpane.outputs.remote.batches import CONTENT_TYPE, PATH
+from windowpane.outputs.remote.endpoint import IngestEndpoint
+from windowpane.outputs.remote.group_commit import GroupCommit
 from windowpane.store.open import open_store
 from windowpane.store.store import Store
 

@@ -15,10 +15,10 @@ from built_recordings import BUILT
 
 from windowpane.core.codec import encode
 from windowpane.exceptions import SourceError
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import MAXIMUM_PROBLEMS, FileStats, Problem
 from windowpane.testing import CharacterCounter
 
 FORMATS = (

@@ -10,7 +10,7 @@ from tests.campaigns.conftest import Campaign
 
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnStarted
 from windowpane.store.open import open_store
-from windowpane.store.received import ReceivedBatch
+from windowpane.store.writes.received import ReceivedBatch
 
 
 def events_of(session_id: str, count: int) -> list[Event]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.campaigns.conftest import Campaign
 from tests.campaigns.faulted_agent import stored_numbers
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 _WRITER = """
 import sys

@@ -14,7 +14,7 @@ from tests.campaigns.conftest import Campaign
 from tests.campaigns.faulted_agent import LONGEST_HOOK_MS, TimedAgent, is_complete
 
 import windowpane
-from windowpane.store.spool import waiting_files
+from windowpane.store.writes.spool import waiting_files
 
 _HOLDER = """
 import fcntl, os, sqlite3, sys

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from windowpane.serve import connections, http_server
-from windowpane.serve.authentication import TlsOptions
-from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Routes
+from windowpane.outputs.http import connections, http_server
+from windowpane.outputs.http.authentication import TlsOptions
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import Routes
 
 SCRAPE_SECONDS = 2.0
 """A scrape during the attack takes at most this long; Prometheus waits for ten."""

@@ -12,7 +12,7 @@ import pytest
 from tests.campaigns.conftest import Campaign
 from tests.campaigns.faulted_agent import is_complete
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 SESSION_TURNS = 20
 """Turns of a session before another takes its place; the sessions of the first agents are cut short."""

@@ -15,7 +15,7 @@ from tests.campaigns.tampered_store import KEY, StoreFile, make_store_file
 from tests.campaigns.tamperings import TAMPERINGS, WAYS, Report, Tampering, table
 
 from windowpane.cli import main
-from windowpane.store import audit
+from windowpane.store.audit import verification as audit
 from windowpane.store.keys import KEY_VARIABLE, AuditKeys
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.campaigns.conftest import Campaign
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 RECORDINGS = ("claude_code/compact_small_a6", "codex/rollout_compact2_spark", "pi/large-session")
 ROUNDS = 80

@@ -19,14 +19,14 @@ import yaml
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
+from windowpane.cli.demonstration import load
 from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired
-from windowpane.demo import load
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.ingest.watch import Watcher
-from windowpane.sources.discovery import all_readers
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.imports.watch import Watcher
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 
 LIMIT = 20_000
 SESSION = "0a1b2c3d-0000-4000-8000-000000000002"

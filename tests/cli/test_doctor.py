@@ -13,9 +13,9 @@ from click.testing import CliRunner
 import windowpane
 from windowpane.cli import main
 from windowpane.core.events import Event, EventContext, SessionStarted
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import AuditKeys
-from windowpane.store.spool import Spool
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.writes.spool import Spool
 
 
 def findings(store: Path) -> list[dict[str, Any]]:

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from windowpane.cli import main
 from windowpane.cli.hook import HookCommands
-from windowpane.hooks.transcript import start_import
-from windowpane.store.sqlite import SqliteReader
+from windowpane.sources.hooks.transcript import start_import
+from windowpane.store.embedded import SqliteReader
 
 Run = Callable[..., Result]
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"

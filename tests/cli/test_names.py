@@ -14,7 +14,7 @@ from tests.two_projects import SAME, played
 
 from windowpane.cli import main
 from windowpane.store.open import open_store
-from windowpane.store.received import ReceivedBatch
+from windowpane.store.writes.received import ReceivedBatch
 
 Run = Callable[..., Result]
 

@@ -23,8 +23,8 @@ from click.testing import CliRunner, Result
 from windowpane.cli import main
 from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.http_server import start_http_server
-from windowpane.serve.routes import Health, Routes
+from windowpane.outputs.http.http_server import start_http_server
+from windowpane.outputs.http.routes import Health, Routes
 
 Run = Callable[..., Result]
 

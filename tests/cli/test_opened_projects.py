@@ -18,8 +18,8 @@ import windowpane_dashboard
 from windowpane.cli import main
 from windowpane.cli.demo import _dashboard
 from windowpane.cli.hook import HookCommands
-from windowpane.hooks.transcript import start_import
-from windowpane.serve.service_discovery import http_status
+from windowpane.outputs.http.service_discovery import http_status
+from windowpane.sources.hooks.transcript import start_import
 from windowpane_dashboard.replay.jobs import start_simulation
 from windowpane_dashboard.replay.worker import SimulationRequest
 

@@ -13,7 +13,7 @@ from click.testing import Result
 from windowpane.config.loading import load_config
 from windowpane.config.projects import project_of_token
 from windowpane.core.events import Event, EventContext, SessionDescribed, TurnStarted
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 Run = Callable[..., Result]
 

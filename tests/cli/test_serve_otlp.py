@@ -17,7 +17,7 @@ import pytest
 
 from windowpane.cli.otlp_receiver import CHECK_SECONDS, RecordedElsewhere
 from windowpane.core.events import Event, EventContext, SessionStarted
-from windowpane.store.sqlite import SqliteReader, SqliteStore
+from windowpane.store.embedded import SqliteReader, SqliteStore
 
 RECORDED = Path(__file__).parents[1] / "telemetry" / "recorded"
 SECONDS = 30.0

@@ -16,7 +16,7 @@ from click.testing import Result
 from windowpane import cli
 from windowpane.cli import COMMANDS, main
 from windowpane.config.paths import default_store
-from windowpane.hooks.input import configured_store
+from windowpane.sources.hooks.input import configured_store
 
 HEAVY = {
     "asyncio", "click", "dataclasses", "importlib.metadata", "inspect", "logging", "msgspec", "numpy", "pathlib",
@@ -52,7 +52,7 @@ def heavy(modules: set[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.embedded import SqliteStore
 
     path = tmp_path_factory.mktemp("store") / "windowpane.db"
     SqliteStore(path).close()
@@ -69,7 +69,7 @@ def test_the_status_line_loads_nothing_heavy(store: Path) -> None:
     given = {"session_id": "s", "context_window": {"context_window_size": 200_000}}
 
     in_store = loaded("hook", "status", given=given, WINDOWPANE_STORE=str(store))
-    assert "windowpane.store.pace" in in_store
+    assert "windowpane.store.reads.pace" in in_store
     assert heavy(in_store - loaded_by_runpy()) == set()
     assert heavy(loaded("hook", "status", "--store", str(store), given=given) - loaded_by_runpy()) == set()
 

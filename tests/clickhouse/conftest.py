@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from tests.store.conftest import make_session, store  # noqa: F401  # fixtures
 
-from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.schema import Schema
-from windowpane.clickhouse.store_copy import CopiedStore, StoreCopy
+from windowpane.store.clickhouse.connection import ClickHouse
+from windowpane.store.clickhouse.schema import Schema
+from windowpane.store.clickhouse.store_copy import CopiedStore, StoreCopy
 
 CopyStore = Callable[..., StoreCopy]
 

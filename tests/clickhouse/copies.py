@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isclose
 
-from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.reads import ClickHouseReader
+from windowpane.store.clickhouse.connection import ClickHouse
+from windowpane.store.clickhouse.reads import ClickHouseReader
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import ToolUse
-from windowpane.store.sqlite import SqliteStore
 
 EVERYTHING = EventFilter(limit=1_000_000)
 

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
-from windowpane.clickhouse.tables import TABLES
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
+from windowpane.store.clickhouse.tables import TABLES
 
 
 def printed(*arguments: str) -> str:

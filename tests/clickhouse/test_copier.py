@@ -15,10 +15,10 @@ from urllib.request import urlopen
 from tests.clickhouse.copies import assert_equal
 from tests.servers.clickhouse import PASSWORD, USER
 
-from windowpane.clickhouse import copier as copier_module
-from windowpane.clickhouse.copier import Copier
-from windowpane.clickhouse.schema import Schema
-from windowpane.clickhouse.store_copy import StoreCopy
+from windowpane.store.clickhouse import copier as copier_module
+from windowpane.store.clickhouse.copier import Copier
+from windowpane.store.clickhouse.schema import Schema
+from windowpane.store.clickhouse.store_copy import StoreCopy
 
 PATIENCE_SECONDS = 60.0
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from tests.clickhouse.copies import EVERYTHING
 
-from windowpane.clickhouse import fallback
-from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.fallback import RETRY_SECONDS, Copy, ReadsWithFallback
-from windowpane.clickhouse.reads import ClickHouseReader
 from windowpane.exceptions import ClickHouseError
-from windowpane.store.export import ExportRow
+from windowpane.store.clickhouse import fallback
+from windowpane.store.clickhouse.connection import ClickHouse
+from windowpane.store.clickhouse.fallback import RETRY_SECONDS, Copy, ReadsWithFallback
+from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.interface import EventFilter
+from windowpane.store.reads.export import ExportRow
 
 
 class Clock:
@@ -94,7 +94,7 @@ def test_a_database_without_a_copy_of_the_store_is_not_read(
     store, make_session, clickhouse, copy_store, tmp_path
 ):
     """Such as that of another store."""
-    from windowpane.store.sqlite import SqliteStore
+    from windowpane.store.embedded import SqliteStore
 
     copy_store(store)
     other = SqliteStore(tmp_path / "other.db")

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from windowpane.clickhouse.schema import Schema
-from windowpane.clickhouse.store_copy import StoreCopy
-from windowpane.clickhouse.tables import TABLES, TURNS
+from windowpane.store.clickhouse.schema import Schema
+from windowpane.store.clickhouse.store_copy import StoreCopy
+from windowpane.store.clickhouse.tables import TABLES, TURNS
 
 
 def opened(store, clickhouse, **options) -> None:

@@ -13,21 +13,21 @@ import pytest
 from tests.clickhouse.copies import assert_equal, counts
 from tests.store.conformance.test_same_sessions import TOOL_CALLS, record
 
-from windowpane.clickhouse import derived
-from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.reads import ClickHouseReader
-from windowpane.clickhouse.schema import Schema
-from windowpane.clickhouse.store_copy import StoreCopy
-from windowpane.clickhouse.tables import Table
 from windowpane.core.events import AlertFired, AlertResolved
 from windowpane.exceptions import ClickHouseError, StoreError
-from windowpane.ingest.importer import import_paths
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback_settings import PlaybackSettings
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.store.clickhouse import derived
+from windowpane.store.clickhouse.connection import ClickHouse
+from windowpane.store.clickhouse.reads import ClickHouseReader
+from windowpane.store.clickhouse.schema import Schema
+from windowpane.store.clickhouse.store_copy import StoreCopy
+from windowpane.store.clickhouse.tables import Table
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.postgres.store import PostgresStore
 from windowpane.store.records import DamagedEvent
-from windowpane.store.sqlite import SqliteStore
 
 DAY = 86_400.0
 LONG = pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="long: make test-all")
@@ -352,7 +352,7 @@ def test_broken_clocks_and_names_do_not_stop_the_copy(store, make_session, click
 
 def test_a_large_batch_is_inserted_in_parts(store, make_session, clickhouse, monkeypatch):
     """A bounded number of rows waits in memory."""
-    monkeypatch.setattr("windowpane.clickhouse.store_copy.INSERTED_ROWS", 25)
+    monkeypatch.setattr("windowpane.store.clickhouse.store_copy.INSERTED_ROWS", 25)
     inserted: list[int] = []
     insert = ClickHouse.insert
     monkeypatch.setattr(

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from builders import filler, is_valid, manager, sent, talk, tool_turn
 
-from windowpane.contrib.presets import preset_named
-from windowpane.contrib.presets.picoclaw import COMPRESS_EVENT, SUMMARIZE_EVENT, levels, window
+from windowpane.agents.managers import AsyncContextWindowManager
 from windowpane.core.events import ContentCompressed, OverflowDetected
 from windowpane.manager.listeners import SourceRecord
-from windowpane.runtime.managers import AsyncContextWindowManager
+from windowpane.manager.presets.picoclaw import COMPRESS_EVENT, SUMMARIZE_EVENT, levels, window
+from windowpane.manager.presets.registry import preset_named
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 OVERFLOW = "maximum context length exceeded"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go
-from windowpane.contrib.presets.baseagent import BaseAgentSettings
-from windowpane.contrib.presets.picoclaw import (
+from windowpane.manager.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go
+from windowpane.manager.presets.baseagent import BaseAgentSettings
+from windowpane.manager.presets.picoclaw import (
     estimate_message_tokens,
     history_budget,
     is_over_context_budget,

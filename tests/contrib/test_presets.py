@@ -11,8 +11,12 @@ from builders import filler, is_valid, manager, sent, talk, tool_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.contrib.presets import PRESETS, preset_named
-from windowpane.contrib.presets.ai_sdk_go import (
+from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionStarted
+from windowpane.exceptions import ConfigurationError, IrreducibleContextError
+from windowpane.manager.budget import PROFILES
+from windowpane.manager.listeners import SourceRecord
+from windowpane.manager.plans.policies import HYBRID_WEIGHTS
+from windowpane.manager.presets.ai_sdk_go import (
     STATUS_EVENT,
     Custom,
     DropOldest,
@@ -20,15 +24,11 @@ from windowpane.contrib.presets.ai_sdk_go import (
     Summarize,
     ai_sdk_go,
 )
-from windowpane.contrib.presets.baseagent import BASEAGENT, CLEARED, baseagent, truncated
-from windowpane.contrib.presets.picoclaw import picoclaw
-from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionStarted
-from windowpane.exceptions import ConfigurationError, IrreducibleContextError
-from windowpane.manager.budget import PROFILES
-from windowpane.manager.listeners import SourceRecord
-from windowpane.manager.plans.policies import HYBRID_WEIGHTS
+from windowpane.manager.presets.baseagent import BASEAGENT, CLEARED, baseagent, truncated
 from windowpane.manager.presets.cascade import BUDGET, CASCADE, CASCADE_MAP
+from windowpane.manager.presets.picoclaw import picoclaw
 from windowpane.manager.presets.preset import CharacterEstimate
+from windowpane.manager.presets.registry import PRESETS, preset_named
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 UNCAPPED = replace(BASEAGENT, control=replace(BASEAGENT.control, result_tokens=100_000))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from builders import filler, item, manager, snapshot, tool_items, tool_turn
 
-from windowpane.contrib.presets.baseagent import BASEAGENT, CLEARED, PrunePlan, Pruning, plan_prune
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
+from windowpane.manager.presets.baseagent import BASEAGENT, CLEARED, PrunePlan, Pruning, plan_prune
 from windowpane.manager.snapshot import Item
 from windowpane.testing import CharacterCounter, RecordingSink
 

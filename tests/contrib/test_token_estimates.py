@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from builders import filler, manager
 
-from windowpane.contrib.presets.picoclaw import (
+from windowpane.core.events import PressureMeasured, TurnEnded, UsageRejected
+from windowpane.manager.messages import openai_messages
+from windowpane.manager.presets.picoclaw import (
     MEDIA_TOKENS,
     estimate_message_tokens,
     estimate_tool_definition_tokens,
 )
-from windowpane.core.events import PressureMeasured, TurnEnded, UsageRejected
-from windowpane.manager.messages import openai_messages
 from windowpane.manager.presets.preset import CharacterEstimate
 from windowpane.testing import RecordingSink, chat_reply
 

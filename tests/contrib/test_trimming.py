@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windowpane.contrib.presets.picoclaw import (
+from windowpane.manager.presets.picoclaw import (
     estimate_message_tokens,
     history_budget,
     trim_to_fit,

@@ -10,9 +10,9 @@ import pytest
 from windowpane.core.events import Event, SessionEnded, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow, TrendRow, TurnRow
-from windowpane.store.sqlite import SqliteStore
 
 ASSUMED = WindowLimits.of(200_000, "assumed")
 MILLION = WindowLimits.of(1_000_000, "catalogue")

@@ -28,7 +28,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.server.launch import APP
 
 HOSTILE = "<script>document.title='owned'</script> **bold** :fire: [link](http://127.0.0.1:9/x) $x^2$"

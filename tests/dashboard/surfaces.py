@@ -36,7 +36,6 @@ from windowpane.core.events import (
     TurnEnded,
 )
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, REWOUND, SEVERITIES, ZONES, Component
-from windowpane.hooks.status import session_line
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.fold import MetricState
@@ -45,9 +44,10 @@ from windowpane.report.findings import findings, read_evidence
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.report.session_report import SessionReport
 from windowpane.report.turn_report import TurnReport
+from windowpane.sources.hooks.status import session_line
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.store.sqlite import SqliteStore
 from windowpane.text import formats
 from windowpane.text.forecasts import next_band, next_event
 from windowpane.text.labels import COMPONENT_LABELS

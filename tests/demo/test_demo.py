@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
+from windowpane.cli.demonstration import load
 from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
@@ -24,9 +25,8 @@ from windowpane.core.events import (
     FidelityEvaluated,
 )
 from windowpane.core.redaction import redact
-from windowpane.demo import load
+from windowpane.store.embedded import SqliteReader, SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteReader, SqliteStore
 
 QUERIES = (
     "context_window_utilization_ratio",

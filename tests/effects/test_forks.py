@@ -14,7 +14,7 @@ import pytest
 
 from windowpane.effects import forks
 from windowpane.fidelity.judge.sampling import SampledJudge
-from windowpane.runtime import start
+from windowpane.outputs.runtime import start
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 

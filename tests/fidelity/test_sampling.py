@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.core.events import ContentCompressed, FidelityEvaluated
+from windowpane.evaluation.suite.judges import string_match
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.prompts import COMPARE
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
-from windowpane.fidelity.suite.judges import string_match
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 WAIT_SECONDS = 30

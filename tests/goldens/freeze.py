@@ -50,7 +50,9 @@ def fix() -> None:
     ]:
         del os.environ[name]
     time.tzset()
-    from windowpane.ingest import pipeline  # the one name of a module: a new release prints what the last one did
+    from windowpane.sources.imports import (
+        pipeline,  # the one name of a module: a new release prints what the last one did
+    )
 
     mock.patch.object(pipeline, "package_version", return_value=None).start()
 

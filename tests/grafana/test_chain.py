@@ -20,8 +20,8 @@ from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.metrics.fold import AlertKey, MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.http_server import start_http_server
-from windowpane.serve.routes import Routes
+from windowpane.outputs.http.http_server import start_http_server
+from windowpane.outputs.http.routes import Routes
 
 LIMIT = 100_000
 

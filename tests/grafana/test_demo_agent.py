@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.demo import live
-from windowpane.runtime import start as runtimes
+from windowpane.cli.demonstration import live
+from windowpane.outputs.runtime import start as runtimes
 from windowpane.store.interface import SessionFilter
 
 

@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, require_server) -> Iterator
     address = f"127.0.0.1:{(number := port())}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [
-        sys.executable, "-m", "windowpane.demo.live", "--port", str(number), "--pace", "0.05",
+        sys.executable, "-m", "windowpane.cli.demonstration.live", "--port", str(number), "--pace", "0.05",
         "--store", folder / "agent.db",
     ]  # fmt: skip
     program = require_server("prometheus")

@@ -15,15 +15,15 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event
-from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
-from windowpane.ingest.importer import import_file
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.playback import DeferredPlayer, session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import FileStats
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.imports.follow import FollowedFile, LineReader, Rewritten
+from windowpane.sources.imports.importer import import_file
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.playback import DeferredPlayer, session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import FileStats
+from windowpane.store.embedded import SqliteStore
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 RECORDED = (

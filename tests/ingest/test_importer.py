@@ -15,13 +15,13 @@ from reads import WordCounter, digest
 
 from windowpane.core.events import Event
 from windowpane.exceptions import StoreError, UnknownFormatError
-from windowpane.ingest import importer
-from windowpane.ingest.importer import import_paths
-from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import Record
+from windowpane.sources.imports import importer
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import FileStats, Problem
+from windowpane.sources.transcripts.records import Record
 from windowpane.store.records import ImportOutcome
 
 READERS = all_readers(complete=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from windowpane.core.events import Event, PressureMeasured, Usage
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.playback import session_events
-from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, Record, SessionOpened
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.playback import session_events
+from windowpane.sources.transcripts.records import Compacted, ContentAdded, ModelCalled, Record, SessionOpened
+from windowpane.store.embedded import SqliteStore
 
 KEYS = tuple(f"{number}0000000-0000-4000-8000-000000000000" for number in range(1, 4))
 

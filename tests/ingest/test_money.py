@@ -18,8 +18,8 @@ from windowpane.cli import main
 from windowpane.core.events import Usage
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.replies import read_usage
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SAMPLED = {"claude_code": 6, "codex": 2}

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from windowpane.core.digests import keyed_digester
-from windowpane.ingest.importer import FileReport, import_paths
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.ingest.remembered_files import RememberedFiles
-from windowpane.sources.pi import PiReader
-from windowpane.sources.playback_settings import PlaybackSettings
+from windowpane.sources.imports.importer import FileReport, import_paths
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.imports.remembered_files import RememberedFiles
+from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 
 PLAYBACK = playback_settings(keyed_digester(b"tests"))
 HEADER = '{"type": "session", "id": "%s", "cwd": "/", "timestamp": "2026-01-01T00:00:00Z"}\n'
@@ -141,7 +141,7 @@ def test_every_file_is_read_again_after_an_upgrade(
     folder, reader = tmp_path / "sessions", CountingReader()
     write(folder, "s", 3)
     run(store, folder, reader)
-    monkeypatch.setattr("windowpane.ingest.remembered_files.package_version", lambda: "999.0")
+    monkeypatch.setattr("windowpane.sources.imports.remembered_files.package_version", lambda: "999.0")
     run(store, folder, reader)
 
     assert reader.files == 2

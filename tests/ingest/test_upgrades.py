@@ -12,13 +12,13 @@ import pytest
 from tests.ingest.test_watch import SESSION, Scene
 
 from windowpane.core.events import Event, PressureMeasured
-from windowpane.ingest import importer
-from windowpane.ingest.follow import FollowedFile
-from windowpane.ingest.importer import import_paths
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.sources.discovery import all_readers
+from windowpane.sources.imports import importer
+from windowpane.sources.imports.follow import FollowedFile
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.sqlite import SqliteStore
 
 FORMATS = 12
 LARGEST_BYTES = 300_000
@@ -41,7 +41,7 @@ def more_events(events: Iterator[Event]) -> Iterator[Event]:
 
 def upgrade(monkeypatch: pytest.MonkeyPatch, release: str, how: Any) -> None:
     """Derive events as another release does."""
-    monkeypatch.setattr("windowpane.ingest.pipeline.package_version", lambda: release)
+    monkeypatch.setattr("windowpane.sources.imports.pipeline.package_version", lambda: release)
     played = importer.session_events
     monkeypatch.setattr(importer, "session_events", lambda *args, **given: how(played(*args, **given)))
 

@@ -17,12 +17,12 @@ from click.testing import CliRunner
 from windowpane.cli import main
 from windowpane.core.events import AlertFired, Event, EventContext, NotificationDelivered
 from windowpane.exceptions import StoreError
-from windowpane.ingest.importer import import_file
-from windowpane.ingest.known_files import KnownFiles
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.ingest.watch import RETRY_SECONDS, WatchedSession, Watcher
-from windowpane.sources.discovery import all_readers, files_of
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.imports.importer import import_file
+from windowpane.sources.imports.known_files import KnownFiles
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.imports.watch import RETRY_SECONDS, WatchedSession, Watcher
+from windowpane.sources.transcripts.discovery import all_readers, files_of
+from windowpane.store.embedded import SqliteStore
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 NOW = 1_767_261_600.0

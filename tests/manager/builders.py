@@ -7,12 +7,12 @@ from typing import Any
 
 from message_rules import anthropic_faults, openai_faults
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.limits import DEFAULT_LIFETIMES, WindowLimits
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.manager.snapshot import Item, Snapshot
 from windowpane.manager.status import Decision
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.agents import managers as managing
+from windowpane.agents.managers import ContextWindowManager, default_dependencies
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.core.redaction import redact
 from windowpane.effects.background_writer import writer_named
@@ -19,8 +21,6 @@ from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
 from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.plans.checkpoint import bootstrap, checksum, decode, encode
-from windowpane.runtime import managers as managing
-from windowpane.runtime.managers import ContextWindowManager, default_dependencies
 from windowpane.testing import ManualClock, RecordingSink, chat_reply, in_memory_dependencies
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from message_rules import anthropic_faults, openai_faults
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.core.events import BlocksEvicted, ContentCompressed
 from windowpane.manager.plans.summary import HEADINGS
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 SUMMARY = f"{HEADINGS['state']}\n- next: auth.ts"

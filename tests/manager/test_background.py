@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from message_rules import openai_faults
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionEnded
 from windowpane.manager.settings import DEFAULT_CASCADE, EngineSettings
-from windowpane.manager.steps.step import NOT_DONE, Step
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
+from windowpane.manager.step import NOT_DONE, Step
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 SUMMARY = "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason_{n}" for n in range(60))

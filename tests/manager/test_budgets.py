@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.config.loading import load_config
 from windowpane.core.events import (
     BlocksEvicted,
@@ -21,7 +22,6 @@ from windowpane.manager import hooks
 from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.status import urgency_of
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from builders import filler, manager, sent
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.exceptions import CorruptCheckpointError
 from windowpane.manager.files.checkpoints import FileCheckpoints
@@ -21,7 +22,6 @@ from windowpane.manager.plans.checkpoint import (
     to_markdown,
 )
 from windowpane.manager.steps.checkpoint import capture_checkpoint
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 

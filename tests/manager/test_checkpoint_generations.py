@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.exceptions import CorruptCheckpointError
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.plans.checkpoint import decode
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 

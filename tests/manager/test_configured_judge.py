@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from builders import filler, talk
 
+from windowpane.agents import managers as managing
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import ContentCompressed, FidelityEvaluated
+from windowpane.evaluation.suite.judges import load_callable
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
-from windowpane.fidelity.suite.judges import load_callable
-from windowpane.runtime import managers as managing
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 WAIT_SECONDS = 30
 JUDGE = """
-from windowpane.fidelity.suite.judges import string_match
+from windowpane.evaluation.suite.judges import string_match
 
 def judge(system, user):
     return string_match(system, user)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from builders import filler, manager, talk
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import ContentCompressed, PressureMeasured
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink
 
 FILE = """

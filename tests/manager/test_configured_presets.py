@@ -10,14 +10,14 @@ import pytest
 import yaml
 from builders import manager
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Budget as BudgetConfig
 from windowpane.config.schema import Compression, Config, CrossWindow, Eviction, Pressure
-from windowpane.contrib.presets import PRESETS
-from windowpane.contrib.presets.ai_sdk_go import ai_sdk_go
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
-from windowpane.runtime.managers import ContextWindowManager
+from windowpane.manager.presets.ai_sdk_go import ai_sdk_go
+from windowpane.manager.presets.registry import PRESETS
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 Configure = Callable[[str], None]

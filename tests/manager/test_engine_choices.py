@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.config.loading import load_config
 from windowpane.core.events import (
     BlocksEvicted,
@@ -37,7 +38,6 @@ from windowpane.manager.plans.subagent import Subtask
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import DEFAULT_CASCADE, SAFETY_NET, EngineSettings
 from windowpane.manager.steps.cascade import STEPS, cascade_from_thresholds
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 

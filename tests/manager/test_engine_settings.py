@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from builders import manager
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.config.loading import load_config
-from windowpane.contrib.presets import PRESETS
 from windowpane.core.limits import Thresholds
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.manager.engine import Engine
+from windowpane.manager.presets.registry import PRESETS
 from windowpane.manager.settings import SAFETY_NET
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 Configure = Callable[[str], Path]
@@ -111,7 +111,7 @@ def test_a_level_at_the_start_of_reductions_is_accepted(configure: Configure) ->
 def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure) -> None:
     """The file's hold where no argument names one."""
     configure(
-        "preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.fidelity.suite.judges:string_match}}"
+        "preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.evaluation.suite.judges:string_match}}"
     )
     own = SampledJudge(lambda _system, _user: "yes")
     dependencies = replace(in_memory_dependencies(RecordingSink()), judge=own)

@@ -10,11 +10,11 @@ from builders import is_valid, manager, sent
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.agents.managers import AsyncContextWindowManager
 from windowpane.core.events import HistoryRepaired
 from windowpane.core.window.repair import ABORTED
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.history import repair_history
-from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 PICTURE = "A" * 3_000_000

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import (
     BlocksEvicted,
     BudgetWarned,
@@ -26,7 +27,6 @@ from windowpane.core.events import (
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.status import Decision
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import MemoryArchive, MemoryCheckpoints, RecordingSink, chat_reply, in_memory_dependencies
 
 GOAL = "Migrate user-service from axios to fetch"

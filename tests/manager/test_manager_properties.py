@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_rules import anthropic_faults, openai_faults
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import (
     BlocksEvicted,
     ContentCompressed,
@@ -22,7 +23,6 @@ from windowpane.core.events import (
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.steps.cascade import STEPS
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 SYSTEM = "SYSTEM-PROMPT stays"

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.dependencies import Dependencies
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from builders import filler, is_valid, manager, sent, talk
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import CheckpointSaved, ContentCompressed, WindowRolled
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply
 
 GOAL = "Port the exporter.\nKeep  its names."

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from builders import filler, tool_turn
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.effects import background_writer
 from windowpane.effects.background_writer import BackgroundWriter
@@ -25,7 +26,6 @@ from windowpane.exceptions import UnfinishedWriteError
 from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.files.notes import FileNotes
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 BOUND_SECONDS = 0.8

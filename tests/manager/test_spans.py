@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
+from windowpane.agents.spans import CurrentSpan, WindowSpanProcessor
 from windowpane.core.events import ContentCompressed, TurnEnded
 from windowpane.manager.spans import SpanIds, WindowOnSpan
-from windowpane.otlp.spans import CurrentSpan, WindowSpanProcessor
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 
@@ -220,7 +220,7 @@ def test_without_opentelemetry_nothing_of_it_is_imported() -> None:
     """An agent that does not trace pays nothing: the library is not even looked for."""
     script = (
         "import sys\n"
-        "from windowpane.otlp.spans import CurrentSpan\n"
+        "from windowpane.agents.spans import CurrentSpan\n"
         "link = CurrentSpan()\n"
         "link.describe(lambda: sys.exit('asked'))\n"
         "assert link.current() is None\n"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from builders import filler, is_valid, manager, talk
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import ContentCompressed, WindowRolled
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.messages import OPENING
-from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 TASK: dict[str, Any] = {

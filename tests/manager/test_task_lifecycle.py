@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
+from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.core.events import (
     CheckpointLoaded,
     CheckpointRejected,
@@ -24,7 +25,6 @@ from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.files.environment import LocalEnvironment
 from windowpane.manager.plans.checkpoint import bootstrap
 from windowpane.manager.plans.task_record import Choice, TaskRecord
-from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 GOAL = "Migrate user-service from axios to fetch.\nKeep the interceptors."

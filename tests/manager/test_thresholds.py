@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from builders import filler, manager
 
-from windowpane.contrib.presets.picoclaw import is_over_context_budget
 from windowpane.core.events import BlocksEvicted, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.manager.levels import Levels
+from windowpane.manager.presets.picoclaw import is_over_context_budget
 from windowpane.manager.status import due
 from windowpane.testing import RecordingSink, chat_reply
 

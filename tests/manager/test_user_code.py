@@ -12,11 +12,11 @@ import pytest
 from builders import filler, is_valid, manager, sent, talk, tool_turn
 from message_rules import anthropic_faults
 
+from windowpane.agents.managers import AsyncContextWindowManager
 from windowpane.core.events import ContentCompressed
 from windowpane.effects.model_calls import MAXIMUM_ANSWER_CHARACTERS
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager import drivers
-from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 COUNTS = ["raises", "negative", "text", "nothing"]

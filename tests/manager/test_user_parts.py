@@ -14,7 +14,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
-from windowpane.manager.steps.step import NOT_DONE, Step
+from windowpane.manager.step import NOT_DONE, Step
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 

@@ -25,8 +25,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.http_server import start_http_server
-from windowpane.serve.routes import Routes
+from windowpane.outputs.http.http_server import start_http_server
+from windowpane.outputs.http.routes import Routes
 
 
 def pressure(used: int) -> PressureMeasured:

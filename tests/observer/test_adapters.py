@@ -11,9 +11,9 @@ import windowpane
 
 PACKAGE = Path(windowpane.__file__).parent
 ADAPTERS = sorted(
-    {*(PACKAGE / "adapters").glob("*.py"), *(PACKAGE / "observer" / "clients").glob("*.py")}
-    - {PACKAGE / folder for folder in ("adapters/conversations.py",)}
-    - {PACKAGE / "observer" / "clients" / name for name in ("bodies.py", "recording.py")}
+    {*(PACKAGE / "agents" / "frameworks").glob("*.py"), *(PACKAGE / "sources" / "clients").glob("*.py")}
+    - {PACKAGE / folder for folder in ("agents/frameworks/conversations.py",)}
+    - {PACKAGE / "sources" / "clients" / name for name in ("bodies.py", "recording.py")}
 )
 """All but the modules on which they are built."""
 FRAMEWORKS = {

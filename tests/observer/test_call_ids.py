@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from windowpane.observer.block_specs import BlockSpec, call_spec, text_specs
-from windowpane.observer.diff import CallIds
-from windowpane.observer.gemini_contents import gemini_blocks
+from windowpane.sources.conversations.block_specs import BlockSpec, call_spec, text_specs
+from windowpane.sources.conversations.diff import CallIds
+from windowpane.sources.conversations.gemini_contents import gemini_blocks
 
 
 def called(name: str, call_id: str | None = None) -> BlockSpec:

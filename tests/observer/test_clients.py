@@ -20,13 +20,13 @@ import windowpane
 from windowpane.core.events import ContentCompressed, Event, SessionStarted, TurnEnded, Usage
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
-from windowpane.observer.clients import calls
-from windowpane.observer.observer import WindowObserver
-from windowpane.runtime.start import Runtime
-from windowpane.runtime.task_queue import CAPACITY
+from windowpane.outputs.runtime.start import Runtime
+from windowpane.outputs.runtime.task_queue import CAPACITY
+from windowpane.sources.clients import calls
+from windowpane.sources.conversations.observer import WindowObserver
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
-from windowpane.store.sqlite import SqliteStore
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
@@ -346,7 +346,7 @@ def test_a_fault_of_ours_never_reaches_the_agent(
         raise RuntimeError("broken")
 
     for name in ("record_call", "record_reply", "record_failure"):
-        monkeypatch.setattr(f"windowpane.observer.observer.WindowObserver.{name}", broken)
+        monkeypatch.setattr(f"windowpane.sources.conversations.observer.WindowObserver.{name}", broken)
         assert client.chat.completions.create(**chat_body()).choices[0].message.content == "On it."
         running.flush()
     assert "observing a call failed" in caplog.text

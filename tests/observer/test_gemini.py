@@ -9,7 +9,7 @@ from tests.observer.conftest import Agent
 
 from windowpane.models.gemini_replies import read_gemini_chunks, read_gemini_reply
 from windowpane.models.replies import ReplyPart
-from windowpane.observer.messages import head_blocks, message_blocks, parse_call
+from windowpane.sources.conversations.messages import head_blocks, message_blocks, parse_call
 
 DECLARATION = {"name": "read", "description": "Reads a file."}
 

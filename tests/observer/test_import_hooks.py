@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from windowpane.observer.clients.everything import ImportHooks
+from windowpane.sources.clients.everything import ImportHooks
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowpane.models.replies import read_reply
-from windowpane.observer.messages import message_blocks
+from windowpane.sources.conversations.messages import message_blocks
 
 LONG = "x" * 1_000_000
 

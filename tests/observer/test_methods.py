@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.observer.clients.calls import WatchedCall
-from windowpane.observer.clients.methods import watch_class, watch_object
+from windowpane.sources.clients.calls import WatchedCall
+from windowpane.sources.clients.methods import watch_class, watch_object
 
 
 class Client:

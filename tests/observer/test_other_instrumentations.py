@@ -12,7 +12,7 @@ import pytest
 from tests.providers.loopback import LoopbackProvider, loopback_provider
 
 import windowpane
-from windowpane.runtime.start import Runtime
+from windowpane.outputs.runtime.start import Runtime
 
 MESSAGES: Any = [{"role": "user", "content": "Hello."}]
 

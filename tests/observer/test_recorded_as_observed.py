@@ -22,11 +22,11 @@ from windowpane.core.events import (
 )
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
-from windowpane.runtime.start import Runtime
-from windowpane.sources.exchanges.raw import ApiExchangesReader
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import FileStats
+from windowpane.outputs.runtime.start import Runtime
+from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import FileStats
 from windowpane.store.interface import EventFilter, SessionFilter
 
 openai = pytest.importorskip("openai")

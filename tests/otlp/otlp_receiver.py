@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 from windowpane.metrics import catalog
 from windowpane.metrics.families import FamilySource
-from windowpane.otlp.metrics import attribute_name
+from windowpane.outputs.otlp.metrics import attribute_name
 
 Series = tuple[str, frozenset[tuple[str, str]]]
 

@@ -36,9 +36,9 @@ from windowpane.core.events import (
     ZoneChanged,
 )
 from windowpane.core.window.blocks import Block
-from windowpane.otlp.logs import BATCH_EVENTS, EventLogs, logs_exporter
-from windowpane.otlp.records import event_attributes, event_severity
-from windowpane.otlp.sink import OtlpSink, genai_provider, process_resource
+from windowpane.outputs.otlp.logs import BATCH_EVENTS, EventLogs, logs_exporter
+from windowpane.outputs.otlp.records import event_attributes, event_severity
+from windowpane.outputs.otlp.sink import OtlpSink, genai_provider, process_resource
 
 RESOURCE = process_resource()
 SECRET = "the launch code is 4711"

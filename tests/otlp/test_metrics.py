@@ -13,8 +13,8 @@ from windowpane.metrics import catalog
 from windowpane.metrics.families import Family, FamilySource, Point
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.otlp.metrics import OtelMetrics, metrics_exporter
-from windowpane.otlp.sink import process_resource, signal_url
+from windowpane.outputs.otlp.metrics import OtelMetrics, metrics_exporter
+from windowpane.outputs.otlp.sink import process_resource, signal_url
 
 NOW = 1_000.0
 

@@ -24,7 +24,7 @@ from tests.providers.loopback import LoopbackProvider, Request, input_tokens, lo
 
 import windowpane
 from windowpane.models.tokens import counter_for
-from windowpane.observer.clients.claude_agent_sdk import imports
+from windowpane.sources.clients.claude_agent_sdk import imports
 
 IMPORT_SECONDS = 60.0
 QUESTION = "Say hello."

@@ -27,7 +27,7 @@ from windowpane import (
     pydantic_ai_processor,
     strands_conversation_manager,
 )
-from windowpane.adapters.conversations import Conversations
+from windowpane.agents.frameworks.conversations import Conversations
 from windowpane.models.tokens import counter_for
 
 CITIES = ("Paris", "Rome", "Oslo", "Bern", "Riga", "Cairo", "Lima", "Quito")

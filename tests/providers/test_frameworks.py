@@ -31,7 +31,7 @@ from tests.providers.environments import (
 )
 from tests.providers.windows import windows
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 RUN_SECONDS = 200
 LIGHT_RUNS = (

@@ -23,7 +23,7 @@ from tests.providers.windows import windows_of
 
 import windowpane
 from windowpane.models.tokens import counter_for
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 VOCABULARY_SECONDS = 3.0
 pytestmark = [

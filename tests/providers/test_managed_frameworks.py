@@ -13,8 +13,8 @@ from tests.providers.environments import CLIENTS, ROOT, STRANDS
 from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
 from tests.providers.windows import windows
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter, SessionRow
-from windowpane.store.sqlite import SqliteStore
 
 FRAMEWORKS = ("langchain", "langchain_async", "openai_agents", "pydantic_ai")
 pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks

@@ -12,8 +12,8 @@ from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
 from tests.providers.windows import windows_of
 
 from windowpane.core.events import BlockAdded
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionRow
-from windowpane.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks
 UNSEEN = ("unattributed", "memory_injection")

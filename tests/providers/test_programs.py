@@ -17,8 +17,8 @@ from tests.providers.formats import Reply
 from tests.providers.loopback import loopback_provider
 from tests.providers.test_frameworks import installed, variables
 
-from windowpane.proxy.programs import GEMINI_DEFAULTS
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.proxy.programs import GEMINI_DEFAULTS
+from windowpane.store.embedded import SqliteStore
 
 PACKAGES = ("@openai/codex", "@google/gemini-cli")
 pytestmark = [

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter, SessionRow
-from windowpane.store.sqlite import SqliteStore
 
 
 def windows(store: SqliteStore, session_id: str) -> list[tuple[Any, ...]]:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import windowpane
-from windowpane.observer.conversations import Scope
-from windowpane.proxy.call_messages import EndedCall, FailedCall, SentCall
-from windowpane.proxy.call_reader import CallReader
-from windowpane.proxy.server import ProxyServer
-from windowpane.proxy.upstreams import upstreams_of
-from windowpane.runtime.start import Runtime
+from windowpane.outputs.runtime.start import Runtime
+from windowpane.sources.conversations.conversations import Scope
+from windowpane.sources.proxy.call_messages import EndedCall, FailedCall, SentCall
+from windowpane.sources.proxy.call_reader import CallReader
+from windowpane.sources.proxy.server import ProxyServer
+from windowpane.sources.proxy.upstreams import upstreams_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 

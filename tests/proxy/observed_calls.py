@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 
 from windowpane.core.events import OverflowDetected, TurnEnded, TurnStarted
-from windowpane.runtime.start import Runtime
+from windowpane.outputs.runtime.start import Runtime
 from windowpane.store.interface import EventFilter
 
 

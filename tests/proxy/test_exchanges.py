@@ -24,9 +24,9 @@ from tests.providers.loopback import loopback_provider
 import windowpane
 from windowpane.core.events import BlockAdded, OverflowDetected, TurnEnded
 from windowpane.models.tokens import counter_for
-from windowpane.proxy.server import ProxyServer
-from windowpane.runtime.start import Runtime
-from windowpane.store.sqlite import SqliteStore
+from windowpane.outputs.runtime.start import Runtime
+from windowpane.sources.proxy.server import ProxyServer
+from windowpane.store.embedded import SqliteStore
 
 TOOLS = [{"type": "function", "function": {"name": "read", "description": "Read.", "parameters": {}}}]
 QUESTION: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}]

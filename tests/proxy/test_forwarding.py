@@ -20,8 +20,8 @@ from http2_upstream import Http2Upstream  # type: ignore[import-not-found]
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.proxy.server import ProxyServer
-from windowpane.proxy.upstreams import client_environment, upstreams_of
+from windowpane.sources.proxy.server import ProxyServer
+from windowpane.sources.proxy.upstreams import client_environment, upstreams_of
 
 REQUEST = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "héllo"}]}).encode()
 Whole = tuple[int, list[tuple[str, str]], bytes]

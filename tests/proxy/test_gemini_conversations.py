@@ -16,15 +16,15 @@ from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-
 from windowpane.core.events import BlockAdded, BlocksEvicted, TurnEnded
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
-from windowpane.observer.clients.calls import WatchedClient
-from windowpane.observer.clients.google_genai import watch_all_google_genai
-from windowpane.observer.conversations import Scope
-from windowpane.proxy.server import ProxyServer
-from windowpane.runtime.start import Runtime
-from windowpane.sources.exchanges.raw import ApiExchangesReader
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import FileStats
+from windowpane.outputs.runtime.start import Runtime
+from windowpane.sources.clients.calls import WatchedClient
+from windowpane.sources.clients.google_genai import watch_all_google_genai
+from windowpane.sources.conversations.conversations import Scope
+from windowpane.sources.proxy.server import ProxyServer
+from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import FileStats
 
 Json = dict[str, Any]
 MODEL_PATH = "v1beta/models/gemini-2.5-pro"

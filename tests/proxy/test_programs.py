@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.providers.loopback import loopback_provider
 
-from windowpane.proxy.programs import CODEX_API, CODEX_CHATGPT, ProgramSettings, settings_of
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.proxy.programs import CODEX_API, CODEX_CHATGPT, ProgramSettings, settings_of
+from windowpane.store.embedded import SqliteStore
 
 CODEX = """#!{python}
 import json, re, sys, urllib.request

@@ -17,12 +17,12 @@ import pytest
 from observed_calls import post  # type: ignore[import-not-found]
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
 
-from windowpane.proxy.call_messages import EndedCall, SentCall
-from windowpane.proxy.call_queue import CallQueue
-from windowpane.proxy.reader_process import ReaderError, ReaderSettings
-from windowpane.proxy.server import ProxyServer
-from windowpane.proxy.upstreams import upstreams_of
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.proxy.call_messages import EndedCall, SentCall
+from windowpane.sources.proxy.call_queue import CallQueue
+from windowpane.sources.proxy.reader_process import ReaderError, ReaderSettings
+from windowpane.sources.proxy.server import ProxyServer
+from windowpane.sources.proxy.upstreams import upstreams_of
+from windowpane.store.embedded import SqliteStore
 
 CALLS_BEHIND = 5
 REPLY = {

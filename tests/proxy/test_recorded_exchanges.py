@@ -22,12 +22,12 @@ from tests.providers.test_frameworks import installed
 from windowpane.core.events import BlockAdded, TurnEnded
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
-from windowpane.proxy.server import ProxyServer
-from windowpane.runtime.start import Runtime
-from windowpane.sources.exchanges.raw import ApiExchangesReader
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import FileStats
+from windowpane.outputs.runtime.start import Runtime
+from windowpane.sources.proxy.server import ProxyServer
+from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import FileStats
 
 FILES = ("anthropic_prompt_caching", "anthropic_tools_streaming", "openai_responses_handoffs")
 

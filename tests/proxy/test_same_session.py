@@ -17,12 +17,12 @@ from tests.providers.loopback import LoopbackProvider, loopback_provider
 
 import windowpane
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.ingest.importer import import_paths
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.proxy import call_reader
-from windowpane.proxy.agent_sessions import recorded_session, session_in_headers
-from windowpane.runtime.start import Runtime
-from windowpane.sources.discovery import all_readers
+from windowpane.outputs.runtime.start import Runtime
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.proxy import call_reader
+from windowpane.sources.proxy.agent_sessions import recorded_session, session_in_headers
+from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.interface import SessionFilter
 from windowpane.store.open import open_store
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from windowpane.proxy import spool as spool_module
-from windowpane.proxy.call_messages import EndedCall, FailedCall, SentCall, size_of
-from windowpane.proxy.spool import LENGTH_BYTES, Spool
+from windowpane.sources.proxy import spool as spool_module
+from windowpane.sources.proxy.call_messages import EndedCall, FailedCall, SentCall, size_of
+from windowpane.sources.proxy.spool import LENGTH_BYTES, Spool
 
 CAPACITY = 300
 OPERATIONS = st.lists(st.none() | st.binary(max_size=CAPACITY), max_size=40)

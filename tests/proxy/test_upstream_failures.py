@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from windowpane.proxy import forwarding
-from windowpane.proxy.server import ProxyServer
+from windowpane.sources.proxy import forwarding
+from windowpane.sources.proxy.server import ProxyServer
 
 CALL = b'{"model": "gpt-4o", "messages": []}'
 

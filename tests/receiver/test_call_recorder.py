@@ -21,11 +21,11 @@ from windowpane.core.events import (
 )
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.replies import Reply, ReplyPart, read_reply
-from windowpane.observer.clients.model_profiles import packaged_profile
-from windowpane.observer.messages import Shape, parse_call
-from windowpane.observer.observer import WindowObserver
-from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
-from windowpane.telemetry.reported_call import (
+from windowpane.sources.clients.model_profiles import packaged_profile
+from windowpane.sources.conversations.messages import Shape, parse_call
+from windowpane.sources.conversations.observer import WindowObserver
+from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
+from windowpane.sources.telemetry.reported_call import (
     Assembled,
     AssembledCall,
     AssembledCompaction,

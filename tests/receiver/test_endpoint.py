@@ -27,12 +27,12 @@ from recordings import NAMES, bodies
 from windowpane.config.schema import Config
 from windowpane.core.events import Event, SessionStarted, TurnEnded
 from windowpane.effects.record_log import RecordLog
-from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
-from windowpane.receiver.endpoint import OtlpEndpoint
-from windowpane.receiver.intake import Emitted, Intake, Outlet
-from windowpane.serve import request_bodies
-from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import PostRequest, Routes
+from windowpane.outputs.http import request_bodies
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import PostRequest, Routes
+from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
+from windowpane.sources.receiver.endpoint import OtlpEndpoint
+from windowpane.sources.receiver.intake import Emitted, Intake, Outlet
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from windowpane.receiver.forwarding import SINK, Forwarder
-from windowpane.serve.routes import PostRequest
+from windowpane.outputs.http.routes import PostRequest
+from windowpane.sources.receiver.forwarding import SINK, Forwarder
 
 
 class Received(NamedTuple):

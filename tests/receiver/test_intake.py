@@ -13,11 +13,11 @@ from recordings import NAMES, bodies
 from windowpane.config.schema import Config
 from windowpane.core.events import Event, TurnEnded
 from windowpane.effects.record_log import RecordLog
-from windowpane.receiver import intake as intake_module
-from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
-from windowpane.receiver.endpoint import OtlpEndpoint
-from windowpane.receiver.intake import Emitted, Intake, Outlet
-from windowpane.serve.routes import PostRequest
+from windowpane.outputs.http.routes import PostRequest
+from windowpane.sources.receiver import intake as intake_module
+from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
+from windowpane.sources.receiver.endpoint import OtlpEndpoint
+from windowpane.sources.receiver.intake import Emitted, Intake, Outlet
 
 CALLS = [150, 200, 250]
 

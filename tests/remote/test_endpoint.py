@@ -15,15 +15,15 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnStarted
 from windowpane.exceptions import StoreError
-from windowpane.remote import batches, endpoint
-from windowpane.remote.batches import CONTENT_TYPE, PATH
-from windowpane.remote.endpoint import IngestEndpoint
-from windowpane.remote.group_commit import GroupCommit
-from windowpane.serve import request_bodies
-from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Routes
-from windowpane.store.received import Receipt, ReceivedBatch
-from windowpane.store.sqlite import SqliteStore
+from windowpane.outputs.http import request_bodies
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import Routes
+from windowpane.outputs.remote import batches, endpoint
+from windowpane.outputs.remote.batches import CONTENT_TYPE, PATH
+from windowpane.outputs.remote.endpoint import IngestEndpoint
+from windowpane.outputs.remote.group_commit import GroupCommit
+from windowpane.store.embedded import SqliteStore
+from windowpane.store.writes.received import Receipt, ReceivedBatch
 
 PLAIN = {"Content-Type": CONTENT_TYPE}
 

@@ -21,11 +21,11 @@ from windowpane.core.events import BlockAdded, Event, TelemetryDropped
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import EventsSkippedError, StoreError
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.remote import sender
-from windowpane.remote.sink import RemoteSink, _digest_key
-from windowpane.runtime.pipeline import Pipeline
+from windowpane.outputs.remote import sender
+from windowpane.outputs.remote.sink import RemoteSink, _digest_key
+from windowpane.outputs.runtime.pipeline import Pipeline
 from windowpane.store.keys import AuditKeys
-from windowpane.store.spool import Spool, waiting_files
+from windowpane.store.writes.spool import Spool, waiting_files
 
 UNAVAILABLE = Reply(503)
 MakeSink = Callable[..., RemoteSink]

@@ -21,14 +21,14 @@ import windowpane
 from windowpane.cli import main
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
-from windowpane.remote.connection import server_address
-from windowpane.remote.endpoint import IngestEndpoint
-from windowpane.remote.group_commit import GroupCommit
-from windowpane.serve.authentication import TlsOptions
-from windowpane.serve.http_server import start_http_server
-from windowpane.serve.routes import Routes
+from windowpane.outputs.http.authentication import TlsOptions
+from windowpane.outputs.http.http_server import start_http_server
+from windowpane.outputs.http.routes import Routes
+from windowpane.outputs.remote.connection import server_address
+from windowpane.outputs.remote.endpoint import IngestEndpoint
+from windowpane.outputs.remote.group_commit import GroupCommit
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 from windowpane.testing import chat_reply
 
 ALPHA, BETA, OWN = "alpha-token-0123456789", "beta-token-0123456789", "own-token-0123456789"
@@ -267,10 +267,10 @@ from bench_store import session
 from windowpane.cli.serve import ingesting
 from windowpane.config.schema import Config
 from windowpane.core.digests import keyed_digester
-from windowpane.remote.access import IngestAccess
-from windowpane.serve.store_exporter import StoreExporter
+from windowpane.outputs.remote.access import IngestAccess
+from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.store.open import open_store
-from windowpane.store.received import ReceivedBatch
+from windowpane.store.writes.received import ReceivedBatch
 with closing(open_store(sys.argv[1])) as store:
     serving = StoreExporter(store, config=Config())
     access = IngestAccess(Config(), bearer_token=None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.replay import FileSource, PreparedRecording, find_recordings
+from windowpane.evaluation.replay import FileSource, PreparedRecording, find_recordings
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "manager")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.replay import PreparedRecording, ReplaySetup, keep_last, simulate, truncate
+from windowpane.evaluation.replay import PreparedRecording, ReplaySetup, keep_last, simulate, truncate
 
 
 def block(number: int, content_type: ContentType, tokens: int = 10, group: str = "") -> Block:

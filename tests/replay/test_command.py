@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from windowpane.cli import main
 from windowpane.cli.options import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE
-from windowpane.store.sqlite import SqliteReader
+from windowpane.store.embedded import SqliteReader
 
 WriteLoop = Any
 

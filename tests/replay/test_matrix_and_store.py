@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from windowpane.core.redaction import redact
-from windowpane.ingest.importer import import_paths
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.replay import (
+from windowpane.evaluation.replay import (
     FileSource,
     ReplaySetup,
     StoreSource,
@@ -20,9 +18,11 @@ from windowpane.replay import (
     summarize_runs,
     to_stored_replay,
 )
-from windowpane.sources.discovery import all_readers
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.replays import MAXIMUM_REPLAYS
-from windowpane.store.sqlite import SqliteStore
 
 WriteLoop = Any
 SETUPS = (ReplaySetup(8_192), ReplaySetup(8_192, policy="fifo"), ReplaySetup(8_192, "truncate"))
@@ -79,7 +79,7 @@ def test_a_window_smaller_than_the_static_content_is_rejected(tmp_path: Path) ->
         {"role": "assistant", "content": "gone"},
     ]
     path.write_text(json.dumps(messages), encoding="utf-8")
-    from windowpane.replay import find_recordings
+    from windowpane.evaluation.replay import find_recordings
 
     matrix = run_matrix(list(find_recordings([path])), [ReplaySetup(8_192), ReplaySetup(32_768)], workers=1)
 

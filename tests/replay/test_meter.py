@@ -14,9 +14,9 @@ from windowpane.core.events import ContentCompressed, Event, EventContext, Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import MAXIMUM_HOLDERS
-from windowpane.replay import ReplayMatrix, ReplaySetup, simulate, summarize_runs, to_stored_replay
-from windowpane.replay import meter as metering
-from windowpane.replay.history import (
+from windowpane.evaluation.replay import ReplayMatrix, ReplaySetup, simulate, summarize_runs, to_stored_replay
+from windowpane.evaluation.replay import meter as metering
+from windowpane.evaluation.replay.history import (
     MINIMUM_TOKENS,
     CallNeeds,
     Need,
@@ -25,9 +25,9 @@ from windowpane.replay.history import (
     WindowSpan,
     find_needs,
 )
-from windowpane.replay.meter import REGRET_TURNS, Measures, Meter, WindowSizes
-from windowpane.replay.results import MAXIMUM_POINTS
-from windowpane.replay.simulate import ReplayRun, _EventCounts
+from windowpane.evaluation.replay.meter import REGRET_TURNS, Measures, Meter, WindowSizes
+from windowpane.evaluation.replay.results import MAXIMUM_POINTS
+from windowpane.evaluation.replay.simulate import ReplayRun, _EventCounts
 
 NOTHING = CallNeeds((), ())
 

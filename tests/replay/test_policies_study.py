@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.replay import FileSource
+from windowpane.evaluation.replay import FileSource
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

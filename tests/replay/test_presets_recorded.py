@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from test_rerun import RECORDED, digest, recorded
 
-from windowpane.contrib.presets import PRESETS
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
-from windowpane.replay.rerun import RerunOptions, managed_events
-from windowpane.sources.playback import session_keys
+from windowpane.evaluation.replay.rerun import RerunOptions, managed_events
+from windowpane.manager.presets.registry import PRESETS
+from windowpane.sources.transcripts.playback import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
 
 LIMITS = (8_192, 32_768) if os.environ.get("WINDOWPANE_TEST_ALL") else (8_192,)

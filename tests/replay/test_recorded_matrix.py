@@ -15,10 +15,17 @@ from message_rules import anthropic_faults, openai_faults
 
 from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
+from windowpane.evaluation.replay import (
+    FileSource,
+    JoinedSource,
+    PreparedRecording,
+    ReplaySetup,
+    find_recordings,
+    simulate,
+)
+from windowpane.evaluation.replay.setups import preset_names
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay import FileSource, JoinedSource, PreparedRecording, ReplaySetup, find_recordings, simulate
-from windowpane.replay.setups import preset_names
 
 pytestmark = pytest.mark.matrix
 
@@ -150,7 +157,7 @@ def test_long_windows_with_joined_sessions(sessions_dir: Path, limit: int, chose
 def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
     """A result is never sent without its call."""
     prepared = prepare(next(iter(find_recordings([sessions_dir / name]))))
-    from windowpane.replay import keep_last, truncate
+    from windowpane.evaluation.replay import keep_last, truncate
 
     for call in prepared.history.calls:
         for retained in (truncate(call.history, 6_000), keep_last(call.history, 7)):

@@ -17,12 +17,12 @@ from windowpane.core.events import (
     PressureMeasured,
     TurnEnded,
 )
+from windowpane.evaluation.replay.rerun import RerunOptions, managed_events
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay.rerun import RerunOptions, managed_events
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback import session_keys
-from windowpane.sources.reader import FileStats
-from windowpane.sources.records import Cleared, ContentAdded, ModelCalled, Record, SessionOpened
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback import session_keys
+from windowpane.sources.transcripts.reader import FileStats
+from windowpane.sources.transcripts.records import Cleared, ContentAdded, ModelCalled, Record, SessionOpened
 from windowpane.testing import CharacterCounter, MemoryArchive
 
 RECORDED = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowpane.core.limits import Thresholds
-from windowpane.replay import ReplaySetup, parse_thresholds
+from windowpane.evaluation.replay import ReplaySetup, parse_thresholds
 
 
 def test_a_preset_with_a_smaller_output_reserve_may_send_more() -> None:

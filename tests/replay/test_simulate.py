@@ -9,9 +9,7 @@ import pytest
 from windowpane.config.loading import Layers
 from windowpane.config.schema import Config
 from windowpane.core.limits import Thresholds
-from windowpane.exceptions import ConfigurationError
-from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay import (
+from windowpane.evaluation.replay import (
     JoinedSource,
     PreparedRecording,
     ReplaySetup,
@@ -20,8 +18,10 @@ from windowpane.replay import (
     parse_window,
     simulate,
 )
-from windowpane.replay.history import find_needs
-from windowpane.replay.setups import preset_names
+from windowpane.evaluation.replay.history import find_needs
+from windowpane.evaluation.replay.setups import preset_names
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.plans.policies import POLICIES
 
 WriteLoop = Any
 

@@ -27,8 +27,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.report import SessionReport, gather, to_html, to_json, to_text
 from windowpane.report.headline import FactTotals
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 from windowpane.text import formats
 
 HOSTILE = '<script>alert(1)</script> & "quotes" \u202e\x1b[31m'

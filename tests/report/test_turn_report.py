@@ -14,7 +14,7 @@ from tests.report.test_report import HOSTILE, eventful
 from windowpane.cli import main
 from windowpane.report import TurnReport, gather_turn, turn_to_html, turn_to_json, turn_to_text
 from windowpane.report.turn_report import scaled_to
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 
 @pytest.fixture(params=["reviewer", HOSTILE])

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "otlp"))
 
 from otlp_receiver import receiver
 
-from windowpane.runtime.start import Runtime, start, stop
+from windowpane.outputs.runtime.start import Runtime, start, stop
 
 __all__ = ["receiver", "start_outputs"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 
 _EMIT = """
 import atexit, multiprocessing, os, sys, urllib.request

@@ -19,10 +19,10 @@ from otlp_receiver import Receiver, record_attributes
 from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
-from windowpane.runtime.start import Runtime, stop
-from windowpane.serve.store_exporter import StoreExporter
+from windowpane.outputs.http.store_exporter import StoreExporter
+from windowpane.outputs.runtime.start import Runtime, stop
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 

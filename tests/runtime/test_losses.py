@@ -18,11 +18,11 @@ import pytest
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, TurnStarted, Usage
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import StoreError
-from windowpane.runtime.start import Runtime, stop
+from windowpane.outputs.runtime.start import Runtime, stop
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import AuditKeys
-from windowpane.store.spool import Spool, waiting_files
-from windowpane.store.sqlite import SqliteStore
-from windowpane.store.writes import Writer
+from windowpane.store.writes.spool import Spool, waiting_files
+from windowpane.store.writes.write import Writer
 
 Start = Callable[..., Runtime]
 

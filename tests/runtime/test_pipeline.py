@@ -19,7 +19,7 @@ from windowpane.core.events import (
     TelemetryDropped,
     TurnStarted,
 )
-from windowpane.runtime.pipeline import Pipeline
+from windowpane.outputs.runtime.pipeline import Pipeline
 
 Wait = Callable[..., None]
 

@@ -15,9 +15,9 @@ import pytest
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired, Event, EventContext, SessionDescribed, TurnStarted
-from windowpane.runtime.notifier import configured_notifier
-from windowpane.serve.local_dashboard import announced
-from windowpane.store.sqlite import SqliteStore
+from windowpane.outputs.http.local_dashboard import announced
+from windowpane.outputs.runtime.notifier import configured_notifier
+from windowpane.store.embedded import SqliteStore
 
 
 @contextmanager

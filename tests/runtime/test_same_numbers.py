@@ -18,15 +18,15 @@ from otlp_receiver import Receiver, expected, received, record_attributes
 from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, SessionEnded
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.otlp.sink import genai_provider
-from windowpane.runtime.start import Runtime, stop
-from windowpane.serve.store_exporter import StoreExporter
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.reader import FileStats
+from windowpane.outputs.http.store_exporter import StoreExporter
+from windowpane.outputs.otlp.sink import genai_provider
+from windowpane.outputs.runtime.start import Runtime, stop
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.reader import FileStats
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 
 RECORDINGS = (
     "claude_code/compact_micro_76-62d755ef9f-2.jsonl",

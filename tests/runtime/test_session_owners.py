@@ -15,12 +15,12 @@ import pytest
 from windowpane.core.events import Event
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.runtime.sinks import StoreSink
+from windowpane.outputs.runtime.sinks import StoreSink
 from windowpane.store.interface import EventFilter
 from windowpane.store.keys import AuditKeys
 from windowpane.store.open import open_store
-from windowpane.store.session_claims import MAXIMUM_CLAIMS
-from windowpane.store.spool import Spool
+from windowpane.store.writes.session_claims import MAXIMUM_CLAIMS
+from windowpane.store.writes.spool import Spool
 
 
 def recorded(stream: str, *, end: bool = False) -> list[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowpane.core.events import Event, EventContext, TelemetryDropped, TurnStarted
-from windowpane.runtime.sink_runner import DropReport
+from windowpane.outputs.runtime.sink_runner import DropReport
 
 
 def event(n: int, stream: str = "s") -> Event:

@@ -17,17 +17,17 @@ from typing import Any
 
 import pytest
 
+from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import Event, EventContext, OverflowDetected, SessionStarted, TurnStarted
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
-from windowpane.runtime.current import running_outputs
-from windowpane.runtime.managers import ContextWindowManager
-from windowpane.runtime.start import Runtime, start, stop
-from windowpane.serve.service_discovery import running_targets
+from windowpane.outputs.http.service_discovery import running_targets
+from windowpane.outputs.runtime.current import running_outputs
+from windowpane.outputs.runtime.start import Runtime, start, stop
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.spool import waiting_files
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.writes.spool import waiting_files
 
 Start = Callable[..., Runtime]
 
@@ -413,7 +413,7 @@ def test_forks_during_emits_and_notifications(start_outputs: Start) -> None:
 _SCRIPT = """
 import sys
 from windowpane.core.events import Event, EventContext, SessionStarted
-from windowpane.runtime.start import start
+from windowpane.outputs.runtime.start import start
 running = start(port=0, store=sys.argv[1], notify=[])
 context = EventContext("s", "a", "m", 0, 1, "live", "s")
 for n in range(500):
@@ -440,7 +440,7 @@ def test_a_missing_otlp_library_is_logged(
     start_outputs: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The other outputs work without it."""
-    monkeypatch.setitem(sys.modules, "windowpane.otlp.metrics", None)
+    monkeypatch.setitem(sys.modules, "windowpane.outputs.otlp.metrics", None)
 
     running = start_outputs(otlp_endpoint="http://127.0.0.1:1")
     running.emit([Event(_context(), 0, 1.0, SessionStarted())])

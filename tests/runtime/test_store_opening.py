@@ -13,11 +13,11 @@ import pytest
 from windowpane.core.events import Event, EventContext, SessionStarted
 from windowpane.exceptions import StoreError
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.runtime.sinks import StoreSink
-from windowpane.runtime.start import Runtime, stop
+from windowpane.outputs.runtime.sinks import StoreSink
+from windowpane.outputs.runtime.start import Runtime, stop
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import AuditKeys
-from windowpane.store.spool import Spool
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.writes.spool import Spool
 
 EVENT = Event(EventContext("s", "a", "m", 0, 1, "live", "stream"), 0, 1.0, SessionStarted())
 BRIEFLY = 0.01

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from windowpane.runtime.task_queue import TaskQueue
+from windowpane.outputs.runtime.task_queue import TaskQueue
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from prometheus_client.registry import CollectorRegistry
 
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Health, Routes, Target
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import Health, Routes, Target
 
 
 class Reply(NamedTuple):

@@ -13,9 +13,9 @@ from endpoint import fetch
 from prometheus_client.registry import CollectorRegistry
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.serve.authentication import TlsOptions, read_token
-from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Health, Response, Routes
+from windowpane.outputs.http.authentication import TlsOptions, read_token
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import Health, Response, Routes
 
 
 def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:

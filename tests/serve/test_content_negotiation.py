@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.content_negotiation import OPEN_METRICS, PLAIN, accepts_gzip, exposition_for
-from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Routes
+from windowpane.outputs.http.content_negotiation import OPEN_METRICS, PLAIN, accepts_gzip, exposition_for
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import Routes
 
 PROMETHEUS_2 = (
     "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"

@@ -20,11 +20,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve import connections
-from windowpane.serve.authentication import TlsOptions
-from windowpane.serve.http_server import MetricsServer, start_http_server
-from windowpane.serve.routes import Health, Routes, Target
-from windowpane.serve.service_discovery import target_at
+from windowpane.outputs.http import connections
+from windowpane.outputs.http.authentication import TlsOptions
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import Health, Routes, Target
+from windowpane.outputs.http.service_discovery import target_at
 
 
 def test_metrics_are_plain_text_by_default(server: MetricsServer) -> None:

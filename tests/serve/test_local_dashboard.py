@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.serve.local_dashboard import SUFFIX, announced, local_dashboard
+from windowpane.outputs.http.local_dashboard import SUFFIX, announced, local_dashboard
 
 
 def test_a_running_dashboard_is_found_while_it_runs(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import StoreError
 from windowpane.metrics.families import Family
-from windowpane.serve import store_exporter as serving
-from windowpane.serve.store_exporter import StoreExporter
+from windowpane.outputs.http import store_exporter as serving
+from windowpane.outputs.http.store_exporter import StoreExporter
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 
 LONG_AGO = 1_600_000_000.0
 

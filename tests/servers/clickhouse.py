@@ -18,8 +18,8 @@ from urllib.request import urlopen
 import pytest
 from tests.providers.environments import CHDB, NotInstalledError, environment
 
-from windowpane.clickhouse.connection import WRITING, ClickHouse
 from windowpane.exceptions import ClickHouseError
+from windowpane.store.clickhouse.connection import WRITING, ClickHouse
 
 SCRIPT = Path(__file__).with_name("clickhouse_http.py")
 USER, PASSWORD = "windowpane", "a password: 100% & more"

@@ -8,8 +8,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from windowpane.sources.reader import FileStats, Problem, Reader
-from windowpane.sources.records import ContentAdded, LimitStated, Record, SessionDescribed, SessionOpened
+from windowpane.sources.transcripts.reader import FileStats, Problem, Reader
+from windowpane.sources.transcripts.records import (
+    ContentAdded,
+    LimitStated,
+    Record,
+    SessionDescribed,
+    SessionOpened,
+)
 
 Json = dict[str, Any]
 

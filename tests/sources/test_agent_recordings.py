@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from reads import Read
 
-from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
 
 FILES = (
     "copilot_cli/events_no_shutdown_26-9e1b9e5502-0.jsonl",

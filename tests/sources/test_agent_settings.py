@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
-from windowpane.sources.agent_arguments import stated_settings
-from windowpane.sources.agent_settings import stated_level
+from windowpane.sources.transcripts.agent_arguments import stated_settings
+from windowpane.sources.transcripts.agent_settings import stated_level
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
-from windowpane.store.sqlite import SqliteStore
 
 CHANGED = 1_000_000_000.0
 LATER = CHANGED + 60

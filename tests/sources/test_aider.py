@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from reads import Read
 
-from windowpane.sources.aider.analytics import AiderAnalyticsReader
-from windowpane.sources.aider.history import AiderHistoryReader
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.aider.analytics import AiderAnalyticsReader
+from windowpane.sources.transcripts.aider.history import AiderHistoryReader
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.records import (
     Cleared,
     ContentAdded,
     ModelCalled,

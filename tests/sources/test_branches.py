@@ -10,12 +10,12 @@ import pytest
 from reads import Json, Read, WordCounter, digest, read_rows
 
 from windowpane.core.events import Event
-from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.codex.reader import CodexReader
-from windowpane.sources.pi import PiReader
-from windowpane.sources.playback import session_events
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import Reader
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.codex.reader import CodexReader
+from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.playback import session_events
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import Reader
 
 PLAYBACK = PlaybackSettings(digest=digest, counter_for=lambda model: WordCounter())
 HEADER: Json = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/work"}

@@ -10,10 +10,16 @@ from typing import Any
 
 from reads import Read
 
-from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import Broken, ContentAdded, ContentRemoved, ModelCalled, SessionOpened
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.reader import FileStats, Problem
+from windowpane.sources.transcripts.records import (
+    Broken,
+    ContentAdded,
+    ContentRemoved,
+    ModelCalled,
+    SessionOpened,
+)
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]

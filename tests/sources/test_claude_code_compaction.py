@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from windowpane.sources.records import Cleared, Compacted, ContentAdded, ContentRemoved
+from windowpane.sources.transcripts.records import Cleared, Compacted, ContentAdded, ContentRemoved
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]

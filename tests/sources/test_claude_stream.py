@@ -7,9 +7,9 @@ from pathlib import Path
 
 from reads import Read
 
-from windowpane.sources.claude_code.stream import ClaudeStreamReader
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.claude_code.stream import ClaudeStreamReader
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.records import (
     ContentAdded,
     LimitStated,
     ModelCalled,

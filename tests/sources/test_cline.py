@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from reads import Json, Read
 
-from windowpane.sources.cline.reader import ClineReader
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.cline.reader import ClineReader
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.records import (
     Compacted,
     ContentAdded,
     ContentRemoved,

@@ -11,10 +11,10 @@ from reads import Json, Read
 
 from windowpane.cli import main
 from windowpane.core.events import Usage
-from windowpane.sources.cline.session_reader import ClineSessionReader
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.locations import default_folders
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.cline.session_reader import ClineSessionReader
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.locations import default_folders
+from windowpane.sources.transcripts.records import (
     Compacted,
     ContentAdded,
     ContentRemoved,

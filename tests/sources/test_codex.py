@@ -10,10 +10,10 @@ import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.core.events import Usage
-from windowpane.sources.codex.early import CodexDocumentReader
-from windowpane.sources.codex.reader import CodexReader
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.codex.early import CodexDocumentReader
+from windowpane.sources.transcripts.codex.reader import CodexReader
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.records import (
     Broken,
     Compacted,
     ContentAdded,

@@ -9,11 +9,11 @@ import pytest
 from reads import Read
 
 from windowpane.exceptions import SourceError
-from windowpane.sources import compressed
-from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.codex.reader import CodexReader
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.records import SessionDescribed, SessionOpened
+from windowpane.sources.transcripts import compressed
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.codex.reader import CodexReader
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.records import SessionDescribed, SessionOpened
 
 zstd = pytest.importorskip("backports.zstd")
 ROWS = [

@@ -12,11 +12,11 @@ import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.core.events import Usage
-from windowpane.sources.copilot_cli.event_types import _KNOWN
-from windowpane.sources.copilot_cli.history import CopilotHistoryReader
-from windowpane.sources.copilot_cli.reader import CopilotReader
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.copilot_cli.event_types import _KNOWN
+from windowpane.sources.transcripts.copilot_cli.history import CopilotHistoryReader
+from windowpane.sources.transcripts.copilot_cli.reader import CopilotReader
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.records import (
     Cleared,
     Compacted,
     ContentAdded,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from windowpane.exceptions import UnknownFormatError
-from windowpane.sources.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 
 ROW = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": "hi"}}
 LINE = json.dumps(ROW).encode() + b"\n"

@@ -13,12 +13,12 @@ import pytest
 
 from windowpane.core.codec import encode
 from windowpane.core.events import Event
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.exchanges.contents import contents_of
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionOpened
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.exchanges.contents import contents_of
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import FileStats, Problem
+from windowpane.sources.transcripts.records import ContentAdded, ModelCalled, Record, SessionOpened
 from windowpane.testing import CharacterCounter
 
 READERS = all_readers(complete=True)

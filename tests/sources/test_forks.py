@@ -12,18 +12,18 @@ import pytest
 from reads import Json, digest
 from test_branches import entry, reply, user
 
-from windowpane.ingest.importer import import_paths
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.codex.reader import CodexReader
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.json_lines import parse_rows
-from windowpane.sources.pi import PiReader
-from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import ContentAdded, ModelCalled
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.codex.reader import CodexReader
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.json_lines import parse_rows
+from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.reader import FileStats, Problem
+from windowpane.sources.transcripts.records import ContentAdded, ModelCalled
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
-from windowpane.store.sqlite import SqliteStore
 
 PARENT = "019a0000-0000-7000-8000-000000000001"
 FORK = "019a0000-0000-7000-8000-000000000002"

@@ -11,10 +11,16 @@ import pytest
 from reads import Read
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.exchanges import inspect_ai
-from windowpane.sources.exchanges.inspect_ai import InspectReader
-from windowpane.sources.records import CallSent, ReplyReceived, SessionClosed, SessionDescribed, SessionOpened
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.exchanges import inspect_ai
+from windowpane.sources.transcripts.exchanges.inspect_ai import InspectReader
+from windowpane.sources.transcripts.records import (
+    CallSent,
+    ReplyReceived,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+)
 
 Json = dict[str, Any]
 LOG = "inspect_ai/popularity_gpt-4o-mini.json"

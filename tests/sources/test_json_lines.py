@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.json_lines import JsonRow, read_rows
-from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, ProblemLog
+from windowpane.sources.transcripts.json_lines import JsonRow, read_rows
+from windowpane.sources.transcripts.reader import MAXIMUM_PROBLEMS, FileStats, Problem, ProblemLog
 
 
 class Read:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.sources.locations import locations
+from windowpane.sources.transcripts.locations import locations
 
 MOVED = (
     ("CLAUDE_CONFIG_DIR", "projects"),

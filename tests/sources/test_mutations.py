@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from reads import digest
 
 from windowpane.core.codec import encode
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, Reader
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import MAXIMUM_PROBLEMS, FileStats, Problem, Reader
 from windowpane.testing import CharacterCounter
 
 FILES = {

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources import compressed
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.locations import default_folders
-from windowpane.sources.openclaw import OpenClawDatabaseReader
-from windowpane.sources.pi import PiReader
-from windowpane.sources.records import ModelCalled, SessionOpened
+from windowpane.sources.transcripts import compressed
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.locations import default_folders
+from windowpane.sources.transcripts.openclaw import OpenClawDatabaseReader
+from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.records import ModelCalled, SessionOpened
 
 USAGE = {"input": 10, "output": 5, "cacheRead": 90, "cacheWrite": 0}
 

@@ -13,10 +13,10 @@ from reads import Json, Read
 
 from windowpane.core.codec import encode
 from windowpane.models.tokens import counter_for
-from windowpane.sources.opencode.reader import OpencodeExportReader
-from windowpane.sources.playback import session_events
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.opencode.reader import OpencodeExportReader
+from windowpane.sources.transcripts.playback import session_events
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.records import (
     Compacted,
     ContentAdded,
     ContentRemoved,

@@ -15,13 +15,13 @@ from reads import Json, Read
 from test_opencode_stores import SCHEMA
 
 from windowpane.core.events import Usage
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.json_document import DocumentLog, JsonObject
-from windowpane.sources.opencode.reader import OpencodeStorageReader
-from windowpane.sources.opencode.session import OpencodeSession
-from windowpane.sources.opencode.session_messages import SessionMessages
-from windowpane.sources.reader import FileStats
-from windowpane.sources.records import (
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.json_document import DocumentLog, JsonObject
+from windowpane.sources.transcripts.opencode.reader import OpencodeStorageReader
+from windowpane.sources.transcripts.opencode.session import OpencodeSession
+from windowpane.sources.transcripts.opencode.session_messages import SessionMessages
+from windowpane.sources.transcripts.reader import FileStats
+from windowpane.sources.transcripts.records import (
     Compacted,
     ContentAdded,
     ContentRemoved,

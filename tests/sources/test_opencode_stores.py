@@ -15,16 +15,16 @@ import pytest
 from reads import Json, Read
 
 from windowpane.exceptions import SourceError
-from windowpane.ingest.importer import import_file, import_paths
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.ingest.remembered_files import RememberedFiles
-from windowpane.ingest.watch import Watcher
-from windowpane.sources.databases import SessionState
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.locations import default_folders
-from windowpane.sources.opencode.reader import OpencodeDatabaseReader, OpencodeStorageReader
-from windowpane.sources.records import ModelCalled, SessionOpened
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.imports.importer import import_file, import_paths
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.imports.remembered_files import RememberedFiles
+from windowpane.sources.imports.watch import Watcher
+from windowpane.sources.transcripts.databases import SessionState
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.locations import default_folders
+from windowpane.sources.transcripts.opencode.reader import OpencodeDatabaseReader, OpencodeStorageReader
+from windowpane.sources.transcripts.records import ModelCalled, SessionOpened
+from windowpane.store.embedded import SqliteStore
 
 SCHEMA = """
 CREATE TABLE session (

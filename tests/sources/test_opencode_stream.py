@@ -9,9 +9,9 @@ import pytest
 from reads import Json, Read
 
 from windowpane.core.events import Usage
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.opencode.stream import OpencodeStreamReader
-from windowpane.sources.records import ContentAdded, ModelCalled, SessionOpened
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.opencode.stream import OpencodeStreamReader
+from windowpane.sources.transcripts.records import ContentAdded, ModelCalled, SessionOpened
 
 
 def event(kind: str, at: int, message: str, *, session: str = "ses_1", **part: object) -> Json:

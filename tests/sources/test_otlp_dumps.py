@@ -16,16 +16,16 @@ import pytest
 
 from windowpane.config.schema import Config
 from windowpane.core.events import Event, PressureMeasured, TurnEnded
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
-from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.exchanges.otlp import OtlpReader
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.reader import FileStats, Problem
-from windowpane.sources.records import CallSent, Compacted, Record, SessionOpened
-from windowpane.store.sqlite import SqliteStore
-from windowpane.telemetry.assembly import CallAssembly
-from windowpane.telemetry.json_bodies import traces_of
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
+from windowpane.sources.telemetry.assembly import CallAssembly
+from windowpane.sources.telemetry.json_bodies import traces_of
+from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.exchanges.otlp import OtlpReader
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.reader import FileStats, Problem
+from windowpane.sources.transcripts.records import CallSent, Compacted, Record, SessionOpened
+from windowpane.store.embedded import SqliteStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "telemetry"))
 import recordings

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources.pi import PiReader
-from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, SessionOpened
+from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.records import Compacted, ContentAdded, ModelCalled, SessionOpened
 
 HEADER: Json = {
     "type": "session",

@@ -11,10 +11,10 @@ import pytest
 
 from windowpane.core.codec import encode
 from windowpane.core.events import Event
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback import session_events, session_keys
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.sources.reader import FileStats
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import FileStats
 
 FILES = (
     "claude_code/compact_micro_76-62d755ef9f-2.jsonl",

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from windowpane.exceptions import SourceError, UnknownFormatError
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.playback import session_keys
-from windowpane.sources.reader import FileStats, Problem, Reader
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.playback import session_keys
+from windowpane.sources.transcripts.reader import FileStats, Problem, Reader
 
 FORMATS = ("claude_code", "codex", "pi")
 CALLS = ("api_calls", "api_msgs")

@@ -9,8 +9,8 @@ from typing import Final
 from reads import Read
 
 from windowpane.exceptions import SourceError, UnknownFormatError
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.records import Rewound, SessionDescribed, SessionOpened
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.records import Rewound, SessionDescribed, SessionOpened
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "sources.md"
 COLUMNS: Final = ("title", "folder", "repository", "branch", "version", "label", "rewinds")

@@ -11,9 +11,15 @@ import pytest
 from reads import Read
 
 from windowpane.core.events import Usage
-from windowpane.observer.messages import message_blocks
-from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.records import CallFailed, CallSent, ReplyReceived, SessionDescribed, SessionOpened
+from windowpane.sources.conversations.messages import message_blocks
+from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.records import (
+    CallFailed,
+    CallSent,
+    ReplyReceived,
+    SessionDescribed,
+    SessionOpened,
+)
 
 READERS = all_readers(complete=True)
 Json = dict[str, Any]

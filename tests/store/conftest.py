@@ -11,7 +11,7 @@ import pytest
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 START = 1_700_000_000.0
 

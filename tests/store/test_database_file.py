@@ -12,11 +12,11 @@ import pytest
 
 from windowpane.exceptions import SchemaVersionError, StoreError
 from windowpane.store import migrations
-from windowpane.store.connection import open_reader, open_writer
-from windowpane.store.content_search import ContentFilter
+from windowpane.store.embedded import SqliteReader, SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteReader, SqliteStore
-from windowpane.store.sqlite_dialect import SQLITE
+from windowpane.store.search.content import ContentFilter
+from windowpane.store.sqlite.connection import open_reader, open_writer
+from windowpane.store.sqlite.dialect import SQLITE
 
 
 class AddNote:

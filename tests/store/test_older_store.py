@@ -15,13 +15,13 @@ import pytest
 from tests.store.conformance.test_fleet import compressed_in_task
 
 from windowpane.core.events import ContentCompressed
-from windowpane.store.content_search import ContentFilter, ContentHits
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.migrations import available, migrate
-from windowpane.store.search import whole_text_of
-from windowpane.store.sqlite import SqliteStore
-from windowpane.store.sqlite_dialect import SqliteDatabase
-from windowpane.store.text_indexes import fts5
+from windowpane.store.search import fts5
+from windowpane.store.search.content import ContentFilter, ContentHits
+from windowpane.store.search.events import whole_text_of
+from windowpane.store.sqlite.dialect import SqliteDatabase
 
 DATA = Path(__file__).parent / "older_store"
 PEAKS = {

@@ -10,9 +10,9 @@ import pytest
 from tests.servers import pgbouncer
 from tests.servers.postgres import PostgresServer
 
-from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
+from windowpane.store.search.content import ContentFilter
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.postgres import connections, errors, months, write_count
 from windowpane.store.postgres.store import PostgresReader, PostgresStore
-from windowpane.store.received import ReceivedBatch
 from windowpane.store.store import Store
+from windowpane.store.writes.received import ReceivedBatch
 
 LOST = r"shutting down|cannot be reached"
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from windowpane.store.connection import ReaderPool
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.sqlite.connection import ReaderPool
 
 SESSIONS = 12
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.store.search import words_of
+from windowpane.store.search.events import words_of
 
 
 @given(st.one_of(st.text(), st.text(st.characters(max_codepoint=127))))

@@ -14,10 +14,10 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, EventContext, SessionStarted
 from windowpane.exceptions import EventsRefusedError, StoreError
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.keys import AuditKeys
-from windowpane.store.spool import Spool, waiting_files
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.writes.spool import Spool, waiting_files
 
 KEY = b"a key of at least sixteen bytes"
 

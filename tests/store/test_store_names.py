@@ -17,8 +17,8 @@ from windowpane.core.store_names import StoreUrl, full_name, parse_store_name, s
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import write_whole
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.open import open_reader
-from windowpane.store.sqlite import SqliteStore
 
 
 @pytest.mark.parametrize(

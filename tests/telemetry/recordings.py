@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from windowpane.telemetry import json_bodies, protobuf_bodies
-from windowpane.telemetry.assembly import CallAssembly
-from windowpane.telemetry.records import LogRecord, Span, Telemetry
-from windowpane.telemetry.reported_call import Assembled
+from windowpane.sources.telemetry import json_bodies, protobuf_bodies
+from windowpane.sources.telemetry.assembly import CallAssembly
+from windowpane.sources.telemetry.records import LogRecord, Span, Telemetry
+from windowpane.sources.telemetry.reported_call import Assembled
 
 FOLDER = Path(__file__).parent / "recorded"
 NAMES = sorted({path.name.split(".")[0] for path in FOLDER.iterdir()})

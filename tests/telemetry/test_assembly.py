@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.telemetry.assembly import WAIT_SECONDS, CallAssembly
-from windowpane.telemetry.records import LogRecord, Span
-from windowpane.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
+from windowpane.sources.telemetry.assembly import WAIT_SECONDS, CallAssembly
+from windowpane.sources.telemetry.records import LogRecord, Span
+from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 
 TRACE = "a" * 32
 START = 1_700_000_000.0

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from recordings import NAMES, assembled, items
 
-from windowpane.telemetry.gen_ai import read_call
-from windowpane.telemetry.json_bodies import traces_of
-from windowpane.telemetry.messages import message_of, messages_of
-from windowpane.telemetry.reported_call import AssembledCall
+from windowpane.sources.telemetry.gen_ai import read_call
+from windowpane.sources.telemetry.json_bodies import traces_of
+from windowpane.sources.telemetry.messages import message_of, messages_of
+from windowpane.sources.telemetry.reported_call import AssembledCall
 
 WITHOUT_CONTENT = {"otel_openai_usage_only"}
 WITHOUT_CACHE = {"otel_openai_events", "otel_openai_structured", "otel_openai_usage_only"}

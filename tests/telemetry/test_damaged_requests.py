@@ -15,10 +15,10 @@ from recordings import FOLDER, NAMES, bodies, items
 
 from windowpane.config.schema import Config
 from windowpane.core.events import Event
-from windowpane.receiver.call_recorder import CallRecorder, RecorderSettings
-from windowpane.telemetry import json_bodies, protobuf_bodies
-from windowpane.telemetry.assembly import CallAssembly
-from windowpane.telemetry.records import LogRecord, Span, UnreadableBodyError
+from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
+from windowpane.sources.telemetry import json_bodies, protobuf_bodies
+from windowpane.sources.telemetry.assembly import CallAssembly
+from windowpane.sources.telemetry.records import LogRecord, Span, UnreadableBodyError
 
 TRIES = 600 if os.environ.get("WINDOWPANE_TEST_ALL") else 24
 ODD_VALUES: tuple[Any, ...] = (

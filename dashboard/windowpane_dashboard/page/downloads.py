@@ -28,10 +28,10 @@ from starlette.routing import Route
 from windowpane.config.paths import default_store
 from windowpane.core.codec import decode
 from windowpane.exceptions import EventFormatError, WindowpaneError
-from windowpane.store.export import ExportRow, json_line, parquet_writer
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader
-from windowpane.store.reads import Reader
+from windowpane.store.reads.export import ExportRow, json_line, parquet_writer
+from windowpane.store.reads.reader import Reader
 from windowpane.text.events import describe_damage, describe_event
 from windowpane_dashboard.page import visitor
 from windowpane_dashboard.page.long_ranges import long_ranges

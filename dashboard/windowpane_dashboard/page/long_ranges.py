@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.clickhouse.configured import configured_copy
-from windowpane.clickhouse.fallback import Copy, ReadsWithFallback
 from windowpane.config.loading import load_config
 from windowpane.config.outputs import ClickHouseConfig
 from windowpane.config.paths import default_store
-from windowpane.store.project_reader import ProjectReader
-from windowpane.store.reads import Reader
+from windowpane.store.clickhouse.configured import configured_copy
+from windowpane.store.clickhouse.fallback import Copy, ReadsWithFallback
+from windowpane.store.reads.project_reader import ProjectReader
+from windowpane.store.reads.reader import Reader
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.store_access import open_store
 

@@ -17,10 +17,10 @@ from windowpane.core.liveness import live_since
 from windowpane.core.store_names import StoreName, StoreUrl
 from windowpane.exceptions import StoreError
 from windowpane.store import open as store_opening
-from windowpane.store.content_search import ContentFilter, ContentHits
 from windowpane.store.interface import SessionFilter
-from windowpane.store.project_reader import ProjectReader
+from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.records import SessionRow
+from windowpane.store.search.content import ContentFilter, ContentHits
 from windowpane.store.store import Store
 from windowpane_dashboard.page import address, visitor
 from windowpane_dashboard.page.messages import READ_ERRORS, report_read_errors, show_empty

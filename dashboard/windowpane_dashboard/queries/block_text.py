@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from windowpane.core.characters import plain
-from windowpane.store.content_search import ContentHits, Occurrence, Snippet, snippet_of, terms_of
+from windowpane.store.search.content import ContentHits, Occurrence, Snippet, snippet_of, terms_of
 from windowpane.text.labels import CONTENT_LABELS
 from windowpane_dashboard.queries.events import moments
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from windowpane.core.version import package_version
-from windowpane.store.chain import Head
 from windowpane.store.records import Verification
+from windowpane.store.writes.chain import Head
 from windowpane.text.formats import count, utc
 
 LISTED_BROKEN: Final = 100

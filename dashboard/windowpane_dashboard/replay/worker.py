@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from windowpane.config.paths import named_store
-from windowpane.exceptions import ConfigurationError, WindowpaneError
-from windowpane.replay import (
+from windowpane.evaluation.replay import (
     ReplaySetup,
     StoreSource,
     combine_setups,
@@ -25,6 +24,7 @@ from windowpane.replay import (
     run_matrix,
     to_stored_replay,
 )
+from windowpane.exceptions import ConfigurationError, WindowpaneError
 from windowpane.store.open import open_store
 
 

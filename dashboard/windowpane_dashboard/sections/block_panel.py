@@ -9,7 +9,7 @@ import streamlit as st
 
 from windowpane.core.characters import harmless, plain
 from windowpane.report.block_life import LifeStep, block_name, life_steps
-from windowpane.store.block_life import BlockLife
+from windowpane.store.reads.block_life import BlockLife
 from windowpane.text.formats import tokens
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.block_text import TextPart, excerpt, part_of, parts

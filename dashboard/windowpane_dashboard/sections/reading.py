@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from windowpane.store.content_search import ContentFilter, ContentHits
+from windowpane.store.search.content import ContentFilter, ContentHits
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, store_access, times, widgets
 from windowpane_dashboard.queries.block_text import HitRow, hit_rows, hits_frame

@@ -8,9 +8,9 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.store_names import full_name
+from windowpane.evaluation.replay import combine_setups
+from windowpane.evaluation.replay.setups import preset_names
 from windowpane.exceptions import ConfigurationError
-from windowpane.replay import combine_setups
-from windowpane.replay.setups import preset_names
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
 from windowpane_dashboard.page import store_access, widgets

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from windowpane.core.store_names import StoreName, full_name
-from windowpane.serve.service_discovery import http_status
+from windowpane.outputs.http.service_discovery import http_status
 from windowpane_dashboard.server.launch import APP, DEFAULT_ADDRESS, DashboardError
 
 START_SECONDS: Final = 120.0

@@ -16,8 +16,8 @@ from windowpane.config.paths import LOGIN_VARIABLE, local_base
 from windowpane.core.store_names import StoreName, StoreUrl, full_name
 from windowpane.core.version import install_command
 from windowpane.exceptions import WindowpaneError
-from windowpane.serve.authentication import is_local_host_header
-from windowpane.serve.local_dashboard import announced
+from windowpane.outputs.http.authentication import is_local_host_header
+from windowpane.outputs.http.local_dashboard import announced
 from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 from windowpane_dashboard.server.login import origin_of, redirect_url, streamlit_secrets
 
@@ -32,7 +32,7 @@ WARM: Final = (
     "pyarrow.pandas_compat",
     "streamlit.material_icon_names",
     "windowpane.alerts.summary",
-    "windowpane.store.sqlite",
+    "windowpane.store.embedded",
     "windowpane_dashboard.charts.costs",
     "windowpane_dashboard.charts.facts",
     "windowpane_dashboard.charts.window_chart",

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from windowpane.serve.authentication import is_own_origin
+from windowpane.outputs.http.authentication import is_own_origin
 
 REASON: Final = "this request does not come from the dashboard; public_url names the address it is reached at\n"
 POLICY_VIOLATION: Final = 1008

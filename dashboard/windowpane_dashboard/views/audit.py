@@ -10,9 +10,9 @@ from typing import Any
 import streamlit as st
 
 from windowpane.core.events import PAYLOADS
-from windowpane.store.chain import Head
 from windowpane.store.records import DamagedEvent, StoredEvent, Verification
-from windowpane.store.search import MAXIMUM_HITS
+from windowpane.store.search.events import MAXIMUM_HITS
+from windowpane.store.writes.chain import Head
 from windowpane.text import formats
 from windowpane.text.formats import count
 from windowpane.text.labels import event_label

@@ -12,8 +12,8 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.core.liveness import is_live
 from windowpane.report.headline import Subject, session_phrases
-from windowpane.store.project_sessions import named_in_projects
 from windowpane.store.records import SessionRow
+from windowpane.store.writes.project_sessions import named_in_projects
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.own_links import follow_own_links

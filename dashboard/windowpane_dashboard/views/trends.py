@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from windowpane.clickhouse.fallback import ReadsWithFallback
+from windowpane.store.clickhouse.fallback import ReadsWithFallback
 from windowpane.store.interface import SessionFilter
 from windowpane.store.tool_use import COMPARED_SESSIONS
 from windowpane.text.formats import count, dollars, percent

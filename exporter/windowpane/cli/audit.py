@@ -26,7 +26,7 @@ from windowpane.core.store_names import StoreName
 from windowpane.text import formats
 
 if TYPE_CHECKING:
-    from windowpane.store.export import ExportFormat
+    from windowpane.store.reads.export import ExportFormat
     from windowpane.store.records import BrokenLink, Verification
 
 

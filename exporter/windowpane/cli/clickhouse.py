@@ -29,7 +29,7 @@ def schema(database: str | None, cluster: str | None, retention_days: int | None
     Example:
       windowpane clickhouse schema --cluster main | clickhouse-client
     """
-    from windowpane.clickhouse.configured import configured_schema
+    from windowpane.store.clickhouse.configured import configured_schema
 
     options = {"database": database, "cluster": cluster, "retention_days": retention_days}
     given = {name: value for name, value in options.items() if value is not None}

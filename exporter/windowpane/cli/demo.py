@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from windowpane.cli.demonstration import load
 from windowpane.cli.options import StoreOption, open_to_write, report_errors
 from windowpane.cli.output import print_table
 from windowpane.cli.serve import listen, wait_for_stop
@@ -27,10 +28,9 @@ from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
 from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
-from windowpane.demo import load
-from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
-from windowpane.serve.service_discovery import http_status
-from windowpane.serve.store_exporter import StoreExporter
+from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK
+from windowpane.outputs.http.service_discovery import http_status
+from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.store.interface import SessionFilter
 from windowpane.store.open import store_exists
 from windowpane.text.formats import seconds

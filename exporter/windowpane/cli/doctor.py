@@ -33,13 +33,13 @@ from windowpane.core.version import DISTRIBUTION, PACKAGE, install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
-from windowpane.remote.sink import waiting_base
-from windowpane.serve.authentication import require_protection
-from windowpane.serve.http_server import LOOPBACK, host_and_port
-from windowpane.serve.service_discovery import http_status, reported_health
-from windowpane.sources.locations import claude_folder, default_folders
+from windowpane.outputs.http.authentication import require_protection
+from windowpane.outputs.http.http_server import LOOPBACK, host_and_port
+from windowpane.outputs.http.service_discovery import http_status, reported_health
+from windowpane.outputs.remote.sink import waiting_base
+from windowpane.sources.transcripts.locations import claude_folder, default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
-from windowpane.store.spool import waiting_files
+from windowpane.store.writes.spool import waiting_files
 from windowpane.text import formats
 
 Verdict = Literal["ok", "note", "problem"]

@@ -9,12 +9,12 @@ import click
 from windowpane.cli.options import EXIT_FAILED, InvalidOption, json_option
 from windowpane.cli.output import print_json
 from windowpane.cli.shipped import FIDELITY_EXAMPLE, shipped_folder, write_files
+from windowpane.evaluation.suite.document import load_suite
+from windowpane.evaluation.suite.judges import STRING_MATCH, load_callable, string_match
+from windowpane.evaluation.suite.report import as_data, text_report
+from windowpane.evaluation.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import JudgeSettings
-from windowpane.fidelity.suite.document import load_suite
-from windowpane.fidelity.suite.judges import STRING_MATCH, load_callable, string_match
-from windowpane.fidelity.suite.report import as_data, text_report
-from windowpane.fidelity.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.models.tokens import counter_for
 
 _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)

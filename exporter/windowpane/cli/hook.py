@@ -19,10 +19,10 @@ from windowpane.cli.options import report_errors, store_option
 from windowpane.config.paths import data_folder, named_store
 from windowpane.core.store_names import StoreName, StoreUrl, full_name
 from windowpane.exceptions import ConfigurationError
-from windowpane.hooks.input import configured_store
-from windowpane.hooks.status import print_status
-from windowpane.hooks.transcript import import_named_transcript
-from windowpane.sources.locations import claude_folder
+from windowpane.sources.hooks.input import configured_store
+from windowpane.sources.hooks.status import print_status
+from windowpane.sources.hooks.transcript import import_named_transcript
+from windowpane.sources.transcripts.locations import claude_folder
 
 EVENTS: Final = ("PreCompact", "SessionStart")
 """Events that import the transcript: before a compaction, and when a session starts or resumes."""

@@ -25,8 +25,8 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
-from windowpane.hooks.input import configured_store
-from windowpane.ingest.last_import import LastImport, import_key, unchanged_reports
+from windowpane.sources.hooks.input import configured_store
+from windowpane.sources.imports.last_import import LastImport, import_key, unchanged_reports
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from windowpane.core.store_names import StoreName
-    from windowpane.ingest.file_report import FileReport
+    from windowpane.sources.imports.file_report import FileReport
     from windowpane.store.store import Store
 
 MAXIMUM_PROBLEMS = 20
@@ -116,11 +116,11 @@ def _import(
     The settings of the agent count for a *live* session only, which its hook imports.
     """
     from windowpane.effects.garbage_collection import rare_collection
-    from windowpane.ingest.importer import import_paths
-    from windowpane.ingest.pipeline import AlertingStore, playback_settings
-    from windowpane.ingest.remembered_files import RememberedFiles
-    from windowpane.sources.agent_settings import stated_level
-    from windowpane.sources.discovery import SUFFIXES, all_readers
+    from windowpane.sources.imports.importer import import_paths
+    from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+    from windowpane.sources.imports.remembered_files import RememberedFiles
+    from windowpane.sources.transcripts.agent_settings import stated_level
+    from windowpane.sources.transcripts.discovery import SUFFIXES, all_readers
 
     config = project_config(project)
     last_import = LastImport(key, paths)

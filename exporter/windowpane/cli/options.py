@@ -14,14 +14,14 @@ import click
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName, StoreUrl, parse_store_name
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
-from windowpane.sources.locations import default_folders, locations
+from windowpane.sources.transcripts.locations import default_folders, locations
 
 if TYPE_CHECKING:  # the store is loaded by the commands that open it, not by their options
     from windowpane.config.outputs import StoreConfig
     from windowpane.config.schema import Config
     from windowpane.store.interface import EventReader
-    from windowpane.store.project_reader import ProjectReader
-    from windowpane.store.reads import Reader as StoreReader
+    from windowpane.store.reads.project_reader import ProjectReader
+    from windowpane.store.reads.reader import Reader as StoreReader
     from windowpane.store.records import SessionRow
     from windowpane.store.store import Store
 
@@ -80,7 +80,7 @@ project_filter_option = click.option("--project", help="Only sessions of this pr
 
 def of_project(store: StoreReader, project: str | None) -> StoreReader | ProjectReader:
     """Return the sessions of *project* in a store; all where it is None."""
-    from windowpane.store.project_reader import ProjectReader
+    from windowpane.store.reads.project_reader import ProjectReader
 
     return store if project is None else ProjectReader(store, (project,))
 
@@ -245,7 +245,7 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
     """
     from windowpane.core.redaction import stored_id
     from windowpane.store.interface import SessionFilter
-    from windowpane.store.project_sessions import named_in_projects
+    from windowpane.store.writes.project_sessions import named_in_projects
 
     rows = store.find_sessions(prefix)
     if not rows:

@@ -16,15 +16,15 @@ from windowpane.core.version import install_command
 from windowpane.effects.garbage_collection import rare_collection
 from windowpane.effects.record_log import RecordLog
 from windowpane.models.tokens import load_for_bulk
-from windowpane.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
-from windowpane.receiver.endpoint import OtlpEndpoint
-from windowpane.receiver.forwarding import Forwarder
-from windowpane.receiver.intake import CLOSE_SECONDS, Emitted, Intake, Outlet
-from windowpane.runtime.pipeline import CAPACITY_EVENTS, Pipeline
-from windowpane.runtime.sinks import StoreSink
-from windowpane.runtime.start import store_access
-from windowpane.serve.http_server import MetricsServer
-from windowpane.serve.routes import Routes
+from windowpane.outputs.http.http_server import MetricsServer
+from windowpane.outputs.http.routes import Routes
+from windowpane.outputs.runtime.pipeline import CAPACITY_EVENTS, Pipeline
+from windowpane.outputs.runtime.sinks import StoreSink
+from windowpane.outputs.runtime.start import store_access
+from windowpane.sources.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
+from windowpane.sources.receiver.endpoint import OtlpEndpoint
+from windowpane.sources.receiver.forwarding import Forwarder
+from windowpane.sources.receiver.intake import CLOSE_SECONDS, Emitted, Intake, Outlet
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import StoredEvent
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
     from windowpane.config.schema import Config
     from windowpane.metrics.internal import InternalMetrics
-    from windowpane.serve.store_exporter import StoreExporter
+    from windowpane.outputs.http.store_exporter import StoreExporter
     from windowpane.store.interface import EventReader
 
 FULL_SHARE: Final = 0.5

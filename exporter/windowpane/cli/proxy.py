@@ -15,14 +15,14 @@ from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.names import check_name
 from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
-from windowpane.serve.authentication import require_protection
-from windowpane.serve.http_server import LOOPBACK
+from windowpane.outputs.http.authentication import require_protection
+from windowpane.outputs.http.http_server import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from windowpane.proxy.server import ProxyServer
-    from windowpane.proxy.upstreams import Upstream
+    from windowpane.sources.proxy.server import ProxyServer
+    from windowpane.sources.proxy.upstreams import Upstream
 
 DEFAULT_PORT = 4_180
 
@@ -75,12 +75,12 @@ def running_proxy(
     address: str, port: int, upstreams: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[ProxyServer, dict[str, Upstream], str | None]]:
     """Run a proxy and the reader of its calls until the block ends; yields proxy, upstreams, URL of metrics."""
-    from windowpane.proxy.upstreams import upstreams_of
+    from windowpane.sources.proxy.upstreams import upstreams_of
 
     try:
-        from windowpane.proxy.call_queue import CallQueue
-        from windowpane.proxy.reader_process import ReaderSettings
-        from windowpane.proxy.server import ProxyServer
+        from windowpane.sources.proxy.call_queue import CallQueue
+        from windowpane.sources.proxy.reader_process import ReaderSettings
+        from windowpane.sources.proxy.server import ProxyServer
     except ImportError as error:
         raise click.ClickException(
             f"the proxy requires uvicorn and httpx2 ({error.name} is missing); run: {install_command('proxy')}"

@@ -7,7 +7,7 @@ import click
 from windowpane.cli.options import open_existing, report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.core.store_names import StoreName
-from windowpane.serve.maintenance import StoreMaintenance
+from windowpane.outputs.http.maintenance import StoreMaintenance
 from windowpane.text import formats
 
 

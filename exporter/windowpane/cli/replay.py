@@ -24,8 +24,7 @@ from windowpane.cli.options import (
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
-from windowpane.exceptions import ConfigurationError, SourceError
-from windowpane.replay import (
+from windowpane.evaluation.replay import (
     ReplayFailure,
     ReplayMatrix,
     ReplaySetup,
@@ -38,14 +37,15 @@ from windowpane.replay import (
     summarize_runs,
     to_stored_replay,
 )
-from windowpane.replay.recordings import RecordingSource
-from windowpane.replay.setups import DEFAULT_KEEP_GROUPS, format_window
+from windowpane.evaluation.replay.recordings import RecordingSource
+from windowpane.evaluation.replay.setups import DEFAULT_KEEP_GROUPS, format_window
+from windowpane.exceptions import ConfigurationError, SourceError
 from windowpane.text import formats
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from windowpane.replay import SetupSummary
+    from windowpane.evaluation.replay import SetupSummary
     from windowpane.store.replays import StoredReplay
 
 DEFAULT_POLICY = "hybrid"

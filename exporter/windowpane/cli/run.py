@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from windowpane.cli.options import report_errors
 from windowpane.cli.proxy import call_options, running_proxy
-from windowpane.serve.http_server import LOOPBACK
+from windowpane.outputs.http.http_server import LOOPBACK
 
 MAXIMUM_WARNINGS = 100
 UNSEEN = "nothing was recorded (its configuration or its login may choose another base URL)"
@@ -42,9 +42,9 @@ def command(*, program: tuple[str, ...], upstreams: tuple[str, ...], **options: 
       windowpane run -- claude
       windowpane run --agent reviewer -- python my_agent.py
     """
-    from windowpane.proxy.programs import settings_of
-    from windowpane.proxy.upstreams import client_environment
-    from windowpane.sources.agent_arguments import stated_settings
+    from windowpane.sources.proxy.programs import settings_of
+    from windowpane.sources.proxy.upstreams import client_environment
+    from windowpane.sources.transcripts.agent_arguments import stated_settings
 
     if shutil.which(program[0]) is None:
         raise click.UsageError(f"no program {program[0]!r} on the path")

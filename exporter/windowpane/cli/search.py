@@ -26,7 +26,7 @@ from windowpane.text.labels import CONTENT_LABELS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from windowpane.store.content_search import ContentHits, Occurrence
+    from windowpane.store.search.content import ContentHits, Occurrence
     from windowpane.store.store import Store
 
 
@@ -58,7 +58,7 @@ def command(
     Example:
       windowpane search '"connection refused"' --life
     """
-    from windowpane.store.content_search import ContentFilter
+    from windowpane.store.search.content import ContentFilter
 
     with open_existing(store_path) as store:
         chosen = None if session is None else pick_session(of_project(store, project), session).session_id

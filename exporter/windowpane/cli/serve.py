@@ -16,28 +16,28 @@ import click
 
 from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.cli.otlp_receiver import receiving
-from windowpane.clickhouse.configured import configured_copier
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.core.store_names import StoreName
 from windowpane.effects.garbage_collection import rare_collection
 from windowpane.models.catalog import load_packaged_data
-from windowpane.remote.access import IngestAccess
-from windowpane.remote.endpoint import IngestEndpoint
-from windowpane.remote.group_commit import GroupCommit
-from windowpane.runtime.notifier import configured_notifier
-from windowpane.serve.authentication import TlsOptions, read_token, require_protection
-from windowpane.serve.connections import MAXIMUM_CONNECTIONS
-from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
-from windowpane.serve.routes import Health
-from windowpane.serve.store_exporter import StoreExporter
+from windowpane.outputs.http.authentication import TlsOptions, read_token, require_protection
+from windowpane.outputs.http.connections import MAXIMUM_CONNECTIONS
+from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
+from windowpane.outputs.http.routes import Health
+from windowpane.outputs.http.store_exporter import StoreExporter
+from windowpane.outputs.remote.access import IngestAccess
+from windowpane.outputs.remote.endpoint import IngestEndpoint
+from windowpane.outputs.remote.group_commit import GroupCommit
+from windowpane.outputs.runtime.notifier import configured_notifier
+from windowpane.store.clickhouse.configured import configured_copier
 
 if TYPE_CHECKING:
     from windowpane.config.outputs import ServerConfig
     from windowpane.config.schema import Config
     from windowpane.metrics.fold import AsOf
-    from windowpane.serve.http_server import MetricsServer
-    from windowpane.serve.routes import Routes
+    from windowpane.outputs.http.http_server import MetricsServer
+    from windowpane.outputs.http.routes import Routes
     from windowpane.store.store import Store
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)

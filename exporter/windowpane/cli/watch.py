@@ -32,13 +32,13 @@ from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config.paths import local_base
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.ingest.watch import WatchedSession, Watcher
-from windowpane.runtime.notifier import configured_notifier
-from windowpane.serve.http_server import DEFAULT_PORT
-from windowpane.serve.store_exporter import StoreExporter
-from windowpane.sources.agent_settings import stated_level
-from windowpane.sources.discovery import all_readers
+from windowpane.outputs.http.http_server import DEFAULT_PORT
+from windowpane.outputs.http.store_exporter import StoreExporter
+from windowpane.outputs.runtime.notifier import configured_notifier
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.imports.watch import WatchedSession, Watcher
+from windowpane.sources.transcripts.agent_settings import stated_level
+from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.text.status_line import gauge_line
 
 POLL_SECONDS: Final = 0.5

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ValidationError
 from windowpane.config.conflicts import contradictions, preset_conflicts
 from windowpane.config.schema import Config
 from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains, parse_value
-from windowpane.contrib.presets import preset_named
 from windowpane.exceptions import ConfigurationError
+from windowpane.manager.presets.registry import preset_named
 
 Model = TypeVar("Model", bound=BaseModel)
 

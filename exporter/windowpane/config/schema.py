@@ -317,7 +317,7 @@ class Config(Section):
     def _known_preset(cls, name: str | None) -> str | None:
         if name is None:
             return None
-        from windowpane.contrib.presets import preset_named
+        from windowpane.manager.presets.registry import preset_named
 
         return preset_named(name).name
 

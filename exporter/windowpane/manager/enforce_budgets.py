@@ -19,9 +19,9 @@ from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.state import StuckComponent
 from windowpane.manager.status import Action
+from windowpane.manager.step import NOT_DONE, CascadeResult, StepResult
 from windowpane.manager.steps.cascade import compact_with_breaker, is_compacted_after_turn
 from windowpane.manager.steps.eviction import evict
-from windowpane.manager.steps.step import NOT_DONE, CascadeResult, StepResult
 from windowpane.manager.steps.tool_result_summarization import summarize_results
 
 ORDER: Final[tuple[Component, ...]] = ("tool_results", "memory_injection", "message_history")

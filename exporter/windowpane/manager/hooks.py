@@ -16,11 +16,11 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Decision, due
+from windowpane.manager.step import CascadeResult
 from windowpane.manager.steps.cascade import run_cascade, run_steps
 from windowpane.manager.steps.checkpoint import checkpoint_if_due, save_checkpoint, save_milestone
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_summary_pending
 from windowpane.manager.steps.eviction import evict, truncate_turn
-from windowpane.manager.steps.step import CascadeResult
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 

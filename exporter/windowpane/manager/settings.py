@@ -16,7 +16,7 @@ from windowpane.manager.levels import CHECKPOINT_RATIO, Levels
 from windowpane.manager.plans.policies import POLICIES, Policy
 from windowpane.manager.plans.summary import summarize
 from windowpane.manager.plans.truncation import middle_out
-from windowpane.manager.steps.step import Step
+from windowpane.manager.step import Step
 
 RESULT_TOKENS: Final = 25_000
 RESULT_RATIO: Final = 0.50

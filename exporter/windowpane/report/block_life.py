@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from windowpane.core.events import EvictedBlock
-from windowpane.store.block_life import BlockLife, BlockRemoval, BlockUse
+from windowpane.store.reads.block_life import BlockLife, BlockRemoval, BlockUse
 from windowpane.store.records import BlockRow
 from windowpane.text.formats import count, ratio, tokens
 from windowpane.text.labels import CONTENT_LABELS

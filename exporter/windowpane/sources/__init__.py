@@ -1,1 +1,1 @@
-"""Recorded sessions of other tools, read into events."""
+"""Every way in: observed clients, transcripts, telemetry, the proxy and hooks, as facts for a tracker."""

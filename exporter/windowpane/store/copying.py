@@ -18,10 +18,13 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple, NoReturn
 
 from windowpane.exceptions import StoreError
-from windowpane.store import audit, content_index, content_search, search
+from windowpane.store.audit import verification as audit
 from windowpane.store.database import Database
-from windowpane.store.reads import Reader
+from windowpane.store.reads.reader import Reader
 from windowpane.store.records import BrokenLink
+from windowpane.store.search import content as content_search
+from windowpane.store.search import content_index
+from windowpane.store.search import events as search
 from windowpane.store.store import Store
 
 BATCH: Final = 5_000

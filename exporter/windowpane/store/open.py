@@ -9,9 +9,9 @@ from windowpane.core.store_names import DATABASES, EXPECTED_URL, StoreName, Stor
 from windowpane.core.version import install_command
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.captured_content import Redactor
-from windowpane.store.connection import BUSY_SECONDS
-from windowpane.store.reads import Reader
-from windowpane.store.sqlite import SqliteReader, SqliteStore
+from windowpane.store.embedded import SqliteReader, SqliteStore
+from windowpane.store.reads.reader import Reader
+from windowpane.store.sqlite.connection import BUSY_SECONDS
 from windowpane.store.store import Store
 
 

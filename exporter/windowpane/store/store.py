@@ -16,36 +16,27 @@ from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreError, UnconfirmedWriteError
-from windowpane.store import (
-    audit,
-    audit_heads,
-    chain,
-    content_index,
-    content_search,
-    notes,
-    projection_rebuild,
-    projects,
-    read_files,
-    received,
-    registry,
-    replays,
-    retention,
-    search,
-    session_import,
-)
+from windowpane.store import read_files, registry, replays
+from windowpane.store.audit import heads as audit_heads
+from windowpane.store.audit import verification as audit
 from windowpane.store.captured_content import Redactor
-from windowpane.store.chain import Accepted
-from windowpane.store.content_capture import ContentCapture
 from windowpane.store.database import Database, Engine
 from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
+from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.read_files import ReadFile
-from windowpane.store.reads import Reader
-from windowpane.store.received import Receipt, ReceivedBatch
+from windowpane.store.reads.reader import Reader
 from windowpane.store.records import ImportOutcome, Verification
-from windowpane.store.session_claims import SessionClaims
-from windowpane.store.shared_writer import SharedWriter
-from windowpane.store.spool import SpooledEvents
-from windowpane.store.writes import Writer
+from windowpane.store.search import content as content_search
+from windowpane.store.search import content_index
+from windowpane.store.search import events as search
+from windowpane.store.writes import chain, notes, projects, received, retention, session_import
+from windowpane.store.writes.chain import Accepted
+from windowpane.store.writes.content_capture import ContentCapture
+from windowpane.store.writes.received import Receipt, ReceivedBatch
+from windowpane.store.writes.session_claims import SessionClaims
+from windowpane.store.writes.shared_writer import SharedWriter
+from windowpane.store.writes.spool import SpooledEvents
+from windowpane.store.writes.write import Writer
 
 
 class Store(Reader):

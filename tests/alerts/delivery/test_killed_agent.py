@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from windowpane.alerts.delivery.outbox import Outbox
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.sqlite import SqliteStore
 
 AGENT = """
 import sys, windowpane

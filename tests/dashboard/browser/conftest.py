@@ -19,12 +19,12 @@ import pytest
 from windowpane.core.digests import keyed_digester
 from windowpane.core.redaction import redact
 from windowpane.core.store_names import StoreName
-from windowpane.ingest.importer import import_paths
 from windowpane.models.catalog import PackagedCatalog
 from windowpane.models.tokens import counter_for
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.store.sqlite import SqliteStore
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.server.background import serving
 
 if TYPE_CHECKING:

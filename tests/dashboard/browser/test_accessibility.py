@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
-from windowpane.store.sqlite import SqliteStore
+from windowpane.evaluation.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
+from windowpane.store.embedded import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 pytest.importorskip("axe_playwright_python")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.serve.service_discovery import http_status
+from windowpane.outputs.http.service_discovery import http_status
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect

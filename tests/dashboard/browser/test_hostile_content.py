@@ -24,8 +24,8 @@ from windowpane.core.events import (
     NotificationFailed,
     SessionDescribed,
 )
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
-from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect

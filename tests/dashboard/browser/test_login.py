@@ -16,7 +16,7 @@ pytest.importorskip("authlib")
 from playwright.sync_api import expect
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Provider, provider
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.server.background import serving
 
 pytestmark = pytest.mark.browser

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page

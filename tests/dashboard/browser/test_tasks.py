@@ -18,12 +18,12 @@ from tests.dashboard.browser.recordings import moved_to, write_with_subagents
 from windowpane.alerts.delivery.message import AlertMessage, message_of
 from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired, Event
-from windowpane.ingest.importer import import_paths
-from windowpane.ingest.pipeline import playback_settings
-from windowpane.ingest.watch import Watcher
-from windowpane.serve.local_dashboard import local_dashboard
-from windowpane.sources.discovery import all_readers
-from windowpane.store.sqlite import SqliteStore
+from windowpane.outputs.http.local_dashboard import local_dashboard
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.imports.watch import Watcher
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.store.embedded import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect  # only where the browser is installed

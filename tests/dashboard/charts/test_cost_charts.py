@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
 from windowpane_dashboard.charts.facts import facts_bar
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.dashboard.timelines import TURN
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
 from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
 from windowpane_dashboard.charts.window_chart import STACKING, natural_scale, window_chart

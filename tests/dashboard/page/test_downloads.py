@@ -22,10 +22,10 @@ from starlette.testclient import TestClient
 from windowpane.config.dashboard import Access
 from windowpane.config.paths import LOGIN_VARIABLE
 from windowpane.core.events import Event
-from windowpane.store import export
-from windowpane.store.export import ExportRow
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.reads import export
+from windowpane.store.reads.export import ExportRow
 from windowpane_dashboard.page import downloads, visitor
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS, csv_lines
 from windowpane_dashboard.page.visitor import Visitor

@@ -15,12 +15,12 @@ from tests.dashboard.surfaces import StoredSession, disagreements, sums_disagree
 from windowpane.core.events import ContentCompressed, Event, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.ingest.file_report import FileReport
-from windowpane.ingest.importer import import_file
-from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.sources.discovery import all_readers, files_of
+from windowpane.sources.imports.file_report import FileReport
+from windowpane.sources.imports.importer import import_file
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.transcripts.discovery import all_readers, files_of
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 
 SAMPLE = (
     "6b6f4218-0b12-4d55-b930-462903683bea.jsonl",  # a compaction before the first call

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from windowpane.core.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.records import StoredEvent
-from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.compressions import (
     LINE_LENGTH,
     LINES,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from windowpane.core.vocabulary import COMPONENTS
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.queries.tool_use import fill_frame
 from windowpane_dashboard.queries.window import at_measured_scale, read_turn_window, window_at

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from windowpane.core.events import SubagentDelegated, SubagentReturned
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.queries.team import children_frame, read_delegations
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from tests.dashboard.timelines import TURN
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline, turn_at, turns_frame
 from windowpane_dashboard.sections.cost import resent_summary
 

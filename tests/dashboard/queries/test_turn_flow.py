@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.turn_flow import turn_flow_chart
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.team import read_team, team_cost

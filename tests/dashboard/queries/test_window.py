@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.queries.window import (
     last_eviction,

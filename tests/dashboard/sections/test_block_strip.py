@@ -7,7 +7,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.window import window_at
 from windowpane_dashboard.sections.block_strip import MAXIMUM_BLOCKS, segments, ticks, window_strip
 from windowpane_dashboard.style.theme import LIGHT

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.server.background import serving
 from windowpane_dashboard.server.launch import DashboardError, check_address
 from windowpane_dashboard.server.own_origin import OwnOriginOnly

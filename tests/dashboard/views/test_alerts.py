@@ -25,9 +25,9 @@ from windowpane.core.events import (
 )
 from windowpane.core.liveness import live_since
 from windowpane.report.headline import sentence
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.queries.alerts import (
     alert_bars,

@@ -13,8 +13,8 @@ from tests.dashboard.timelines import TURN, timeline
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import Zone
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.records import SessionRow
-from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, zone_reason
 from windowpane_dashboard.queries.timeline import LimitSpan, read_timeline

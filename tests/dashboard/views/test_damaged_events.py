@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import StoredEvent
-from windowpane.store.sqlite import SqliteStore
 
 OpenPage = Callable[..., AppTest]
 PROBLEM = "This event cannot be read: not a JSON object"

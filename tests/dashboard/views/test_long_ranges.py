@@ -10,12 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tests.servers.clickhouse import PASSWORD, USER, ClickHouseServer
 
-from windowpane.clickhouse.connection import ClickHouse
-from windowpane.clickhouse.schema import Schema
-from windowpane.clickhouse.store_copy import StoreCopy
+from windowpane.store.clickhouse.connection import ClickHouse
+from windowpane.store.clickhouse.schema import Schema
+from windowpane.store.clickhouse.store_copy import StoreCopy
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
-from windowpane.store.project_reader import ProjectReader
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.reads.project_reader import ProjectReader
 from windowpane_dashboard.page.long_ranges import long_ranges
 
 OpenPage = Callable[..., AppTest]

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from windowpane.core.events import CheckpointSaved
 from windowpane.report import gather
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.filters import AuditFilters
 from windowpane_dashboard.sections import session_header
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 OpenPage = Callable[..., AppTest]
 

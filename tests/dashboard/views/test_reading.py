@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 from windowpane.config.paths import READ_ONLY_VARIABLE
 from windowpane.report.session_report import gather
 from windowpane.report.text import to_text
-from windowpane.store.content_search import ContentFilter
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
+from windowpane.store.search.content import ContentFilter
 
 OpenPage = Callable[..., AppTest]
 SESSION = "refactor-api"

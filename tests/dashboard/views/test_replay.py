@@ -12,8 +12,8 @@ import pytest
 
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
-from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.queries.replays import (
     best_cells,

@@ -12,7 +12,7 @@ from tests.store.conformance.test_same_sessions import record
 
 from windowpane.report.session_report import gather
 from windowpane.report.text import to_text
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 
 def test_the_records_of_a_session_link_each_other(

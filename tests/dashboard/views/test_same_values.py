@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tests.dashboard.surfaces import StoredSession, Values, compared, disagreements, of_row
 
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.embedded import SqliteStore
 
 OpenPage = Callable[..., AppTest]
 ID = "refactor-api"

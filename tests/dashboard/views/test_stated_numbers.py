@@ -14,8 +14,8 @@ from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, Evic
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import COMPONENTS
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.store.sqlite import SqliteStore
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.queries.turn_flow import flow_sums, is_arrival, turn_flow
 from windowpane_dashboard.queries.window import REMOVED_ROWS

@@ -22,9 +22,9 @@ from windowpane.config.dashboard import Access
 from windowpane.report.html import to_html
 from windowpane.report.session_report import gather
 from windowpane.report.turn_report import gather_turn, turn_to_html
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.open import open_reader
-from windowpane.store.project_reader import ProjectReader
-from windowpane.store.sqlite import SqliteStore
+from windowpane.store.reads.project_reader import ProjectReader
 from windowpane_dashboard.page import downloads, visitor
 from windowpane_dashboard.page.visitor import Visitor
 from windowpane_dashboard.queries.filters import AuditFilters

@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 
 from windowpane.cli import main
 from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE
+from windowpane.evaluation.suite.document import load_suite
+from windowpane.evaluation.suite.judges import STRING_MATCH, load_callable, string_match
+from windowpane.evaluation.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.suite.document import load_suite
-from windowpane.fidelity.suite.judges import STRING_MATCH, load_callable, string_match
-from windowpane.fidelity.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.testing import CharacterCounter, ScriptedModel
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "fidelity"
@@ -202,7 +202,7 @@ class TestCallables:
         """Both ways of naming one work."""
         (tmp_path / "mine.py").write_text("def judge(system, user):\n    return 'yes'\n")
 
-        assert load_callable("windowpane.fidelity.suite.judges:string_match", option="--judge") is string_match
+        assert load_callable("windowpane.evaluation.suite.judges:string_match", option="--judge") is string_match
         assert load_callable(f"{tmp_path / 'mine.py'}:judge", option="--judge")("", "") == "yes"
 
     @pytest.mark.parametrize(

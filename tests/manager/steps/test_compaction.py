@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from builders import filler, is_valid, item, manager, snapshot, talk, tool_items, tool_turn
 
-from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, keep_newest, plan_oldest
 from windowpane.core.events import (
     BlocksEvicted,
     BreakerOpened,
@@ -20,6 +19,7 @@ from windowpane.exceptions import ConfigurationError, IrreducibleContextError, W
 from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
 from windowpane.manager.plans.compaction import CompactionBounds, plan_compaction
 from windowpane.manager.plans.summary import PREAMBLE
+from windowpane.manager.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, keep_newest, plan_oldest
 from windowpane.manager.snapshot import Item
 from windowpane.testing import RecordingSink, chat_reply
 

@@ -11,6 +11,7 @@ from builders import filler, is_valid, item, manager, sent, snapshot, talk, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.agents.managers import AsyncContextWindowManager
 from windowpane.core.events import ContentCompressed
 from windowpane.core.window.repair import ABORTED, repair_parts
 from windowpane.manager.plans.compaction import plan_compaction
@@ -18,7 +19,6 @@ from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.plans.protection import GRADES, never_removed
 from windowpane.manager.snapshot import groups_of
-from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import CharacterCounter, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 COUNTER = CharacterCounter()

@@ -12,7 +12,7 @@ import pytest
 from tests.servers.postgres import PostgresServer
 
 from windowpane.store.open import open_reader, open_store
-from windowpane.store.reads import Reader
+from windowpane.store.reads.reader import Reader
 from windowpane.store.store import Store
 
 QUICK = (

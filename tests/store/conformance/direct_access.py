@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windowpane.store.reads import Reader
+from windowpane.store.reads.reader import Reader
 from windowpane.store.store import Store
 
 

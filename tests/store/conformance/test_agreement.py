@@ -14,14 +14,14 @@ from tests.servers.postgres import PostgresServer
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import AlertFired, AlertResolved, Event, SessionDescribed
-from windowpane.ingest.importer import import_paths
 from windowpane.models.tokens import counter_for
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback_settings import PlaybackSettings
-from windowpane.store.content_search import ContentFilter
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.open import open_store
 from windowpane.store.records import ImportOutcome
+from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store
 
 pytestmark = pytest.mark.server

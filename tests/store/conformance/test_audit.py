@@ -11,11 +11,11 @@ from tests.store.conformance.direct_access import edit, fetch
 
 from windowpane.core.events import TelemetryDropped
 from windowpane.exceptions import ConfigurationError, StoreError
-from windowpane.store.chain import genesis
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.keys import link_with, load_key
-from windowpane.store.sqlite import SqliteStore
 from windowpane.store.store import Store
+from windowpane.store.writes.chain import genesis
 
 KEY = b"an audit key of the tests"
 OTHER_KEY = b"another key of the tests"

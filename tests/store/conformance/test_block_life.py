@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from windowpane.core.events import Event
-from windowpane.store.block_life import BlockLife
+from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]

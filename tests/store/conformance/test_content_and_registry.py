@@ -11,8 +11,8 @@ from windowpane.core.events import BlockAdded, FidelityEvaluated
 from windowpane.core.events.compression import FactOutcome
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError
-from windowpane.serve.service_discovery import running_targets, this_machine
-from windowpane.store.sqlite import SqliteStore
+from windowpane.outputs.http.service_discovery import running_targets, this_machine
+from windowpane.store.embedded import SqliteStore
 
 
 def test_captured_content_is_redacted_and_can_be_deleted(stores, make_session):

@@ -9,8 +9,8 @@ from tests.store.conformance.conftest import Stores
 from tests.store.conformance.direct_access import fetch
 
 from windowpane.core.events import Event
-from windowpane.store import content_index
-from windowpane.store.content_search import ContentFilter, ContentHits, snippet_of, terms_of
+from windowpane.store.search import content_index
+from windowpane.store.search.content import ContentFilter, ContentHits, snippet_of, terms_of
 from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]
@@ -131,7 +131,7 @@ def test_a_search_reads_a_bounded_amount(
     store: Store, make_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stops and reports that there may be more."""
-    monkeypatch.setattr("windowpane.store.content_search.READ_CHARACTERS", 1_000)
+    monkeypatch.setattr("windowpane.store.search.content.READ_CHARACTERS", 1_000)
     store.append(make_session())
     index_all(store)
 

@@ -14,9 +14,9 @@ from windowpane.core.events.content import Candidate
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.window.blocks import Block
-from windowpane.store import continuation
 from windowpane.store.interface import EventFilter
-from windowpane.store.received import ReceivedBatch
+from windowpane.store.writes import continuation
+from windowpane.store.writes.received import ReceivedBatch
 
 
 def run(stream: str, turns: int = 5, *, end: bool = True) -> list[Event]:

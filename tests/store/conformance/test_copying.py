@@ -15,11 +15,11 @@ from tests.store.conformance.direct_access import PROJECTIONS, contents_of, edit
 from windowpane.core.events import Event
 from windowpane.exceptions import StoreError
 from windowpane.store import copying
-from windowpane.store.content_search import ContentFilter
 from windowpane.store.copying import COPIED_TABLES, DERIVED_TABLES, copy_store
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_store
 from windowpane.store.replays import ReplayRow, StoredReplay
+from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]

@@ -6,9 +6,9 @@ import pytest
 from tests.store.conformance.direct_access import edit
 
 from windowpane.exceptions import EventFormatError
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import DamagedEvent, intact_events
-from windowpane.store.sqlite import SqliteStore
 from windowpane.store.store import Store
 
 BODIES = [b"\xff\x00", b'{"schema": 1,', b'{"type": "\xff"}', "text", 5]

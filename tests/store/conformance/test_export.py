@@ -11,7 +11,7 @@ from tests.store.conformance.direct_access import edit
 
 from windowpane.core.codec import encode
 from windowpane.exceptions import StoreError
-from windowpane.store.chain import genesis
+from windowpane.store.writes.chain import genesis
 
 
 def test_json_lines_hold_the_exact_bytes_and_their_chain(store, make_session, tmp_path):

@@ -9,8 +9,8 @@ from tests.store.conformance.conftest import Stores
 
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.received import ReceivedBatch
 from windowpane.store.store import Store
+from windowpane.store.writes.received import ReceivedBatch
 
 LARGEST = 2**60
 TIMES = (86_400.5, -1e308, -1.0, 1e15, 1e308)
@@ -84,7 +84,7 @@ def test_a_turn_of_any_number_is_exported_to_parquet(stores: Stores, tmp_path: P
 
 def test_a_session_that_cannot_be_folded_is_one_problem(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit verifies the other sessions."""
-    from windowpane.store import projection_rebuild
+    from windowpane.store.projections import rebuild as projection_rebuild
 
     store.receive([ReceivedBatch(ordinary("s", range(2))), ReceivedBatch(ordinary("other", range(2)))])
     fold = projection_rebuild._folded

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.store.conformance.direct_access import PROJECTIONS, contents_of
 
-from windowpane.ingest.importer import import_paths
-from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback_settings import PlaybackSettings
+from windowpane.sources.imports.importer import import_paths
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.store.interface import EventFilter, SessionFilter
 
 

@@ -18,9 +18,9 @@ from tests.store.conftest import digest
 from tests.two_projects import FACTOR, OTHER, OWN, SAME, SECRET, fill_other, fill_own, played
 
 from windowpane.core.agents import EarlierSessions
-from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.project_reader import ProjectReader
+from windowpane.store.reads.project_reader import ProjectReader
+from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store
 
 ABOUT_THE_STORE = {"version", "has_changed_since"}

@@ -9,11 +9,11 @@ import pytest
 from tests.store.conformance.conftest import Stores
 
 from windowpane.core.events import AlertFired, Event, SessionDescribed
-from windowpane.store.content_search import ContentFilter
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.project_reader import ProjectReader
-from windowpane.store.reads import Reader
+from windowpane.store.reads.project_reader import ProjectReader
+from windowpane.store.reads.reader import Reader
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
+from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]

@@ -7,7 +7,7 @@ from tests.store.conformance.conftest import Stores
 
 from windowpane.config.projects import ProjectRetention
 from windowpane.core.events import Event, EventContext, SessionDescribed, TurnStarted
-from windowpane.serve.maintenance import DAY_SECONDS, StoreMaintenance
+from windowpane.outputs.http.maintenance import DAY_SECONDS, StoreMaintenance
 from windowpane.store.store import Store
 
 NOW = 1_800_000_000.0

@@ -18,10 +18,10 @@ from windowpane.core.events import (
     TelemetryDropped,
     TurnStarted,
 )
-from windowpane.store import received
 from windowpane.store.captured_content import CapturedText
 from windowpane.store.interface import EventFilter
-from windowpane.store.received import NumberRanges, ReceivedBatch
+from windowpane.store.writes import received
+from windowpane.store.writes.received import NumberRanges, ReceivedBatch
 
 
 def stored(store, session_id: str | None = None) -> list[Event]:

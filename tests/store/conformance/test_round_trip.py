@@ -6,7 +6,7 @@ import pytest
 
 from windowpane.core.codec import encode
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.writes import SESSIONS_PER_STATEMENT
+from windowpane.store.writes.write import SESSIONS_PER_STATEMENT
 
 
 def test_events_are_read_back_equal_and_in_order(store, make_session):

@@ -32,7 +32,7 @@ def test_search_finds_the_same_with_and_without_the_index(store, make_session):
     assert len(whole[2][0]) == 3
 
 
-@pytest.mark.parametrize("setting", ["text_indexes.fts5.PREFIX_WORDS", "search.READ_THROUGH"])
+@pytest.mark.parametrize("setting", ["search.fts5.PREFIX_WORDS", "search.events.READ_THROUGH"])
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch, setting, newest_first):
     """Prefixes looked up or passed to the index, sessions read through or looked up: the same events."""

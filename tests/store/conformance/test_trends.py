@@ -17,8 +17,8 @@ from windowpane.core.events import (
     Usage,
 )
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.store.projections.trends import LAST_DAY, sums_of
 from windowpane.store.store import Store
-from windowpane.store.trends import LAST_DAY, sums_of
 
 DAY = 86_400.0
 FIRST = 1_700_006_400.0

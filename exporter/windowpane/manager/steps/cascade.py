@@ -20,13 +20,13 @@ from windowpane.manager.model_calls import may_call_model
 from windowpane.manager.plans.compaction import DEFAULT_BOUNDS, CompactionBounds
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.settings import SAFETY_NET
+from windowpane.manager.step import NOT_DONE, CascadeResult, Step, StepResult
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.eviction import evict, truncate_turn
 from windowpane.manager.steps.merging import merge_similar
 from windowpane.manager.steps.new_window import roll
 from windowpane.manager.steps.notes import can_carry_notes, carry_notes
 from windowpane.manager.steps.progressive import summarize_progressively
-from windowpane.manager.steps.step import NOT_DONE, CascadeResult, Step, StepResult
 from windowpane.manager.steps.subagent import can_delegate, delegate_history
 from windowpane.manager.steps.tool_result_summarization import summarize_results
 

@@ -22,8 +22,8 @@ from windowpane.manager.plans.acceptance import rejection_reason
 from windowpane.manager.plans.compaction import DEFAULT_BOUNDS, CompactionBounds, CompactionPlan, plan_compaction
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.truncation import middle_out
+from windowpane.manager.step import NOT_DONE, StepResult
 from windowpane.manager.steps.eviction import REPLANS
-from windowpane.manager.steps.step import NOT_DONE, StepResult
 from windowpane.manager.steps.summary import (
     COMPACTION_WRITER,
     Draft,

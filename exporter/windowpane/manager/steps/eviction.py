@@ -22,7 +22,7 @@ from windowpane.manager.plans.policies import STORED_TERMS, Policy
 from windowpane.manager.plans.protection import Grade
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.snapshot import Snapshot
-from windowpane.manager.steps.step import NOT_DONE, StepResult
+from windowpane.manager.step import NOT_DONE, StepResult
 
 REPLANS: Final = 3
 """Maximum plans for one reduction if the window keeps changing meanwhile."""

@@ -33,7 +33,7 @@ from windowpane.manager.plans.merging import (
 )
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.prompts import MERGE
-from windowpane.manager.steps.step import NOT_DONE, StepResult
+from windowpane.manager.step import NOT_DONE, StepResult
 
 _log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.circuit_breaker import NO_PROGRESS
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
+from windowpane.manager.step import NOT_DONE, StepResult
 from windowpane.manager.steps.checkpoint import save_checkpoint
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 
 def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:

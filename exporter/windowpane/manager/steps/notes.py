@@ -13,8 +13,8 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.acceptance import FIDELITY_FLOOR
+from windowpane.manager.step import StepResult
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.step import StepResult
 from windowpane.manager.steps.summary import Draft, SummaryInput, SummaryWriter, complete_summary
 
 METHOD: Final = "notes"

@@ -30,8 +30,8 @@ from windowpane.manager.plans.progressive import (
     rejection_reason,
     shorten,
 )
+from windowpane.manager.step import NOT_DONE, StepResult
 from windowpane.manager.steps.eviction import archive_original
-from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 BLOCKS_A_TURN: Final = 12
 """Blocks shortened before one call of the agent, at most: in one call of the model, or to their facts."""

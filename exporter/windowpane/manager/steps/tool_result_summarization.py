@@ -16,8 +16,8 @@ from windowpane.manager.plans.acceptance import ProposedSummary, reply_rejection
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
+from windowpane.manager.step import NOT_DONE, StepResult
 from windowpane.manager.steps.eviction import archive_original
-from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 RESULTS_A_CALL: Final = 12
 """Results that one call summarizes, at most; one call is made before a call of the agent."""

@@ -10,8 +10,8 @@ from psycopg.pq import TransactionStatus
 
 from windowpane.store.database import Cursor, Dialect, Row
 from windowpane.store.postgres.bulk_statements import Conflicts, ManyRows, for_many_rows, translated
+from windowpane.store.postgres.dialect import POSTGRES
 from windowpane.store.postgres.values import ARRAYS
-from windowpane.store.postgres_dialect import POSTGRES
 
 COPY_ROWS: Final = 24
 """Rows from which a COPY costs less than an INSERT of arrays, which the other statements do not wait for."""

@@ -19,14 +19,15 @@ import psycopg
 
 from windowpane.core.store_names import StoreUrl
 from windowpane.exceptions import OlderStoreError, StoreError, UnconfirmedWriteError
-from windowpane.store import migrations, projection_rebuild
-from windowpane.store.connection import BUSY_SECONDS
+from windowpane.store import migrations
 from windowpane.store.database import Database
 from windowpane.store.postgres import months, schema
 from windowpane.store.postgres.connections import ReaderPool, connect
 from windowpane.store.postgres.database import PostgresDatabase
 from windowpane.store.postgres.errors import explain, reporting
 from windowpane.store.postgres.write_count import ANNOUNCE, WriteCount
+from windowpane.store.projections import rebuild as projection_rebuild
+from windowpane.store.sqlite.connection import BUSY_SECONDS
 
 MONTH_SECONDS: Final = 60.0
 """The longest that a process continues the partition of a month after its end."""

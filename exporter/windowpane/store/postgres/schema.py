@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from windowpane.store import migrations
 from windowpane.store.database import Database
-from windowpane.store.text_indexes.gin import GIN_INDEXES
+from windowpane.store.search.gin import GIN_INDEXES
 
 BASE: Final = "m013_add_project"
 """The last migration that `STATEMENTS` include."""

@@ -9,9 +9,9 @@ from windowpane.core.protocols import Clock
 from windowpane.core.store_names import StoreUrl, parse_store_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.captured_content import Redactor
-from windowpane.store.connection import BUSY_SECONDS
 from windowpane.store.postgres.engine import PostgresEngine
-from windowpane.store.reads import Reader
+from windowpane.store.reads.reader import Reader
+from windowpane.store.sqlite.connection import BUSY_SECONDS
 from windowpane.store.store import Store
 
 

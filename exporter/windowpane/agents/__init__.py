@@ -1,0 +1,1 @@
+"""Managers, options, spans and framework adapters that an agent's own code imports."""

@@ -1,1 +1,0 @@
-"""Contributed presets, with the vocabulary and limits of other systems."""

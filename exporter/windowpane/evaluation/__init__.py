@@ -1,0 +1,1 @@
+"""Evaluation of policies and prompts on recorded sessions."""

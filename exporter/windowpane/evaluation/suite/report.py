@@ -1,0 +1,111 @@
+"""The report of a fidelity suite, as text and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from windowpane.evaluation.suite.run import CaseReport, SuiteReport
+from windowpane.fidelity.judge.judge import JudgedQuestion
+from windowpane.fidelity.probe import WEIGHTS
+
+_MAXIMUM_CHARS = 100
+_FATES = {"contradicted": "WRONG", "lost": "LOST", "recoverable": "RECOVERABLE"}
+
+
+def text_report(report: SuiteReport) -> str:
+    """Return scores by case and dimension, lost facts, and the verdict."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: SuiteReport) -> Iterator[str]:
+    yield f"{report.suite}: compressor {report.compressor}, judge {report.judge}"
+    yield ""
+    width = max(len("case"), *(len(case.name[:40]) for case in report.cases), len("all cases"))
+    head = "  ".join(f"{name.replace('_', ' '):>10}" for name in ("score", *WEIGHTS, "probe"))
+    yield f"{'case':<{width}}  {head}  {'tokens':>16}"
+    for case in report.cases:
+        judged = case.judgment
+        row = (judged.score, *(judged.shares.get(name) for name in WEIGHTS), case.probe)
+        tokens = f"{case.tokens_before:,} → {case.tokens_after:,}"
+        yield f"{case.name[:40]:<{width}}  {'  '.join(map(_ratio, row))}  {tokens:>16}"
+    total = (report.score, *report.dimensions.values(), None)
+    yield f"{'all cases':<{width}}  {'  '.join(map(_ratio, total))}"
+    for case in report.cases:
+        yield from _missing(case)
+    yield ""
+    failures = report.failures
+    yield "failed: " + "; ".join(failures) if failures else f"passed: at least {report.minimum_score:.2f}"
+
+
+def _missing(case: CaseReport) -> Iterator[str]:
+    """Yield the questions of a case that the summary does not answer like the original."""
+    judgment = case.judgment
+    missing = [item for item in judgment.judged if item.fate != "kept"]
+    if not missing and not judgment.dropped and not judgment.unread:
+        return
+    yield ""
+    yield f"{case.name}:"
+    for item in missing:
+        yield f"  {_FATES[item.fate]:<11} {item.question.kind:<12} {_short(item.question.text)}"
+        yield f"{'':14}expected {_short(item.key)}; got {_short(_answer(item))}"
+    for question in judgment.dropped:
+        yield f"  dropped     {question.kind:<12} {_short(question.text)} (the original answers differently)"
+    for question in judgment.unread:
+        yield f"  unread      {question.kind:<12} {_short(question.text)} (no plain yes or no)"
+
+
+def as_data(report: SuiteReport) -> dict[str, Any]:
+    """Return the report for `--json`."""
+    return {
+        "suite": report.suite,
+        "judge": report.judge,
+        "compressor": report.compressor,
+        "passed": not report.failures,
+        "failures": list(report.failures),
+        "minimum_score": report.minimum_score,
+        "score": report.score,
+        "dimensions": report.dimensions,
+        "cases": [_case(case) for case in report.cases],
+    }
+
+
+def _case(case: CaseReport) -> dict[str, Any]:
+    judgment = case.judgment
+    return {
+        "name": case.name,
+        "score": judgment.score,
+        "dimensions": {name: judgment.shares.get(name) for name in WEIGHTS},
+        "probe": case.probe,
+        "tokens_before": case.tokens_before,
+        "tokens_after": case.tokens_after,
+        "judge_calls": judgment.calls,
+        "reason": judgment.reason,
+        "questions": [
+            {
+                "question": item.question.text,
+                "kind": item.question.kind,
+                "dimension": item.question.measures,
+                "expected": item.key,
+                "outcome": item.fate,
+                "credit": item.credit,
+                "answers": list(item.answers),
+            }
+            for item in judgment.judged
+        ],
+        "dropped": [question.text for question in judgment.dropped],
+        "unread": [question.text for question in judgment.unread],
+    }
+
+
+def _answer(item: JudgedQuestion) -> str:
+    return next((answer for answer in item.answers if answer), "nothing")
+
+
+def _ratio(value: float | None) -> str:
+    return f"{'–' if value is None else f'{value:.2f}':>10}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAXIMUM_CHARS else f"{line[: _MAXIMUM_CHARS - 1]}…"

@@ -1,0 +1,240 @@
+"""The exporter of a whole store for `windowpane serve`: fold its events once, then follow what is appended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from windowpane.config.schema import Config
+from windowpane.core.version import package_version
+from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.exceptions import EventFormatError, StoreError, WindowpaneError
+from windowpane.metrics.fold import AlertKey, MetricState, StateSource
+from windowpane.metrics.internal import InternalMetrics
+from windowpane.metrics.prometheus import registry_of
+from windowpane.outputs.http.maintenance import StoreMaintenance, store_labels
+from windowpane.outputs.http.routes import Health, Routes, Target
+from windowpane.outputs.http.service_discovery import running_targets
+from windowpane.outputs.otlp.sink import OtlpSink
+
+if TYPE_CHECKING:
+    from windowpane.alerts.delivery.notifier import Notifier
+    from windowpane.config.outputs import OtlpConfig
+    from windowpane.core.events import Event
+    from windowpane.metrics.fold import AsOf
+    from windowpane.store.clickhouse.copier import Copier
+    from windowpane.store.records import StoredEvent, Verification
+    from windowpane.store.store import Store
+
+FOLLOW_SECONDS: Final = 1.0
+"""Interval between reads of new events."""
+INDEX_EVENTS: Final = 100
+"""Events indexed for search at once: those that arrive meanwhile wait for the store."""
+MAINTENANCE_SECONDS: Final = 3_600.0
+"""Interval between verifications of the audit chain and deletions of old sessions."""
+_READ: Final = "read"
+"""The task without which the server is not healthy."""
+
+_log = logging.getLogger(__name__)
+
+
+class StoreExporter:
+    """Folds a store into metrics and follows it on a separate thread."""
+
+    def __init__(
+        self, store: Store, *, config: Config | None = None, as_of: AsOf = "now", top_sessions: int = 0
+    ) -> None:
+        self._store = store
+        self._config = config or Config()
+        self._after_seq = 0
+        self._unreadable_seq = 0
+        self._boundary = ErrorBoundary(_log)
+        self._stop = threading.Event()
+        self._appended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failures: dict[str, str] = {}
+        """The failure of each task at its last run."""
+        self._verified: Verification | None = None
+        self._maintained_at = time.monotonic()
+        labels = store_labels(store)
+        rules = self._config.alert_rules()
+        self.notifier: Notifier | None = None
+        """Optional notifier for a broken chain; the caller that sets it closes it."""
+        self.maintenance = StoreMaintenance(store, rules=rules, labels=labels, on_alert=self._on_alert)
+        alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
+        self.state = MetricState(labels=labels, alerts=alerts)
+        self._identity = store.identity()
+        base = store.load_metric_base()
+        if base is not None:
+            self.state.load(base)
+        self.copier: Copier | None = None
+        """Optional copier to ClickHouse, for health and metrics; the caller that sets it closes it."""
+        self.internal = InternalMetrics(
+            version=package_version(),
+            clock=time.time,
+            last_event_at=lambda: self.state.last_event_at,
+            clickhouse_lag_events=lambda: None if self.copier is None else self.copier.lag_events,
+        )
+        self._sources = (
+            StateSource(self.state, clock=time.time, as_of=as_of, top_sessions=top_sessions),
+            self.internal,
+        )
+        self._otlp: OtlpSink | None = None
+
+    def catch_up(self) -> int:
+        """Fold the events appended since the last call; returns their number."""
+        self._check_file()
+        folded = 0
+        for batch in self._store.scan(after_seq=self._after_seq, on_unreadable=self._unreadable):
+            self._fold_batch(batch)
+            folded += len(batch)
+            if self._stop.is_set():
+                break
+        self._after_seq = max(self._after_seq, self._unreadable_seq)
+        return folded
+
+    def _check_file(self) -> None:
+        """Start at the first event of a store that has taken the place of this one; counters continue."""
+        identity = self._store.identity()
+        if identity != self._identity:
+            self._identity = identity
+            self._after_seq = self._unreadable_seq = 0
+            _log.warning("%s was deleted or replaced; its events are read from the first", self._store.name)
+
+    def _fold_batch(self, batch: Sequence[StoredEvent]) -> None:
+        """Fold events one by one, so that none counts twice where the store fails in between."""
+        folded: list[Event] = []
+        try:
+            for stored in batch:
+                self._fold(stored)
+                self._after_seq = stored.seq
+                folded += [stored.event] if stored.counted else []
+        finally:
+            if self._otlp is not None and folded:
+                with self._boundary.contain("pushing events"):
+                    self._otlp.write(folded)
+
+    def _fold(self, stored: StoredEvent) -> None:
+        """Fold one event. Raises `StoreError` without its label, before anything of it was counted."""
+        try:
+            self.state.apply(stored.event, counted=stored.counted)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the other events are folded
+            self._boundary.log_failure("folding an event", error)
+            self.internal.record_drop("metrics", "error")
+
+    def _unreadable(self, seq: int, error: EventFormatError) -> None:
+        """Skip stored bytes that are not an event; verifying the chain reports their position."""
+        self._unreadable_seq = seq
+        self._boundary.log_failure("reading a stored event", error)
+        self.internal.record_drop("metrics", "error")
+
+    def start(self) -> None:
+        """Follow the store until `close`."""
+        self._thread = threading.Thread(target=self._follow, name="windowpane-follow", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Read the store now: this process has appended to it."""
+        self._appended.set()
+
+    def push(self, otlp: OtlpConfig) -> None:
+        """Push the metrics of the whole store, and events appended from now on as log records."""
+        self._otlp = OtlpSink(otlp, sources=lambda: self._sources, count_drops=self.internal.record_drop)
+        self._otlp.start()
+
+    def close(self) -> None:
+        """Stop following, and push pending events and metrics."""
+        self._stop.set()
+        self._appended.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        if self._otlp is not None:
+            self._otlp.close()
+
+    def routes(self, *, bearer_token: str | None = None) -> Routes:
+        """Return the content of the HTTP endpoint."""
+        return Routes(
+            registry=registry_of(*self._sources),
+            health=self.health,
+            targets=self.targets,
+            bearer_token=bearer_token,
+        )
+
+    def health(self) -> Health:
+        """Return whether the store can be read, with details; a broken chain and other failures stop nothing."""
+        verified = self._verified
+        details: dict[str, object] = {
+            "events_folded_to_seq": self._after_seq,
+            "sessions_open": self.state.open_sessions,
+            "chain": "not verified yet" if verified is None else "intact" if verified.intact else "broken",
+        }
+        failures = dict(self._failures)
+        if failures:
+            details["failure"] = "; ".join(dict.fromkeys(failures.values()))
+        if self.copier is not None:
+            details["clickhouse"] = self.copier.health()
+        is_broken = verified is not None and not verified.intact
+        return Health(ok=_READ not in failures, degraded=is_broken or bool(failures), details=details)
+
+    def targets(self) -> Sequence[Target]:
+        """Return the `/metrics` endpoints of this host's agent processes that still run."""
+        return running_targets(self._store.endpoints())
+
+    def verify_chain(self) -> Verification:
+        """Verify the audit chain now; the result appears in `health`."""
+        self._verified = self.maintenance.verify()
+        return self._verified
+
+    def _on_alert(self, events: Sequence[Event]) -> None:
+        if self.notifier is not None:
+            self.notifier.write(events)
+
+    def _follow(self) -> None:
+        while True:
+            self._appended.wait(FOLLOW_SECONDS)
+            self._appended.clear()
+            if self._stop.is_set():
+                return
+            self._attempt(_READ, self.catch_up)
+            self._attempt("index", self._index)
+            if time.monotonic() - self._maintained_at >= MAINTENANCE_SECONDS:
+                self._maintained_at = time.monotonic()
+                self._attempt("verify", self.verify_chain)
+                self._attempt("prune", self._prune)  # also on a full disk, to free space
+
+    def _attempt(self, name: str, task: Callable[[], object]) -> None:
+        """Run *task* and keep its failure until it succeeds; serving continues in any case."""
+        failure = _failure_of(task)
+        if failure and failure not in self._failures.values():
+            _log.error("still serving, but: %s", failure)
+        failures = self._failures | {name: failure}
+        self._failures = {name: failure for name, failure in failures.items() if failure}
+
+    def _index(self) -> None:
+        while not self._appended.is_set() and self._store.index_text(limit=INDEX_EVENTS):
+            continue
+
+    def _prune(self) -> None:
+        settings = self._config.store
+        self.maintenance.prune(
+            days=settings.retention_days,
+            max_bytes=settings.retention_bytes,
+            projects=self._config.project_retention(),
+        )
+
+
+def _failure_of(task: Callable[[], object]) -> str:
+    """Run *task* and return its failure, or an empty text."""
+    try:
+        task()
+    except WindowpaneError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  # serving continues and reports it
+        _log.exception("unexpected failure")
+        return f"{type(error).__name__}: {error}"
+    return ""

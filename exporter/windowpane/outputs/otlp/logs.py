@@ -1,0 +1,175 @@
+"""Events pushed as OTLP log records on a separate thread.
+
+The pipeline's worker only puts events into a bounded queue; making records, encoding and sending happen here, in
+batches, so a slow receiver holds up neither the store nor the metrics. Events that do not fit the queue, or that
+the receiver rejects, are dropped and counted; the store still has them. Needs the `otel` extra.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+from windowpane.core.events import Event, EventContext
+from windowpane.core.protocols import Clock
+from windowpane.core.version import PACKAGE, package_version
+from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.outputs.otlp.records import event_attributes, event_body, event_name, event_severity
+
+QUEUE_EVENTS: Final = 20_000
+BATCH_EVENTS: Final = 500
+"""Records per request; at about 1 KB each far below the limit of receivers."""
+LINGER_SECONDS: Final = 1.0
+"""Longest wait for more events before a batch is sent."""
+
+CountUnsent = Callable[[str, int], None]
+"""Reason (`full`, `error` or `closed`) and number of events that were not sent."""
+
+MAXIMUM_SECONDS = 2.0**64 / 1e9 - 1
+_log = logging.getLogger(__name__)
+
+
+class EventLogs:
+    """A sink that sends every event as a log record; a forked child creates another."""
+
+    def __init__(
+        self,
+        exporter: LogRecordExporter,
+        *,
+        resource: Resource,
+        count_drops: CountUnsent | None = None,
+        clock: Clock = time.time,
+        queue_events: int = QUEUE_EVENTS,
+        linger_seconds: float = LINGER_SECONDS,
+    ) -> None:
+        self._exporter = exporter
+        self._resource = resource
+        self._scope = InstrumentationScope(PACKAGE, package_version())
+        self._count_drops = count_drops
+        self._clock = clock
+        self._capacity = queue_events
+        self._linger = linger_seconds
+        self._boundary = ErrorBoundary(_log)
+        self._events: deque[Event] = deque()
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._deadline = float("inf")
+        self._thread = threading.Thread(target=self._run, name="windowpane-otlp-logs", daemon=True)
+        self._thread.start()
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Queue a batch; never waits. Events that do not fit are dropped and counted."""
+        room = 0 if self._stop.is_set() else max(0, self._capacity - len(self._events))
+        self._events.extend(batch[:room])
+        if room < len(batch):
+            self._drop("closed" if self._stop.is_set() else "full", len(batch) - room)
+        if len(self._events) >= BATCH_EVENTS:
+            self._wake.set()
+
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Send pending events for at most *timeout_seconds*, then stop; the rest is counted as dropped."""
+        self._deadline = time.monotonic() + timeout_seconds
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(timeout_seconds)
+        with self._boundary.contain("closing the exporter"):
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # ends a request in progress, too
+        self._thread.join(1.0)
+        unsent, self._events = len(self._events), deque()
+        if unsent:
+            self._drop("closed", unsent)
+
+    def _drop(self, reason: str, events: int) -> None:
+        self._boundary.warn(reason, "%d events were not sent as log records (%s)", events, reason)
+        if self._count_drops is not None:
+            self._count_drops(reason, events)
+
+    def _run(self) -> None:
+        stopping = False
+        while not stopping:
+            stopping = self._stop.is_set()  # read before sending: events queued before the end are sent
+            if not stopping:
+                self._wake.wait(self._linger)
+                self._wake.clear()
+            while self._events and time.monotonic() < self._deadline:
+                with self._boundary.contain("sending log records"):
+                    self._send(self._records(self._next_batch()))
+
+    def _next_batch(self) -> list[Event]:
+        batch: list[Event] = []
+        with suppress(IndexError):  # the queue ends before the batch is full
+            while len(batch) < BATCH_EVENTS:
+                batch.append(self._events.popleft())
+        return batch
+
+    def _send(self, records: list[ReadableLogRecord]) -> None:
+        sent = False
+        with self._boundary.contain("sending log records"):
+            sent = self._exporter.export(records) is LogRecordExportResult.SUCCESS
+        if not sent:
+            self._drop("error", len(records))
+
+    def _records(self, batch: Sequence[Event]) -> list[ReadableLogRecord]:
+        records = []
+        for event in batch:
+            with self._boundary.contain("making a log record", failed=lambda: self._drop("error", 1)):
+                records.append(ReadableLogRecord(self._record(event), self._resource, self._scope))
+        return records
+
+    def _record(self, event: Event) -> LogRecord:
+        severity = event_severity(event)
+        observed = _nanoseconds(self._clock())
+        return LogRecord(
+            timestamp=observed if event.at is None else _nanoseconds(event.at),
+            observed_timestamp=observed,
+            context=_span_of(event.context),
+            severity_text=severity.text,
+            severity_number=SeverityNumber(severity.number),
+            body=event_body(event),
+            attributes=event_attributes(event),
+            event_name=event_name(event),
+        )
+
+
+def _nanoseconds(at: float) -> int:
+    """Return a time in the 64 bits that OTLP has for it, which end in the year 2554."""
+    return int(max(0.0, min(at, MAXIMUM_SECONDS)) * 1e9)
+
+
+def logs_exporter(
+    url: str | None = None, *, headers: Mapping[str, str] | None = None, timeout_seconds: float = 10.0
+) -> LogRecordExporter:
+    """Return an exporter over OTLP/HTTP; *url* is the whole URL, by default from `OTEL_EXPORTER_OTLP_*`."""
+    return OTLPLogExporter(
+        endpoint=url, headers=dict(headers) if headers is not None else None, timeout=timeout_seconds
+    )
+
+
+_NO_SPAN: Final = set_span_in_context(NonRecordingSpan(SpanContext(0, 0, is_remote=False)), Context())
+"""A context without a span; with no context the record would take the span of the sending thread."""
+
+
+def _span_of(context: EventContext) -> Context:
+    """Return a context with the span of a turn, from which the SDK reads it."""
+    if not context.trace_id or not context.span_id:
+        return _NO_SPAN
+    try:
+        trace, span = int(context.trace_id, 16), int(context.span_id, 16)
+    except ValueError:  # a recording may have other kinds of ids
+        return _NO_SPAN
+    identity = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    return set_span_in_context(NonRecordingSpan(identity), Context())

@@ -1,0 +1,398 @@
+"""The sinks of a process: the event store, the metrics with their endpoint, and the alert notifier.
+
+Store and metrics may each be missing or broken without harm to the other. In a forked child each starts over at
+the first event: a connection, a lock or a listening thread of the parent is never used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from windowpane.core.events import Event, SessionEnded, SessionStarted
+from windowpane.core.liveness import is_live
+from windowpane.core.protocols import Digester
+from windowpane.core.version import package_version
+from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.exceptions import EventsRefusedError, StoreError, StoreReplacedError, WindowpaneError
+from windowpane.metrics.families import Family, FamilySource
+from windowpane.metrics.fold import AlertKey, MetricState, StateSource
+from windowpane.metrics.internal import InternalMetrics
+from windowpane.metrics.labels import AdmittedNames, LabelPolicy, model_label
+from windowpane.metrics.prometheus import registry_of
+from windowpane.models.catalog import packaged_catalog
+from windowpane.outputs.http.authentication import TlsOptions
+from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.routes import Health, Routes, Target
+from windowpane.outputs.http.service_discovery import running_targets, target_at, this_machine
+from windowpane.outputs.runtime.current import process_digester
+from windowpane.outputs.runtime.store_opening import StoreOpening
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from windowpane.config.schema import Config
+    from windowpane.outputs.remote.sink import RemoteSink
+    from windowpane.store.store import Store
+    from windowpane.store.writes.spool import Spool
+
+_log = logging.getLogger("windowpane")
+
+
+class StoreSink:
+    """Writes events to the store, which is opened again when it could not be opened or its file was replaced.
+
+    While there is no store the other sinks work, and the events wait in the pipeline; what waits at the end is
+    spooled. A store that is opened takes in what earlier processes have spooled.
+    """
+
+    atomic = True
+    unsent_events = 0
+
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        spool: Spool,
+        internal: InternalMetrics,
+        *,
+        start_seconds: float | None = None,
+    ) -> None:
+        """Open the store; one that takes longer than *start_seconds* is waited for by the first write."""
+        self._open_store = open_store
+        self._spool = spool
+        self._internal = internal
+        self._inherited: list[Store] = []
+        self._process = os.getpid()
+        self._boundary = ErrorBoundary(_log)
+        self._store: Store | None = None
+        self._closed = False
+        self._has_untaken = False
+        self.problem = ""
+        """Reason for which the last attempt to write failed; empty while the store takes events."""
+        self.on_opened: list[Callable[[], object]] = []
+        """Called when another file was opened than at the start."""
+        self.on_replaced: list[Callable[[], object]] = []
+        """Called before the file is opened that has replaced another: nothing else may hold the old one open."""
+        self._opening: StoreOpening | None = None
+        try:
+            if start_seconds is None:
+                self._store = self._opened()
+            else:
+                self._open_within(start_seconds)
+        except WindowpaneError as error:
+            self._record_problem(error)
+            _log.error("events are not stored for now: %s", error)
+
+    @property
+    def available(self) -> bool:
+        """True while the store takes events."""
+        return self._store is not None and not self.problem
+
+    @property
+    def store(self) -> Store | None:
+        """The store of this process; opened again in a forked child. None if it could not be opened."""
+        if self._process != os.getpid():
+            self._inherited += [] if self._store is None else [self._store]
+            self._store, self._opening, self._process = None, None, os.getpid()
+            with self._boundary.contain("opening the store"):
+                self._store = self._opened()
+        return self._store
+
+    @property
+    def digest(self) -> Digester:
+        """The store's digester; without a store, one for this process alone."""
+        store = self.store
+        return process_digester() if store is None else store.digester()
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Append a batch, all or none. Raises `StoreError`."""
+        started = time.perf_counter()
+        with self._recorded():
+            store = self._ready()
+            streams = _started_streams(batch)
+            shared: set[str] = set()
+            with self._boundary.contain("reading whether a session has another owner"):
+                shared |= _live_sessions(store, streams)
+            store.append(batch)
+            with self._boundary.contain("claiming sessions for this process"):
+                shared.update(store.claim_sessions(streams))
+                store.release_sessions(
+                    event.context.session_id for event in batch if isinstance(event.data, SessionEnded)
+                )
+            self._warn_of_other_owners(shared)
+        self._internal.record_store_write(time.perf_counter() - started)
+
+    def flush(self) -> None:
+        """Return when everything written survives a power cut. Raises `StoreError`."""
+        with self._recorded():
+            store = self._ready()
+            store.flush()
+        if self._has_untaken:
+            self._take_in_all(store)
+
+    def spool(self, events: Sequence[Event]) -> int:
+        """Write *events* to a file beside the store, for the next process; return how many fit."""
+        store = self._store
+        if store is not None:
+            store.refuse_events()
+        try:
+            written = self._spool.write(events)
+        except StoreError:
+            if store is not None:
+                store.refuse_events(refuse=False)
+            raise
+        _log.warning("%d events could not be stored; they wait in a file beside the store", written)
+        return written
+
+    def close(self) -> None:
+        """Flush and close the store."""
+        self._closed = True
+        self.release()
+
+    def release(self) -> None:
+        """Flush and close the store; the next write opens it again."""
+        if self._process != os.getpid():  # the parent's, which this process has not used
+            return
+        store, self._store = self._store, None
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.discard()
+        if store is not None:
+            store.close()
+
+    def _open_within(self, seconds: float) -> None:
+        """Open the store on another thread. Raises `StoreError` where that takes longer."""
+        opening = StoreOpening(self._opened)
+        self._store = opening.wait(seconds)
+        if self._store is None:
+            self._opening = opening
+            raise StoreError(f"the store does not answer within {seconds:g} s")
+
+    def _ready(self) -> Store:
+        """Return the open store. Raises `StoreError` if it still cannot be opened."""
+        store = self.store
+        if store is None:
+            if self._closed:
+                raise StoreError("the store is closed")
+            opening, self._opening = self._opening, None
+            store = None if opening is None else opening.wait()
+            self._store = store = self._opened() if store is None else store
+            self._announce()
+        return store
+
+    def _warn_of_other_owners(self, shared: Iterable[str]) -> None:
+        """Warn of sessions that have another owner: their events join those of the other."""
+        for session_id in shared:
+            self._boundary.warn(
+                "shared session",
+                "session %s is recorded by another process or window, which has not ended it; both are "
+                "stored, each in its own stream, and their windows are mixed on its page: give each its own "
+                "session_id",
+                session_id,
+            )
+
+    def _opened(self) -> Store:
+        store = self._open_store()
+        self._take_in_all(store)
+        return store
+
+    def _take_in_all(self, store: Store) -> None:
+        """Store what earlier processes have spooled; what the store does not take is tried again at a flush."""
+        self._has_untaken = True
+        with self._boundary.contain("taking in spooled events"):
+            for path in self._spool.files():
+                self._take_in(store, path)
+            self._has_untaken = False
+
+    def _take_in(self, store: Store, path: Path) -> None:
+        spooled = self._spool.read(path)
+        if spooled is None:
+            return
+        try:
+            stored = store.take_in(spooled)
+        except EventsRefusedError as error:
+            self._spool.set_aside(path, str(error))
+            return
+        self._spool.remove(path)
+        _log.info("%d spooled events of an earlier process were stored", stored)
+
+    def _announce(self) -> None:
+        for callback in self.on_opened:
+            with self._boundary.contain("after opening the store"):
+                callback()
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Record whether the store takes events; errors about the events themselves do not count."""
+        try:
+            yield
+        except StoreReplacedError:
+            for callback in self.on_replaced:
+                with self._boundary.contain("releasing the old file"):
+                    callback()
+            self._reopen()
+            raise
+        except EventsRefusedError:
+            raise
+        except StoreError as error:
+            self._record_problem(error)
+            raise
+        self.problem = ""
+
+    def _reopen(self) -> None:
+        with self._boundary.contain("opening the new file"):
+            store = self.store
+            if store is not None:
+                store.flush()  # opens it
+                self._announce()
+
+    def _record_problem(self, error: WindowpaneError) -> None:
+        self.problem = type(error).__name__ if not str(error) else str(error)
+
+
+class MetricsSink:
+    """Folds events into metrics and serves them over HTTP."""
+
+    def __init__(self, config: Config, *, alerts: Sequence[AlertKey], queue_events: Callable[[], int]) -> None:
+        self._config = config
+        self._alerts = tuple(alerts)
+        self._queue_events = queue_events
+        self._store_sink: StoreSink | RemoteSink | None = None
+        self._boundary = ErrorBoundary(_log)
+        self.internal = InternalMetrics(
+            version=package_version(),
+            clock=time.time,
+            last_event_at=lambda: self.state.last_event_at,
+            queue_events=queue_events,
+            store_available=lambda: None if self._store_sink is None else self._store_sink.available,
+        )
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._serving = False
+        self._fallback_names = AdmittedNames()
+        self.server: MetricsServer | None = None
+        self.state = MetricState(
+            labels=LabelPolicy(agent=self._agent_label, model=model_label(packaged_catalog())),
+            alerts=self._alerts,
+        )
+        self.sources: tuple[FamilySource, ...] = (
+            _OneProcessSource(StateSource(self.state, clock=time.time, top_sessions=self._config.session_label)),
+            _OneProcessSource(self.internal),
+        )
+        """All metrics of this process, for the endpoint and for a push."""
+
+    def after_fork(self) -> None:
+        """Start from zero in a child; its endpoint is opened at its first event."""
+        self.internal.reset()
+        self._start_over()
+
+    def serve(self, store_sink: StoreSink | RemoteSink | None = None) -> None:
+        """Open the endpoint and register it in the store."""
+        self._serving = True
+        if store_sink is not None:
+            self._store_sink = store_sink
+            store_sink.on_opened.append(self._register)
+        with self._boundary.contain("serving metrics"):
+            self.server = self._listen()
+        with self._boundary.contain("registering the endpoint"):
+            self._register()
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Fold a batch."""
+        if not self._serving:
+            self.serve()
+        self.state.write(batch)
+
+    def close(self) -> None:
+        """Stop serving and remove the endpoint from the store's register."""
+        server, self.server = self.server, None
+        if server is not None:
+            server.close()
+            store = self._store
+            if store is not None:
+                with self._boundary.contain("unregistering the endpoint"):
+                    store.unregister_endpoint(server.host, server.port, machine=this_machine())
+
+    @property
+    def _store(self) -> Store | None:
+        return None if self._store_sink is None else self._store_sink.store
+
+    def _listen(self) -> MetricsServer:
+        settings = self._config.server
+        token, tls = settings.bearer_token, settings.tls
+        routes = Routes(
+            registry=registry_of(*self.sources),
+            health=self._health,
+            targets=self._targets,
+            bearer_token=None if token is None else token.get_secret_value(),
+        )
+        options = None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
+        server = start_http_server(
+            routes, host=settings.address, port=settings.port, tls=options, insecure=settings.insecure
+        )
+        _log.info("metrics are on %s", server.url)
+        return server
+
+    def _register(self) -> None:
+        store, server = self._store, self.server
+        if store is not None and server is not None:
+            origin = {"scheme": server.scheme, "machine": this_machine()}
+            store.register_endpoint(server.host, server.port, pid=os.getpid(), started_at=time.time(), **origin)
+
+    def _agent_label(self, agent: str) -> str:
+        """Return the label of an agent, the same in every process that shares the store."""
+        store = self._store
+        if store is not None:
+            with self._boundary.contain("admitting an agent's name"):
+                return store.admit_agent(agent)
+        return self._fallback_names(agent)
+
+    def _health(self) -> Health:
+        problem = "" if self._store_sink is None else self._store_sink.problem
+        return Health(
+            degraded=bool(problem),
+            details={
+                "queued_events": self._queue_events(),
+                "dropped_events": self.internal.dropped_events(),
+                "open_sessions": self.state.open_sessions,
+                "stores_events": self._store_sink is not None and self._store_sink.available,
+                "store_problem": problem,
+            },
+        )
+
+    def _targets(self) -> list[Target]:
+        store, server = self._store, self.server
+        if store is not None:
+            return running_targets(store.endpoints())
+        return [] if server is None else [target_at(server.host, server.port, server.scheme)]
+
+
+def _started_streams(batch: Sequence[Event]) -> dict[str, str]:
+    """Return the live sessions that start in *batch*, each with the stream that records it."""
+    return {
+        event.context.session_id: event.context.stream_id
+        for event in batch
+        if isinstance(event.data, SessionStarted) and event.context.source == "live"
+    }
+
+
+def _live_sessions(store: Store, session_ids: Iterable[str]) -> set[str]:
+    """Return those of the sessions that are stored and live already."""
+    rows = (store.session(session_id) for session_id in session_ids)
+    return {row.session_id for row in rows if row is not None and is_live(row, time.time())}
+
+
+class _OneProcessSource:
+    """A source that is empty in a forked child, where an inherited reader may still collect from it."""
+
+    def __init__(self, source: FamilySource) -> None:
+        self._source = source
+        self._process = os.getpid()
+
+    def collect(self) -> list[Family]:
+        return list(self._source.collect()) if os.getpid() == self._process else []

@@ -1,0 +1,44 @@
+"""Watches the clients of the `openai` package: chats and responses, also under `beta`, sync and async."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Final
+
+from windowpane.sources.clients.calls import WatchedClient
+from windowpane.sources.clients.methods import Restore, mark_watched
+from windowpane.sources.clients.resources import Paths, watch_copies, watch_requests, watch_resource
+
+BASE_MODULE: Final = "openai._base_client"
+"""The module whose classes send the requests of all clients."""
+CHAT: Final[Paths] = {"/chat/completions": "chat"}
+RESPONSES: Final[Paths] = {"/responses": "responses"}
+
+
+def watch_openai(client: object, watched: WatchedClient) -> bool:
+    """Watch *client* and return True if it is a client of `openai`, which is not imported for this check."""
+    openai = sys.modules.get("openai")
+    if openai is None or not isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
+        return False
+    _watch(client, watched)
+    return True
+
+
+def watch_all_openai(base: ModuleType, watched: WatchedClient) -> list[Restore]:
+    """Watch every client of the package, now and later."""
+    kinds = (base.SyncAPIClient, base.AsyncAPIClient)
+    return [restore for kind in kinds for restore in watch_requests(kind, {**CHAT, **RESPONSES}, watched)]
+
+
+def _watch(client: object, watched: WatchedClient) -> None:
+    beta = getattr(client, "beta", None)
+    for parent, is_required in ((client, True), (beta, False)):
+        for resource, paths in (
+            (getattr(getattr(parent, "chat", None), "completions", None), CHAT),
+            (getattr(parent, "responses", None), RESPONSES),
+        ):
+            if resource is not None or is_required:
+                watch_resource(resource, paths, watched)
+    watch_copies(client, lambda made: _watch(made, watched))
+    mark_watched(client)

@@ -1,0 +1,55 @@
+"""Compactions of everything: a new list that shares nothing but the system prompt with the one before.
+
+Within a named session it is either the summary of its conversation or the first call of a sub-agent that has the
+same system prompt. It is a summary only if it holds a text that a model generated in the session, as a summary
+does, or a good part of the facts of the conversation that it would replace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from windowpane.fidelity.facts import blocks_of
+from windowpane.fidelity.probe import evaluate
+from windowpane.sources.conversations.messages import ApiCall, is_system, message_blocks
+from windowpane.sources.conversations.observer import WindowObserver
+
+MINIMUM_TURNS: Final = 3
+MINIMUM_SCORE: Final = 0.3
+"""Share of the conversation's facts that a summary states at least."""
+SEARCHED_MESSAGES: Final = 4
+"""Messages, from the first, that a summary is looked for in."""
+SEARCHED_BLOCKS: Final = 100
+DELEGATED_CHARACTERS: Final = 60
+"""A sub-agent's task starts with as many characters of the tool call that delegates it."""
+
+
+def summarizes(call: ApiCall, observer: WindowObserver, generated: Iterable[str]) -> bool:
+    """Return whether *call* is the conversation of *observer*, replaced by a summary.
+
+    *generated* are the texts that models generated in the session.
+    """
+    texts = [
+        spec.text
+        for message in [one for one in call.messages if not is_system(one)][:SEARCHED_MESSAGES]
+        for spec in message_blocks(call.shape, message)
+        if spec.text
+    ]
+    if any(text in sent for text in generated for sent in texts):
+        return True
+    if not texts or observer.tracker.turn < MINIMUM_TURNS or _is_delegated(texts[0], observer):
+        return False
+    blocks = [block for block in observer.tracker.window if block.content_type != "system_prompt" and block.text]
+    summary = "\n\n".join(texts)
+    if len(summary) * 2 > sum(block.chars for block in blocks):
+        return False
+    score = evaluate(blocks[-SEARCHED_BLOCKS:], blocks_of(summary), digest=str).score
+    return score is not None and score >= MINIMUM_SCORE
+
+
+def _is_delegated(task: str, observer: WindowObserver) -> bool:
+    """Return whether the last reply calls a tool with *task* as an argument."""
+    start = json.dumps(task[:DELEGATED_CHARACTERS], ensure_ascii=False)[1:-1]
+    return any(start in (spec.text or "") for spec in observer.reply if spec.content_type == "tool_call")

@@ -1,0 +1,75 @@
+"""The status line of Claude Code: the window as its client counts it, and the pace in the store."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from windowpane.core.liveness import is_live
+from windowpane.core.zones import default_zone
+from windowpane.sources.hooks.input import configured_store, read_document
+from windowpane.text.forecasts import next_event
+from windowpane.text.status_line import status_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+USAGE_NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def print_status(store: str | None = None) -> None:
+    """Print one line about the session on standard input; an empty one without values, and for any error."""
+    try:
+        line = session_line(read_document(), store)
+    except Exception:  # noqa: BLE001
+        line = ""
+    sys.stdout.buffer.write(f"{line}\n".encode())  # the terminal is Claude Code, which reads UTF-8
+    sys.stdout.buffer.flush()
+
+
+def session_line(session: dict[str, Any], store: str | None = None) -> str:
+    """Return the status line of a session; *store* is the configured one by default."""
+    window = _mapping(session.get("context_window"))
+    usage = _mapping(window.get("current_usage"))
+    used = sum(_count(usage.get(name)) for name in USAGE_NAMES)
+    limit = _count(window.get("context_window_size")) or None
+    velocity = ahead = None
+    stored = _stored(session.get("session_id"), store)
+    if stored is not None:
+        velocity = stored.velocity
+        ahead = next_event(stored) if is_live(stored, time.time()) else None
+        used, limit = used or stored.used_tokens, limit or stored.limit_tokens
+    if not used:
+        return ""
+    return status_line(
+        zone=None if limit is None else default_zone(used, limit),
+        utilization=None if limit is None else used / limit,
+        used_tokens=used,
+        limit_tokens=limit,
+        velocity=velocity,
+        ahead=ahead,
+    )
+
+
+def _stored(session_id: object, store: str | None) -> Any:
+    """Return the pace of a session; None where it is not stored."""
+    if not isinstance(session_id, str) or not session_id:
+        return None
+    store_file = configured_store(store)
+    if not os.path.isfile(store_file):  # noqa: PTH113  # pathlib takes a third of the time of the interpreter
+        return None
+    from windowpane.store.reads.pace import read_pace
+
+    return read_pace(store_file, session_id)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        return 0
+    return int(value)

@@ -1,0 +1,233 @@
+"""Imports recordings into a store, file by file; a bad file never stops the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from windowpane.core.events import Event
+from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
+from windowpane.sources.imports.file_report import FileReport
+from windowpane.sources.transcripts.databases import DatabaseReader, SessionState
+from windowpane.sources.transcripts.discovery import files_of, reader_for, stamp, unreadable
+from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+from windowpane.sources.transcripts.reader import EXPERIMENTAL, FileStats, Problem, Reader
+from windowpane.sources.transcripts.records import Record
+from windowpane.store.read_files import FileState
+from windowpane.store.records import ImportOutcome
+
+_log: Final = logging.getLogger(__name__)
+
+IN_MEMORY_BYTES: Final = 32 * 2**20
+"""Files up to this size are read once into memory; larger ones are read again for each session."""
+
+
+class SessionStore(Protocol):
+    """The part of a store that the importer uses."""
+
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        """Store a recorded session; *events* returns all its events, as often as it is called."""
+        ...
+
+
+class ImportMemory(Protocol):
+    """The memory of files that were imported; see `ingest.remembered_files`."""
+
+    def state(self, path: Path) -> FileState | None:
+        """Return the state of a finished file."""
+        ...
+
+    def report(self, path: Path, state: FileState) -> FileReport | None:
+        """Return the report on a file in a state that was read before."""
+        ...
+
+    def remember(self, path: Path, state: FileState, report: FileReport) -> None:
+        """Remember the report on a file."""
+        ...
+
+
+class Progress(Protocol):
+    """A callback before every file."""
+
+    def __call__(self, path: Path, *, number: int, total: int) -> None:
+        """Report that *path* is read, file *number* of *total*, from 1."""
+        ...
+
+
+def import_paths(
+    paths: Iterable[Path],
+    store: SessionStore,
+    *,
+    playback: PlaybackSettings,
+    readers: Sequence[Reader],
+    progress: Progress | None = None,
+    memory: ImportMemory | None = None,
+) -> list[FileReport]:
+    """Import every recording among *paths* and below the folders among them; returns a report per file.
+
+    A file of unknown format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
+    comes from a folder.
+    """
+    paths = list(paths)
+    given = {path for path in paths if not path.is_dir()}
+    files = list(files_of(paths))
+    reports = []
+    for number, path in enumerate(files, 1):
+        if progress is not None:
+            progress(path, number=number, total=len(files))
+        if path not in given and (reason := unreadable(path)):
+            reports.append(FileReport(path, skipped=reason, unknown=True))
+            continue
+        report = import_file(path, store, playback=playback, readers=readers, memory=memory)
+        if path not in given:
+            report.skip_unknown()
+        reports.append(report)
+    return reports
+
+
+def import_file(
+    path: Path,
+    store: SessionStore,
+    *,
+    playback: PlaybackSettings,
+    readers: Sequence[Reader],
+    memory: ImportMemory | None = None,
+    imported: dict[str, SessionState] | None = None,
+    since: float | None = None,
+) -> FileReport:
+    """Import one recording, unless *memory* has a report on it as it is; errors are in the report.
+
+    *imported* holds the states of the sessions of a database that were imported: those that have others since are
+    read, and added to it. Those without a change since *since* are not.
+    """
+    state = None if memory is None else memory.state(path)
+    if memory is None or state is None:
+        return _read_file(path, store, playback, readers, imported=imported, since=since)
+    report = memory.report(path, state)
+    if report is None:
+        report = _read_file(path, store, playback, readers, imported=imported, since=since)
+        if not report.partly:
+            memory.remember(path, state, report)
+    return report
+
+
+def _read_file(
+    path: Path,
+    store: SessionStore,
+    playback: PlaybackSettings,
+    readers: Sequence[Reader],
+    *,
+    imported: dict[str, SessionState] | None,
+    since: float | None,
+) -> FileReport:
+    report = FileReport(path)
+    try:
+        reader = reader_for(path, readers)
+        report.format = reader.format
+        if getattr(reader, "experimental", False):
+            report.problems.append(Problem(str(path), None, "", f"{reader.format}: {EXPERIMENTAL}", "odd"))
+        if isinstance(reader, DatabaseReader):
+            _import_database(
+                reader, store, playback, report, imported={} if imported is None else imported, since=since
+            )
+        else:
+            recording = _Recording(path, reader, report)
+            _import_sessions(recording, store, playback, report)
+    except UnknownFormatError as error:
+        report.error, report.unknown = error.problem, True
+    except SourceError as error:
+        report.error = error.problem
+    except OSError as error:
+        report.error = error.strerror or "cannot be read"
+    except Exception as error:  # noqa: BLE001
+        # An internal error in one file must not prevent the import of the others.
+        _log.exception("importing %s failed", path)
+        report.error = f"internal error, please report it: {error!r:.200}"
+    return report
+
+
+def _import_database(
+    reader: DatabaseReader,
+    store: SessionStore,
+    playback: PlaybackSettings,
+    report: FileReport,
+    *,
+    imported: dict[str, SessionState],
+    since: float | None,
+) -> None:
+    """Import the sessions of a database, one after the other; one that cannot be read never stops the rest."""
+    for name, state in reader.sessions(report.path).items():
+        is_old = since is not None and state.changed_at is not None and state.changed_at < since
+        if is_old or imported.get(name) == state:
+            report.partly = True
+            continue
+        try:
+            recording = _DatabaseSession(name, reader, report)
+        except SourceError as error:
+            report.error = f"session {name}: {error.problem}"
+            continue
+        _import_sessions(recording, store, playback, report)
+        imported[name] = state
+
+
+def _import_sessions(
+    recording: _Sessions, store: SessionStore, playback: PlaybackSettings, report: FileReport
+) -> None:
+    for key in recording.keys:
+        try:
+            report.outcomes.append(store.import_session(recording.factory(key, playback)))
+        except StoreError as error:
+            report.error = f"session {key}: {error}"
+
+
+class _Sessions(Protocol):
+    """Records with one or more sessions."""
+
+    keys: tuple[str, ...]
+
+    def factory(self, key: str, playback: PlaybackSettings) -> Callable[[], Iterable[Event]]:
+        """Return a function that yields all events of one session, as often as it is called."""
+        ...
+
+
+class _DatabaseSession:
+    """The records of one session of a database, and of the sub-agents in it."""
+
+    def __init__(self, name: str, reader: DatabaseReader, report: FileReport) -> None:
+        self._format = reader.format
+        self._records = list(reader.read_session(report.path, name, stats=report.stats, problems=report.problems))
+        self.keys = session_keys(self._records)
+
+    def factory(self, key: str, playback: PlaybackSettings) -> Callable[[], Iterable[Event]]:
+        """Return a function that yields all events of one session, as often as it is called."""
+        return lambda: session_events(self._records, key=key, source=self._format, playback=playback)
+
+
+class _Recording:
+    """The records of one file, which can be iterated several times."""
+
+    def __init__(self, path: Path, reader: Reader, report: FileReport) -> None:
+        self._path = path
+        self._reader = reader
+        self._records_read: list[Record] | None = None
+        records = reader.read(path, stats=report.stats, problems=report.problems)
+        if stamp(path).size <= IN_MEMORY_BYTES:
+            self._records_read = list(records)
+            records = iter(self._records_read)
+        self.keys = session_keys(records)
+
+    def factory(self, key: str, playback: PlaybackSettings) -> Callable[[], Iterable[Event]]:
+        """Return a function that yields all events of one session, as often as it is called."""
+
+        def events() -> Iterable[Event]:
+            return session_events(self._records(), key=key, source=self._reader.format, playback=playback)
+
+        return events
+
+    def _records(self) -> Iterable[Record]:
+        if self._records_read is not None:
+            return self._records_read
+        return self._reader.read(self._path, stats=FileStats(), problems=[])

@@ -1,0 +1,203 @@
+"""The forwarding of requests and responses, piece by piece and unchanged, as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final
+
+import httpx2
+
+from windowpane.outputs.http.authentication import OTHER_SITE, is_from_other_site
+from windowpane.sources.proxy.call_messages import CallMessages
+from windowpane.sources.proxy.exchanges import Exchange, Headers
+from windowpane.sources.proxy.upstreams import Upstream
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+CONNECT_SECONDS: Final = 30.0
+_HOP_BY_HOP: Final = frozenset(
+    name.encode()
+    for name in (
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
+        "trailer", "transfer-encoding", "upgrade",
+    )
+)  # fmt: skip
+"""Headers that speak of one connection, not of the message (RFC 9110, section 7.6.1)."""
+
+
+class _DisconnectedError(Exception):
+    """The client closed its connection before the request or response was complete."""
+
+
+def new_client() -> httpx2.AsyncClient:
+    """Return a client for upstreams: HTTP/1.1 and 2, no redirects, streams may be silent for any time."""
+    return httpx2.AsyncClient(
+        http2=True,
+        follow_redirects=False,
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+    )
+
+
+class Forwarder:
+    """An ASGI application that forwards every request to the upstream that its path names."""
+
+    def __init__(
+        self,
+        upstreams: Mapping[str, Upstream],
+        client: httpx2.AsyncClient,
+        calls: CallMessages,
+        *,
+        on_loopback: bool = True,
+    ) -> None:
+        """*on_loopback* states that only programs of this machine can reach the proxy."""
+        self._upstreams = upstreams
+        self._client = client
+        self._calls = calls
+        self._on_loopback = on_loopback
+        self.forwarded = 0
+        """Requests that had an upstream."""
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        host, origin = (_header(scope, name) for name in (b"host", b"origin"))
+        if is_from_other_site(host, origin, on_loopback=self._on_loopback):
+            await _refuse(send, 421, OTHER_SITE)
+            return
+        _, name, *rest = scope["raw_path"].split(b"/", 2)
+        upstream = self._upstreams.get(name.decode("ascii", "replace"))
+        if upstream is None:
+            names = ", ".join(f"/{existing}" for existing in self._upstreams)
+            await _refuse(send, 404, f"no upstream of this name; paths start with {names}")
+            return
+        self.forwarded += 1
+        if any(header == b"upgrade" and value.lower() == b"websocket" for header, value in scope["headers"]):
+            await _refuse(send, 426, "WebSockets are not forwarded; use HTTP")  # as clients then do
+            return
+        path = b"/" + rest[0] if rest else b""
+        exchange = Exchange(scope["method"], path.decode("ascii", "replace"), scope["headers"], self._calls)
+        await _Passage(self._client, exchange, receive, send).run(_request(upstream, path, scope))
+
+
+def _header(scope: Mapping[str, Any], name: bytes) -> str | None:
+    return next((value.decode("latin-1") for header, value in scope["headers"] if header == name), None)
+
+
+class _Request:
+    """A request to the upstream, without its body."""
+
+    def __init__(self, method: str, url: httpx2.URL, headers: Headers, *, has_body: bool) -> None:
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.has_body = has_body
+
+
+def _request(upstream: Upstream, path: bytes, scope: Mapping[str, Any]) -> _Request:
+    base = httpx2.URL(upstream.url)
+    query = scope["query_string"]
+    target = base.raw_path.rstrip(b"/") + path + (b"?" + query if query else b"")
+    headers = scope["headers"]
+    has_body = any(name in (b"content-length", b"transfer-encoding") for name, _ in headers)
+    passed = [pair for pair in _end_to_end(headers) if pair[0] != b"host"]
+    return _Request(scope["method"], base.copy_with(raw_path=target or b"/"), passed, has_body=has_body)
+
+
+def _end_to_end(headers: Headers) -> Headers:
+    """Return the headers that belong to the message and not to one connection."""
+    listed = {
+        name.strip().lower()
+        for header, value in headers
+        if header.lower() == b"connection"
+        for name in value.split(b",")
+    }
+    return [pair for pair in headers if (name := pair[0].lower()) not in _HOP_BY_HOP and name not in listed]
+
+
+class _Passage:
+    """One request on its way to the upstream, and the response on its way back."""
+
+    def __init__(self, client: httpx2.AsyncClient, exchange: Exchange, receive: Receive, send: Send) -> None:
+        self._client = client
+        self._exchange = exchange
+        self._receive = receive
+        self._send = send
+        self._leaving: asyncio.Task[None] | None = None
+
+    async def run(self, request: _Request) -> None:
+        started = False
+        sent = httpx2.Request(
+            request.method, request.url, headers=list(request.headers),
+            content=self._body() if request.has_body else None,
+        )  # fmt: skip
+        if not request.has_body:
+            self._request_sent()
+        try:
+            response = await self._client.send(sent, stream=True)
+            try:
+                headers = _end_to_end(response.headers.raw)
+                self._exchange.answered(response.status_code, headers)
+                await self._send(
+                    {"type": "http.response.start", "status": response.status_code, "headers": headers}
+                )
+                started = True
+                assert isinstance(response.stream, httpx2.AsyncByteStream)
+                async for piece in response.stream:  # as `aiter_raw`, without its two more iterators
+                    self._exchange.add_received(piece)
+                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                self._exchange.ended()
+                await self._send({"type": "http.response.body", "body": b""})
+            finally:
+                self._exchange.ended()
+                await response.aclose()
+        except (httpx2.HTTPError, OSError) as error:
+            self._exchange.failed(error)
+            if not started:
+                status = 504 if isinstance(error, httpx2.TimeoutException) else 502
+                text = f"the upstream {request.url.host} did not answer: {type(error).__name__}"
+                await _refuse(self._send, status, text)
+            # else the connection is closed with the response incomplete, as the upstream closed its own
+        except (_DisconnectedError, asyncio.CancelledError) as error:
+            self._exchange.failed(error)
+            task = asyncio.current_task()
+            if task is not None and self._leaving is not None and self._leaving.done():
+                task.uncancel()
+            elif isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            if self._leaving is not None:
+                self._leaving.cancel()
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise _DisconnectedError
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            if piece:
+                self._exchange.add_sent(piece)
+                yield piece
+        self._request_sent()
+
+    def _request_sent(self) -> None:
+        self._exchange.sent()
+        task = asyncio.current_task()
+        assert task is not None
+        self._leaving = asyncio.create_task(self._cancel_at_disconnect(task))
+
+    async def _cancel_at_disconnect(self, task: asyncio.Task[Any]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        task.cancel()
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    body = json.dumps({"error": {"type": "windowpane_proxy", "message": text}}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

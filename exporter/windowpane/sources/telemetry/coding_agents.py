@@ -1,0 +1,159 @@
+"""The telemetry of Claude Code, Codex, Gemini CLI and Qwen Code: their events, and the spans of Claude Code.
+
+These events carry usage and no prompts. Each names its session; Claude Code also the part of it that made the
+call, since its sub-agents have separate windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from windowpane.sources.telemetry.attributes import amount_of, count_of, first_of, text_of, usage_of
+from windowpane.sources.telemetry.records import Attributes, LogRecord
+from windowpane.sources.telemetry.reported_call import ReportedCall, ReportedCompaction
+
+PREFIXES: Final = ("claude_code.", "codex.", "gemini_cli.", "qwen-code.")
+AGENTS: Final = {
+    "claude_code": "claude-code", "codex": "codex", "gemini_cli": "gemini-cli", "qwen-code": "qwen-code",
+}  # fmt: skip
+SERVICES: Final = {
+    "claude-code": "claude_code", "codex": "codex", "codex-cli": "codex", "codex_cli_rs": "codex",
+    "codex_exec": "codex", "gemini-cli": "gemini_cli", "qwen-code": "qwen-code",
+}  # fmt: skip
+"""Names of the programs' processes, which identify the program of a bare event name."""
+MAIN_THREAD: Final = ("repl_main_thread", "sdk", "main")
+"""Starts of the sources of Claude Code's calls that belong to the session's own window."""
+LLM_REQUEST: Final = "claude_code.llm_request"
+"""The span of one of Claude Code's calls."""
+
+
+class AgentEvent:
+    """A log record of one of the programs: its name and where it belongs."""
+
+    __slots__ = ("kind", "program", "record")
+
+    def __init__(self, record: LogRecord, program: str, kind: str) -> None:
+        self.record = record
+        self.program = program
+        self.kind = kind
+        """The name without the program's prefix."""
+
+
+def agent_event(record: LogRecord) -> AgentEvent | None:
+    """Return *record* as an event of one of the programs; None for any other record."""
+    for name in (record.name, record.body):
+        if isinstance(name, str) and name.startswith(PREFIXES):
+            program, _, kind = name.partition(".")
+            return AgentEvent(record, program, kind)
+    program = SERVICES.get(str(record.resource.get("service.name")), "")
+    return AgentEvent(record, program, record.name) if program and record.name else None
+
+
+def read_call(event: AgentEvent) -> ReportedCall | None:
+    """Return the call that an event reports, if it reports one."""
+    attributes = event.record.attributes
+    call: ReportedCall | None = None
+    if event.program == "claude_code" and event.kind == "api_request":
+        call = claude_call(attributes)
+    elif event.program == "codex" and event.kind == "sse_event":
+        call = _codex_call(attributes)
+    elif event.program in ("gemini_cli", "qwen-code") and event.kind == "api_response":
+        call = _gemini_call(attributes, event.program)
+    if call is not None:
+        call.agent = AGENTS[event.program]
+        call.conversation = session_of(event)
+    return call
+
+
+def read_compaction(event: AgentEvent) -> ReportedCompaction | None:
+    """Return the compaction that an event reports, if it reports one."""
+    attributes = event.record.attributes
+    if event.program == "claude_code" and event.kind == "compaction":
+        return ReportedCompaction(
+            text_of(attributes, "trigger") or "auto",
+            count_of(attributes, "pre_tokens"),
+            count_of(attributes, "post_tokens"),
+            str(attributes.get("success", "true")).lower() != "false",
+            _seconds(attributes, "duration_ms"),
+        )
+    if event.program in ("gemini_cli", "qwen-code") and event.kind == "chat_compression":
+        before, after = count_of(attributes, "tokens_before"), count_of(attributes, "tokens_after")
+        return ReportedCompaction("auto", before, after, before is None or after is None or after < before)
+    return None
+
+
+def session_of(event: AgentEvent) -> str:
+    """Return the id of the event's session."""
+    record = event.record
+    names = ("session.id", "conversation.id", "session_id", "thread.id")
+    return text_of(record.attributes, *names) or text_of(record.resource, *names)
+
+
+def latency_seconds(event: AgentEvent) -> float | None:
+    """Return how long the call took, whose event is sent at its end."""
+    return _seconds(event.record.attributes, "duration_ms")
+
+
+def claude_call(attributes: Attributes) -> ReportedCall:
+    """Return a call of Claude Code, in an event or in a span; its input is stated without the cache."""
+    source = text_of(attributes, "query_source")
+    call = ReportedCall(
+        "claude_code",
+        text_of(attributes, "model", "gen_ai.request.model"),
+        usage=usage_of(
+            count_of(attributes, "input_tokens"),
+            count_of(attributes, "output_tokens"),
+            cached=count_of(attributes, "cache_read_tokens"),
+            written=count_of(attributes, "cache_creation_tokens"),
+            exclusive=True,
+        ),
+        response_id=text_of(attributes, "request_id"),
+        stop_reason=first_of(attributes.get("stop_reason")),
+        cost_dollars=amount_of(attributes, "cost_usd"),
+        conversation=text_of(attributes, "session.id"),
+        agent=AGENTS["claude_code"],
+    )
+    if source and not source.startswith(MAIN_THREAD):
+        call.part = text_of(attributes, "agent_id", "agent.id", "agent.name") or source
+    return call
+
+
+def _codex_call(attributes: Attributes) -> ReportedCall | None:
+    if attributes.get("event.kind") != "response.completed" or count_of(attributes, "input_token_count") is None:
+        return None
+    return ReportedCall(
+        "codex",
+        text_of(attributes, "model", "slug"),
+        usage=usage_of(
+            count_of(attributes, "input_token_count"),
+            count_of(attributes, "output_token_count"),
+            cached=count_of(attributes, "cached_token_count"),
+            written=count_of(attributes, "cache_write_token_count"),
+            reasoning=count_of(attributes, "reasoning_token_count"),
+        ),
+        response_id=text_of(attributes, "response.id"),
+    )
+
+
+def _gemini_call(attributes: Attributes, program: str) -> ReportedCall:
+    output = count_of(attributes, "output_token_count") or 0
+    thoughts = count_of(attributes, "thoughts_token_count") or 0
+    prompt, total = count_of(attributes, "input_token_count"), count_of(attributes, "total_token_count")
+    separate = total is None or total >= (prompt or 0) + output + thoughts
+    return ReportedCall(
+        program,
+        text_of(attributes, "model"),
+        usage=usage_of(
+            prompt,
+            output + thoughts if separate else output,  # some providers count them within the output
+            cached=count_of(attributes, "cached_content_token_count"),
+            reasoning=thoughts,
+        ),
+        response_id=text_of(attributes, "response_id"),
+        stop_reason=first_of(attributes.get("finish_reasons")),
+    )
+
+
+def _seconds(attributes: dict[str, Any] | Attributes, name: str) -> float | None:
+    milliseconds = amount_of(attributes, name)
+    return None if milliseconds is None else milliseconds / 1_000

@@ -1,0 +1,99 @@
+"""One model call as one span or one event reports it, and as the assembly of all reports about it gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from windowpane.core.events import Usage
+from windowpane.models.replies import ReplyPart
+from windowpane.sources.telemetry.messages import Message
+
+
+@dataclass(slots=True)
+class ReportedCall:
+    """A model call. What a report does not state is None or empty."""
+
+    convention: str
+    """The convention of its attributes."""
+    model: str = ""
+    messages: list[Message] | None = None
+    system: Any = None
+    tools: list[Any] | None = None
+    reply: tuple[ReplyPart, ...] | None = None
+    usage: Usage | None = None
+    response_id: str = ""
+    stop_reason: str | None = None
+    cost_dollars: float | None = None
+    error: str = ""
+    conversation: str = ""
+    agent: str = ""
+    part: str = ""
+    """The part of the conversation that has a separate window, such as a sub-agent; empty for the whole."""
+    continues: str = ""
+    """The stored response or conversation that the provider puts before the messages."""
+
+    def complete(self, other: ReportedCall) -> None:
+        """Take from *other* what this report does not state; the parts of a prompt only together."""
+        if self.messages is None and other.messages is not None:
+            self.messages, self.system, self.tools = other.messages, other.system, other.tools or self.tools
+        for field in fields(self):
+            if not getattr(self, field.name):
+                setattr(self, field.name, getattr(other, field.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCompaction:
+    """A compaction that an agent reports: tokens of the whole window before and after."""
+
+    trigger: str
+    tokens_before: int | None
+    tokens_after: int | None
+    succeeded: bool = True
+    duration_seconds: float | None = None
+
+
+Position = tuple[int, int]
+"""An item that was received: the number of its request, and its index in it."""
+
+
+@dataclass(slots=True)
+class AssembledCall:
+    """One model call, with everything that was reported of it."""
+
+    call: ReportedCall
+    trace_id: str
+    span_id: str
+    started_at: float
+    ended_at: float
+    service: str = ""
+    """The name of the process that made it."""
+    enclosing_name: str = ""
+    """The agent that the nearest span around the call names."""
+    enclosing_agent: str = ""
+    """The id of that span; empty without one."""
+    outer_agent: str = ""
+    """The id of the span around that which names another agent, whose sub-agent it then is."""
+    positions: Sequence[Position] = ()
+    """The items that reported it."""
+
+    @property
+    def agent(self) -> str:
+        """The agent that made the call, else the process; empty where neither has a name."""
+        return self.call.agent or self.enclosing_name or self.service
+
+
+@dataclass(slots=True)
+class AssembledCompaction:
+    """A compaction that an agent reports."""
+
+    compaction: ReportedCompaction
+    conversation: str
+    agent: str
+    started_at: float
+    positions: Sequence[Position] = ()
+    """The item that reported it."""
+
+
+Assembled = AssembledCall | AssembledCompaction

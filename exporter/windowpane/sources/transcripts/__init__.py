@@ -1,0 +1,1 @@
+"""Recorded sessions of other tools, read into events."""

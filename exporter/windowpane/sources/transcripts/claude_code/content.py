@@ -1,0 +1,168 @@
+"""The content of one Claude Code row: blocks of Anthropic's Messages format, and attachments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.sources.transcripts.json_lines import as_json, instant, mapping, sequence, text
+from windowpane.sources.transcripts.reader import ProblemLog
+from windowpane.sources.transcripts.records import ContentAdded
+
+_FALLBACK: Final = "fallback"
+"""A block that names the model which answered in place of another."""
+_MEDIA: Final = frozenset({"image", "document"})
+_SHOWN_ONLY: Final = frozenset({"hook_system_message"})
+"""Attachments that are shown to the user and not sent to the model."""
+_CLEAR: Final = "<command-name>/clear</command-name>"
+
+
+@dataclass(slots=True)
+class RowContent:
+    """The content of one row, with its counts for the statistics."""
+
+    contents: list[ContentAdded] = field(default_factory=list)
+    chars: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    max_output_chars: int = 0
+
+    @property
+    def text(self) -> str:
+        """The plain text of the row."""
+        return "\n\n".join(content.text for content in self.contents if content.text)
+
+
+def contents_of(message: dict[str, Any], row: dict[str, Any], *, log: ProblemLog, line: int) -> RowContent:
+    """Return the content that a user or assistant row adds to the window."""
+    plain: ContentType = (
+        "assistant_response"
+        if row.get("type") == "assistant"
+        else "memory_injection"
+        if row.get("isMeta") is True
+        else "user_message"
+    )
+    return _Blocks(plain, text(row.get("uuid")), instant(row.get("timestamp")), log, line).read(
+        message.get("content")
+    )
+
+
+def is_clear(content: str) -> bool:
+    """Return whether a user's row is the command that empties the window."""
+    return content.startswith(_CLEAR)
+
+
+def delegate_of(row: dict[str, Any]) -> str:
+    """Return the id of the sub-agent whose result a row holds; empty for other rows, or while it runs."""
+    details = mapping(row.get("toolUseResult"))
+    return text(details.get("agentId")) if details.get("status", "completed") == "completed" else ""
+
+
+def text_of_attachment(attachment: dict[str, Any]) -> str:
+    """Return the recorded text that an attachment row adds to the window; empty where there is none."""
+    if text(attachment.get("type")) in _SHOWN_ONLY:
+        return ""
+    content = attachment.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        inner = content.get("content")
+        return inner if isinstance(inner, str) else text(mapping(content.get("file")).get("content"))
+    parts = sequence(content) or sequence(attachment.get("addedBlocks")) or sequence(attachment.get("addedLines"))
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+class _Blocks:
+    """Reads the blocks of one message."""
+
+    def __init__(self, plain: ContentType, key: str, at: float | None, log: ProblemLog, line: int) -> None:
+        self._plain = plain
+        self._key = key
+        self._at = at
+        self._log = log
+        self._line = line
+        self._counted = RowContent()
+
+    def read(self, content: object) -> RowContent:
+        if isinstance(content, str):
+            self._plain_text(content)
+        elif isinstance(content, list):
+            for block in content:
+                self._block(block)
+        else:
+            self._odd("message.content", "expected a string or an array")
+        return self._counted
+
+    def _block(self, block: object) -> None:
+        if not isinstance(block, dict):
+            if isinstance(block, str):
+                self._odd("message.content", "a bare string where a block was expected")
+                self._plain_text(block)
+            else:
+                self._odd("message.content", "expected a block, skipped")
+            return
+        kind = text(block.get("type"))
+        if kind == "text":
+            self._plain_text(text(block.get("text")))
+        elif kind == "thinking":
+            self._add("thinking", text(block.get("thinking")) or None)
+        elif kind == "redacted_thinking":
+            self._add("thinking", None)
+        elif kind in _MEDIA:
+            self._counted.contents.append(ContentAdded("media", None, media=1, key=self._key, at=self._at))
+        elif kind.endswith("tool_use"):
+            self._tool_use(block)
+        elif kind.endswith("tool_result"):
+            self._tool_result(block)
+        elif kind != _FALLBACK:
+            self._odd("message.content.type", f"unknown block type {kind[:64]!r}, skipped")
+
+    def _plain_text(self, value: str) -> None:
+        if value:
+            self._add(self._plain, value)
+
+    def _add(self, content_type: ContentType, value: str | None) -> None:
+        self._counted.chars += len(value or "")
+        self._counted.contents.append(ContentAdded(content_type, value, key=self._key, at=self._at))
+
+    def _tool_use(self, block: dict[str, Any]) -> None:
+        arguments = as_json(block.get("input"))
+        name = text(block.get("name"))
+        self._counted.tool_calls += 1
+        self._counted.chars += len(arguments)
+        self._counted.contents.append(
+            ContentAdded(
+                "tool_call", f"{name} {arguments}", text(block.get("id")) or None, name or None,
+                key=self._key, at=self._at,
+            )
+        )  # fmt: skip
+
+    def _tool_result(self, block: dict[str, Any]) -> None:
+        content = block.get("content")
+        media = 0
+        if isinstance(content, str):
+            output = content
+        else:
+            parts = []
+            for part in sequence(content):
+                inner = mapping(part)
+                if inner.get("type") == "text":
+                    parts.append(text(inner.get("text")))
+                elif text(inner.get("type")) in _MEDIA:
+                    media += 1
+            output = parts[0] if len(parts) == 1 else "\n".join(parts)
+            self._counted.chars -= max(0, len(parts) - 1)
+        counted = self._counted
+        counted.tool_results += 1
+        counted.chars += len(output)
+        counted.max_output_chars = max(counted.max_output_chars, len(output))
+        counted.contents.append(
+            ContentAdded(
+                "tool_result", output, text(block.get("tool_use_id")) or None, media=media,
+                key=self._key, at=self._at,
+            )
+        )  # fmt: skip
+
+    def _odd(self, field_name: str, problem: str) -> None:
+        self._log.odd(self._line, field_name, problem)

@@ -1,0 +1,296 @@
+"""The readers of all formats, and the search for recordings on disk, whose format is recognized by content."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from windowpane.core.file_kinds import irregular_kind
+from windowpane.core.store_names import DEFAULT_FILE
+from windowpane.exceptions import SourceError, UnknownFormatError
+from windowpane.sources.transcripts import agent_sidecar, compressed, databases
+from windowpane.sources.transcripts.aider.analytics import AiderAnalyticsReader
+from windowpane.sources.transcripts.aider.history import FILE_NAME as AIDER_HISTORY
+from windowpane.sources.transcripts.aider.history import AiderHistoryReader
+from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.claude_code.stream import ClaudeStreamReader
+from windowpane.sources.transcripts.cline.reader import ClineReader
+from windowpane.sources.transcripts.cline.session_reader import ClineSessionReader
+from windowpane.sources.transcripts.codex.early import CodexDocumentReader
+from windowpane.sources.transcripts.codex.reader import CodexReader
+from windowpane.sources.transcripts.copilot_cli.history import CopilotHistoryReader
+from windowpane.sources.transcripts.copilot_cli.reader import CopilotReader
+from windowpane.sources.transcripts.exchanges.inspect_ai import InspectReader
+from windowpane.sources.transcripts.exchanges.langfuse import LangfuseReader
+from windowpane.sources.transcripts.exchanges.langsmith import LangSmithReader
+from windowpane.sources.transcripts.exchanges.litellm import LiteLLMReader
+from windowpane.sources.transcripts.exchanges.otlp import OtlpReader
+from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.folders import FolderReader, Stamp, names_in, stamp_of
+from windowpane.sources.transcripts.gemini.qwen import QwenReader
+from windowpane.sources.transcripts.gemini.reader import GeminiDocumentReader, GeminiLinesReader
+from windowpane.sources.transcripts.goose.reader import GooseDatabaseReader, GooseExportReader, GooseLinesReader
+from windowpane.sources.transcripts.indexes import is_index
+from windowpane.sources.transcripts.mini_swe_agent import MiniSweAgentReader
+from windowpane.sources.transcripts.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.openclaw import OpenClawDatabaseReader
+from windowpane.sources.transcripts.opencode.reader import (
+    STORAGE_FOLDERS,
+    OpencodeDatabaseReader,
+    OpencodeExportReader,
+    OpencodeStorageReader,
+    is_searched_storage,
+)
+from windowpane.sources.transcripts.opencode.stream import OpencodeStreamReader
+from windowpane.sources.transcripts.openhands.reader import BESIDE_EVENTS, OpenHandsReader
+from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.reader import INDEX, Reader
+from windowpane.sources.transcripts.swe_agent import SweAgentReader
+from windowpane.sources.transcripts.tau_bench import Tau2Reader, TauBenchReader
+
+
+def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
+    """Return one reader per format, the most specific first.
+
+    *complete* is whether files are finished; None: those without a write for two minutes are. The open end of a
+    file that may grow is deferred.
+    """
+    return (
+        PiReader(complete=complete),
+        CodexReader(complete=complete),
+        CodexDocumentReader(),
+        QwenReader(complete=complete),
+        ClaudeStreamReader(),
+        ClaudeCodeReader(complete=complete),
+        CopilotReader(complete=complete),
+        CopilotHistoryReader(),
+        GeminiLinesReader(complete=complete),
+        GeminiDocumentReader(complete=complete),
+        ClineReader(),
+        ClineSessionReader(),
+        GooseExportReader(),
+        GooseLinesReader(),
+        GooseDatabaseReader(),
+        OpencodeExportReader(complete=complete),
+        OpencodeStreamReader(),
+        OpencodeStorageReader(complete=complete),
+        OpencodeDatabaseReader(complete=complete),
+        OpenClawDatabaseReader(complete=complete),
+        MiniSweAgentReader(),
+        SweAgentReader(),
+        Tau2Reader(),
+        TauBenchReader(),
+        AiderHistoryReader(complete=complete),
+        AiderAnalyticsReader(complete=complete),
+        OpenHandsReader(complete=complete),
+        OtlpReader(),
+        LiteLLMReader(),
+        ApiExchangesReader(),
+        InspectReader(),
+        LangfuseReader(),
+        LangSmithReader(),
+        OpenAIChatReader(),
+    )
+
+
+_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (
+    ClineReader(),
+    ClineSessionReader(),
+    LiteLLMReader(),
+    OpenHandsReader(),
+    OpencodeStorageReader(),
+)
+HEAD_BYTES: Final = 64 * 1024
+RECOGNIZED_SUFFIXES: Final = frozenset({".csv", ".md"})
+"""Suffixes of files of which only few are recordings: those of a folder are read where one is recognized."""
+MARKDOWN_BYTES: Final = 4_096
+"""Start of such a file that is searched for the marks of Aider, or for the columns of Langfuse."""
+MAXIMUM_DEPTH: Final = 12
+"""Levels of folders below a given one."""
+SUFFIXES: Final = databases.SUFFIXES | {".eval", ".har", ".json", ".jsonl", ".ndjson", ".traj"}
+"""Suffixes of the files read from folders, in either case; a file given by its path may have any."""
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
+def files_of(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files to read, each once: those in *paths*, and those below the folders in *paths*, sorted.
+
+    Hidden files and folders are skipped. Links to folders are not followed, and are yielded like pipes, devices
+    and links that lead nowhere: `reader_for` states why none of these is read.
+    """
+    seen: set[str] = set()
+    for path in _gathered(paths):
+        for file in _below(path) if path.is_dir() else (path,):
+            resolved = os.path.realpath(file)
+            if resolved not in seen:
+                seen.add(resolved)
+                yield file
+
+
+def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
+    """Return the reader that recognizes the file.
+
+    Raises `SourceError` when it cannot be read and `UnknownFormatError` when no reader recognizes it.
+    """
+    if problem := unreadable(path):
+        raise SourceError(str(path), problem)
+    if path.is_dir():
+        names = names_in(path)
+        return next(
+            reader for reader in readers if isinstance(reader, FolderReader) and reader.parts(path, names)
+        )
+    try:
+        with compressed.open_recording(path) as file:
+            head = file.read(HEAD_BYTES)
+    except compressed.reading_errors() as error:
+        raise SourceError(str(path), getattr(error, "strerror", None) or "cannot be read") from error
+    for reader in readers:
+        if reader.recognizes(path, head):
+            return reader
+    if is_index(path, head):
+        raise UnknownFormatError(str(path), INDEX)
+    expected = ", ".join(dict.fromkeys(reader.format for reader in readers))
+    raise UnknownFormatError(str(path), f"{_description(head)}; expected a recording of {expected}")
+
+
+def stamp(path: Path, *, now: float | None = None) -> Stamp:
+    """Return what changes whenever the recording at *path* does; see `stamp_of`."""
+    return stamp_of(path, parts_of(path), now=now)
+
+
+def parts_of(path: Path) -> list[str]:
+    """Return the names of the files that make up the recording at *path*, if that is a folder; else none."""
+    return _parts(path, names_in(path)) if path.is_dir() else []
+
+
+def _parts(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return those of the files of a folder that are one recording."""
+    for reader in _FOLDER_READERS:
+        if parts := reader.parts(folder, names):
+            return parts
+    return []
+
+
+def _gathered(paths: Iterable[Path]) -> list[Path]:
+    """Replace files that are parts of one folder's recording by that folder, where several are given."""
+    paths = list(paths)
+    pieces = {path for path in paths if _parts(path.parent, [path.name])}
+    parents = Counter(path.parent for path in pieces)
+    return [path.parent if path in pieces and parents[path.parent] > 1 else path for path in paths]
+
+
+class FolderListing(NamedTuple):
+    """The recordings directly in a folder, and the folders to search below it."""
+
+    recordings: tuple[Path, ...]
+    """Files, sorted; first the folder itself where it is a recording, and links to folders."""
+    folders: tuple[Path, ...]
+
+
+def list_folder(folder: Path) -> FolderListing:
+    """Return what is in a folder; nothing where it cannot be listed."""
+    names: list[str] = []
+    folders: list[str] = []
+    links: list[str] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not _is_folder(entry):
+                names.append(entry.name)
+            elif not entry.name.startswith("."):
+                (links if entry.is_symlink() else folders).append(entry.name)
+    parts = frozenset(_parts(folder, names))
+    beside = BESIDE_EVENTS if "events" in folders or "events" in links else frozenset()
+    listed = frozenset(names)
+    files = sorted(
+        name
+        for name in names
+        if name not in parts
+        and name not in beside
+        and not _is_covered(name, listed)
+        and _is_searched(folder / name)
+    )
+    if set(STORAGE_FOLDERS) <= {*folders}:
+        folders = [name for name in folders if is_searched_storage(folder, name)]
+    itself = (folder,) if parts else ()
+    recordings = (*(folder / link for link in sorted(links)), *itself, *(folder / name for name in files))
+    return FolderListing(recordings, tuple(folder / name for name in sorted(folders)))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _below(folder: Path, depth: int = 0) -> Iterator[Path]:
+    listing = list_folder(folder)
+    yield from listing.recordings
+    if depth < MAXIMUM_DEPTH:
+        for below in listing.folders:
+            yield from _below(below, depth + 1)
+
+
+def _is_covered(name: str, names: frozenset[str]) -> bool:
+    """Return whether a file is read with another one, or is the compressed copy of another one."""
+    if name.endswith(agent_sidecar.SUFFIX):
+        return f"{name.removesuffix(agent_sidecar.SUFFIX)}.jsonl" in names
+    packed = Path(name)
+    return packed.suffix in compressed.OTHER_SUFFIXES and packed.stem in names
+
+
+def _is_searched(file: Path) -> bool:
+    """Return whether a file of a folder may be a recording: no store, and of Markdown only Aider's histories."""
+    if file.name == AIDER_HISTORY:
+        return True
+    if file.name.startswith(".") or file.name == DEFAULT_FILE:
+        return False
+    suffix = file.suffix.lower()
+    if suffix not in RECOGNIZED_SUFFIXES:
+        if suffix in compressed.OTHER_SUFFIXES:
+            suffix = Path(file.stem).suffix.lower()
+        return suffix in SUFFIXES
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(MARKDOWN_BYTES)
+    except OSError:
+        return False
+    return AiderHistoryReader.recognizes(file, head) or LangfuseReader.recognizes(file, head)
+
+
+def unreadable(path: Path) -> str:
+    """Return why *path* cannot be read as a file; empty where it can be tried."""
+    try:
+        kind = irregular_kind(path.stat().st_mode)
+    except OSError as error:
+        if path.is_symlink():
+            return (
+                "a symbolic link to itself" if error.errno == errno.ELOOP else "a symbolic link to a missing file"
+            )
+        return error.strerror or "cannot be read"
+    if kind == "a folder" and path.is_symlink():
+        return "a symbolic link to a folder, which is not followed; name the folder itself"
+    if kind == "a folder" and _parts(path, names_in(path)):
+        return ""
+    return f"{kind}, not a regular file; save it as one first" if kind else ""
+
+
+def _description(head: bytes) -> str:
+    if not head:
+        return "the file is empty"
+    if head.startswith(_UTF_16):
+        return "UTF-16 text, not UTF-8"
+    if compression := compressed.compression_of(head):
+        return f"compressed with {compression}; unpack it first"
+    if b"\0" in head:
+        return "binary data"
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start in (b"{", b"["):
+        return "JSON of no known format"
+    return "neither JSON nor JSON Lines"

@@ -1,0 +1,123 @@
+"""Settings for playing a recording: its dependencies, and what overrides the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSessions
+from windowpane.core.events import FidelityEvaluated
+from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
+from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
+from windowpane.core.tracking import SessionInfo
+from windowpane.core.window.blocks import Block
+from windowpane.sources.transcripts.records import SessionOpened
+
+
+class FidelityProbe(Protocol):
+    """A function that estimates the information that a compression lost."""
+
+    def __call__(
+        self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
+    ) -> FidelityEvaluated | None:
+        """Return the share of *removed* that *visible* still holds; *of* is the compression's event id."""
+        ...
+
+
+class SessionHistory(Protocol):
+    """A function that returns what earlier sessions of an agent and model in a project are evidence for."""
+
+    def __call__(self, session_id: str, *, agent: str, model: str, project: str) -> EarlierSessions:
+        """Return the evidence, the same for every reading of *session_id*."""
+        ...
+
+
+class AgentSettings(Protocol):
+    """A function that returns the level at which an agent on this machine compacts by its settings."""
+
+    def __call__(
+        self, agent: str, *, limit_tokens: int | None, started_at: float | None, folder: str
+    ) -> int | None:
+        """Return the used tokens, 0 if it never compacts by itself; None if its settings do not state it."""
+        ...
+
+
+class StoredProjects(Protocol):
+    """A function that returns the project with which a stored session was read before."""
+
+    def __call__(self, session_id: str) -> str | None:
+        """Return the project, empty for a session without one; None for a session that is not stored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybackSettings:
+    """Dependencies and overrides for playing a recording."""
+
+    digest: Digester
+    counter_for: Callable[[str], TokenCounter]
+    """A counter for a model's name; the same text must have the same count on every run."""
+    catalog: ModelCatalog | None = None
+    limit_tokens: int | None = None
+    """The window's size given by the user, before the recording's and the catalog's."""
+    agent: str | None = None
+    """Name of the agent instead of the tool's."""
+    model: str = ""
+    """Model of recordings that do not name one."""
+    settings: TrackerSettings | None = None
+    thresholds: Thresholds | None = None
+    """Thresholds of the zones; None for those of the window's size."""
+    evaluate: FidelityProbe | None = None
+    media_tokens: Callable[[str], int] | None = None
+    """Flat cost of one image for a model."""
+    history: SessionHistory | None = None
+    """The record of earlier sessions; None without a store."""
+    agent_settings: AgentSettings | None = None
+    """The settings of the agents on this machine, for live sessions; None for recordings of any machine."""
+    first_message_titles: bool = True
+    """Use the start of the first user message as the title where the recording states none."""
+    project: str = ""
+    """The project of sessions that are not stored yet."""
+    release: str | None = None
+    """Release of Windowpane that the events state."""
+    stored_projects: StoredProjects | None = None
+    """The projects of stored sessions; None without a store."""
+
+    def limits(self, model: str, stated_tokens: int | None) -> WindowLimits | None:
+        """Return the limits given by the user, else by the recording, else by the catalog."""
+        if self.limit_tokens is not None:
+            return WindowLimits.of(self.limit_tokens, "given", thresholds=self.thresholds)
+        if stated_tokens:
+            return WindowLimits.of(stated_tokens, "provider", thresholds=self.thresholds)
+        entry = None if self.catalog is None or not model else self.catalog.lookup(model)
+        if entry is None or entry.limit_tokens is None:
+            return None
+        return WindowLimits.of(entry.limit_tokens, entry.limit_source, thresholds=self.thresholds)
+
+    def next_limit(self, model: str, above: int) -> int | None:
+        """Return the smallest window of *model*'s provider with at least *above* tokens, by the catalog."""
+        return None if self.catalog is None else self.catalog.next_limit(model, above)
+
+    def smaller_limit(self, model: str, used: int) -> int | None:
+        """Return the smaller of two windows of *model*, if *used* tokens fit it, by the catalog."""
+        return None if self.catalog is None else self.catalog.smaller_limit(model, used)
+
+    def project_of(self, session_id: str) -> str:
+        """Return a session's project: a stored one keeps its own, so reading it again gives the same events."""
+        stored = None if self.stored_projects is None else self.stored_projects(session_id)
+        return self.project if stored is None else stored
+
+    def program(self, info: SessionInfo, opened: SessionOpened, limits: WindowLimits | None) -> AgentProgram:
+        """Return what is known of a session's agent: its release, settings and earlier sessions."""
+        earlier = NO_EARLIER_SESSIONS
+        if self.history is not None:
+            project = self.project_of(info.session_id)
+            earlier = self.history(info.session_id, agent=info.agent, model=info.model, project=project)
+        stated = earlier.stated_tokens
+        if self.agent_settings is not None and not earlier.is_stored:
+            limit = None if limits is None else limits.limit_tokens
+            stated = self.agent_settings(
+                opened.agent, limit_tokens=limit, started_at=opened.at, folder=opened.folder
+            )
+        return AgentProgram(opened.agent, opened.agent_version, stated, earlier)

@@ -1,0 +1,1 @@
+"""Proof that a store is complete and unaltered."""

@@ -1,0 +1,210 @@
+"""Reads of long ranges: of the copy where there is one that is up to date, else of the store."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, Protocol, TypeVar
+
+from windowpane.core.protocols import Clock
+from windowpane.exceptions import ClickHouseError
+from windowpane.store.clickhouse.reads import ClickHouseReader
+from windowpane.store.interface import EventFilter
+from windowpane.store.reads.event_records import IdentifiedStore, identity_of
+from windowpane.store.reads.export import ExportRow
+from windowpane.store.records import DamagedEvent, StoredEvent, ToolUse, TrendRow
+from windowpane.store.repeated_days import RepeatedDay
+from windowpane.text.formats import count
+
+MAXIMUM_LAG_EVENTS: Final = 1_000
+"""Missing events above which the store is read instead."""
+RETRY_SECONDS: Final = 30.0
+"""Time after a failure in which ClickHouse is not read: not every page waits for it."""
+
+_FROM_STORE: Final = "this page shows what the store holds"
+_NO_ANSWER: Final = f"ClickHouse did not answer; {_FROM_STORE}."
+
+Result = TypeVar("Result")
+
+_log: Final = logging.getLogger(__name__)
+
+
+class LongRangeReads(Protocol):
+    """The reads that the copy and the store have in common."""
+
+    def trends(
+        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
+    ) -> Sequence[TrendRow]:
+        """Return the sums by day, agent, model and release."""
+        ...
+
+    def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
+        """Return the events that match."""
+        ...
+
+    def count_events(self, query: EventFilter) -> int:
+        """Return the number of events that match, whatever the limit."""
+        ...
+
+    def export_batches(self, query: EventFilter) -> Iterator[list[ExportRow]]:
+        """Yield every event that matches, in batches."""
+        ...
+
+    def facets(self) -> dict[str, tuple[str, ...]]:
+        """Return the distinct agents, models, sources and event types."""
+        ...
+
+
+class StoreReads(LongRangeReads, Protocol):
+    """The store behind the copy."""
+
+    def repeated_days(
+        self, *, days: int, until: int, projects: tuple[str, ...] | None = None
+    ) -> Sequence[RepeatedDay]:
+        """Return the sessions that `trends` counts on several rows, with these rows."""
+        ...
+
+    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> Sequence[ToolUse]:
+        """Return the tools that cost most in the latest sessions."""
+        ...
+
+
+class Copy:
+    """The copy as all pages share it: its reader, and when it failed last."""
+
+    def __init__(self, reader: ClickHouseReader, *, monotonic: Clock = time.monotonic) -> None:
+        self.reader = reader
+        self._monotonic = monotonic
+        self._failed_at: float | None = None
+
+    @property
+    def rests(self) -> bool:
+        """It failed a moment ago and is not read yet."""
+        return self._failed_at is not None and self._monotonic() - self._failed_at < RETRY_SECONDS
+
+    def record_failure(self) -> None:
+        """Do not read it for a while."""
+        self._failed_at = self._monotonic()
+
+    def lag_events(self, store: IdentifiedStore) -> int | None:
+        """Return the number of missing events; None if it is not a copy of *store*. Raises `ClickHouseError`."""
+        position = self.reader.position(identity_of(store))
+        return None if position is None else max(0, store.newest_seq() - position)
+
+
+class ReadsWithFallback:
+    """The reads for one drawing of a page.
+
+    *copy* is None where no ClickHouse is configured; *copied* is the store that it must be a copy of. Of some
+    *projects* only the sums are read from the copy: the store knows at once that a session has moved to another.
+    """
+
+    def __init__(
+        self,
+        store: StoreReads,
+        copy: Copy | None = None,
+        *,
+        copied: IdentifiedStore | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> None:
+        self._store = store
+        self._copy = copy
+        self._projects = projects
+        self.note = ""
+        """A sentence for readers where the copy is not complete; empty where nothing is missing."""
+        self._uses_copy = copy is not None and copied is not None and self._is_usable(copy, copied)
+
+    @property
+    def uses_copy(self) -> bool:
+        """The last read was one of the copy."""
+        return self._uses_copy
+
+    def trends(self, *, days: int, until: int | None = None) -> Sequence[TrendRow]:
+        """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
+        return self._read_sums(lambda reads: reads.trends(days=days, until=until, projects=self._projects))
+
+    def repeated_days(self, *, days: int, until: int) -> Sequence[RepeatedDay]:
+        """Return the sessions that `trends` counts on several rows; always of the store, which has an index."""
+        return self._store.repeated_days(days=days, until=until, projects=self._projects)
+
+    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10, days: int) -> Sequence[ToolUse]:
+        """Return the tools that cost most in the latest *days*; in the store, in its latest 200 sessions."""
+        if self._copy is not None and self._uses_copy:
+            try:
+                return self._copy.reader.tool_leaderboard(
+                    by_target=by_target, limit=limit, days=days, projects=self._projects
+                )
+            except ClickHouseError as error:
+                self._fall_back(self._copy, error)
+        return self._store.tool_leaderboard(by_target=by_target, limit=limit)
+
+    def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
+        """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
+        return self._read(lambda reads: reads.events_or_damage(query))
+
+    def count_events(self, query: EventFilter) -> int:
+        """Return the number of events that match, whatever the limit."""
+        return self._read(lambda reads: reads.count_events(query))
+
+    def facets(self) -> dict[str, tuple[str, ...]]:
+        """Return the distinct agents, models, sources and event types, for filters."""
+        return self._read(lambda reads: reads.facets())
+
+    def export_batches(self, query: EventFilter) -> Iterator[list[ExportRow]]:
+        """Yield every event that matches; from where the copy fails, those of the store."""
+        if self._projects is None:
+            for batch in self._copied_batches(query):
+                query = replace(query, after_seq=batch[-1].seq)
+                yield batch
+        if not self._uses_copy or self._projects is not None:
+            yield from self._store.export_batches(query)
+
+    # -- internals --------------------------------------------------------------------------------------------
+
+    def _is_usable(self, copy: Copy, copied: IdentifiedStore) -> bool:
+        """Return whether the copy holds what the store holds; otherwise `note` states what is missing."""
+        if copy.rests:
+            self.note = _NO_ANSWER
+            return False
+        try:
+            lag = copy.lag_events(copied)
+        except ClickHouseError as error:
+            self._fall_back(copy, error)
+            return False
+        if lag is None:
+            self.note = f"ClickHouse has no copy of this store; {_FROM_STORE}."
+            return False
+        if lag > MAXIMUM_LAG_EVENTS:
+            self.note = (
+                f"ClickHouse lacks the latest {count(lag, 'event')}; this page shows what the store holds."
+            )
+        elif lag > 0:
+            self.note = f"ClickHouse lacks the latest {count(lag, 'event')}."
+        return lag <= MAXIMUM_LAG_EVENTS
+
+    def _read(self, read: Callable[[LongRangeReads], Result]) -> Result:
+        return self._read_sums(read) if self._projects is None else read(self._store)
+
+    def _read_sums(self, read: Callable[[LongRangeReads], Result]) -> Result:
+        if self._copy is not None and self._uses_copy:
+            try:
+                return read(self._copy.reader)
+            except ClickHouseError as error:
+                self._fall_back(self._copy, error)
+        return read(self._store)
+
+    def _copied_batches(self, query: EventFilter) -> Iterator[list[ExportRow]]:
+        if self._copy is None or not self._uses_copy:
+            return
+        try:
+            yield from self._copy.reader.export_batches(query)
+        except ClickHouseError as error:
+            self._fall_back(self._copy, error)
+
+    def _fall_back(self, copy: Copy, error: ClickHouseError) -> None:
+        _log.warning("ClickHouse cannot be read, the store is read instead: %s", error)
+        copy.record_failure()
+        self._uses_copy = False
+        self.note = _NO_ANSWER

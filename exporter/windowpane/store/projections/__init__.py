@@ -1,0 +1,1 @@
+"""The rows that pages read, folded from events as they are written."""

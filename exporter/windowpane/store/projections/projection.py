@@ -1,0 +1,368 @@
+"""The projection: a fold of events into the rows of sessions, turns, blocks and alerts that pages read.
+
+The same fold runs when events are appended, when every row is rebuilt and when the audit compares the rows with
+the events, so all give the same rows. A change of the fold therefore needs a migration that rebuilds them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from windowpane.core.events import (
+    ANNOTATIONS,
+    AlertFired,
+    AlertResolved,
+    BlockAdded,
+    BlocksEvicted,
+    BlocksReferenced,
+    CacheBroken,
+    CompactionMeasured,
+    ContentCompressed,
+    ContentRegretted,
+    Event,
+    FidelityEvaluated,
+    LimitChanged,
+    NotificationDelivered,
+    NotificationFailed,
+    OverflowDetected,
+    PressureMeasured,
+    ReplyDiscarded,
+    SessionContinued,
+    SessionDescribed,
+    SessionEnded,
+    SessionIdentified,
+    SessionIncomplete,
+    SessionStarted,
+    SessionTitled,
+    TurnEnded,
+    TurnStarted,
+    WindowRolled,
+)
+from windowpane.core.vocabulary import REWOUND, SEVERITIES
+from windowpane.store import alerts
+from windowpane.store.projections import block_changes
+from windowpane.store.projections.block_drafts import BlockDrafts
+from windowpane.store.projections.call_ids import CallIds
+from windowpane.store.projections.session_drafts import RunPart, SessionDraft
+from windowpane.store.projections.trends import COUNTED, DayDrafts
+from windowpane.store.statements import StatementBatch
+from windowpane.store.tool_use import PRICE_SCALE
+from windowpane.store.turns import TurnDrafts
+
+_log: Final = logging.getLogger(__name__)
+
+ROUTINE: Final = frozenset(
+    {
+        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
+        "notification.delivered", "notification.failed", "session.described", "session.rederived",
+        *ANNOTATIONS,
+    }
+)  # fmt: skip
+"""Events that do not change the fleet's `last_event`."""
+
+BY_READER: Final = "reader"
+"""Source of a title that a reader gave, which no recording replaces."""
+
+_LATE: Final = "INSERT INTO late_events (session, turn, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+TABLES: Final = ("turns", "blocks", "alerts", "late_events", "session_days", "call_ids")
+
+
+class Projection:
+    """The fold over one batch; `save` writes the turns it touched, the caller saves the sessions."""
+
+    def __init__(self, statements: StatementBatch) -> None:
+        self._statements = statements
+        self._turns = TurnDrafts(statements)
+        self._days = DayDrafts(statements)
+        self._blocks = BlockDrafts(statements)
+        self.calls = CallIds(statements)
+        self.first_turns: set[int] = set()
+        """Row numbers of the sessions whose first turn ends in the batch."""
+
+    def load_turns(self, sessions: Sequence[int]) -> None:
+        """Read the last turns of sessions that the batch continues with one statement, by their row numbers."""
+        if len(sessions) > 1:
+            self._turns.load_last(sessions)
+
+    def apply(self, session: SessionDraft, event: Event, seq: int) -> None:
+        """Apply one event, in the order of `seq`."""
+        context, _n, at, data = event
+        session.events += 1
+        if at is not None and (session.last_at is None or at > session.last_at) and data.type not in ANNOTATIONS:
+            session.last_at = at
+            if session.started_at is None:
+                session.started_at = at
+        turn = context.turn
+        if turn != session.last_turn:
+            self._enter_turn(session, event, seq)
+        kind = type(data)
+        if kind in COUNTED:
+            self._days.count(session, event)
+        handler = _HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, session, event, seq, data)
+        if data.type not in ROUTINE:
+            session.last_event = data.type
+
+    def _enter_turn(self, session: SessionDraft, event: Event, seq: int) -> None:
+        """Start the row of a new turn, or record an event that comes after a later turn had started."""
+        turn = event.context.turn
+        if turn > session.last_turn:
+            session.last_turn = turn
+            self._turns.start(session.key, event, seq)
+        else:
+            self._statements.defer(_LATE, (session.key, turn, seq))
+
+    def enter(self, session: SessionDraft, event: Event) -> None:
+        """Record the session's identity; called when the events' context changes."""
+        context = event.context
+        session.agent = context.agent
+        session.model = context.model or session.model
+        session.source = context.source
+        session.parent_session_id = context.parent_session_id or session.parent_session_id
+        session.windows = max(session.windows, context.window_id)
+
+    def save(self) -> None:
+        """Write everything except the session rows."""
+        self._turns.save()
+        self._days.save()
+        self._blocks.save()
+        self._statements.finish()
+
+    # -- by event ---------------------------------------------------------------------------------------------
+
+    def _called(self, session: SessionDraft, event: Event, seq: int) -> None:
+        """Record a model call with the window just before *seq*."""
+        session.memory.called_turn = event.context.turn
+        self._turns.of(session.key, event, seq).call(seq - 1)
+
+    def _block_added(self, session: SessionDraft, event: Event, seq: int, data: BlockAdded) -> None:
+        block, turn = data.block, event.context.turn
+        self.calls.apply(session.key, event)
+        if block_changes.starts_reply(session, block, turn):
+            self._called(session, event, seq)
+        if block.exchange > session.exchanges:  # noqa: PLR1730  # max() costs a call, on the busiest path of all
+            session.exchanges = block.exchange
+        if block_changes.is_appended(session, block):
+            block_changes.append(self._blocks.of(session), session, block, seq)
+            return
+        call_seq = None
+        if block.content_type == "unattributed":
+            draft = self._turns.find(session.key, turn)
+            call_seq = None if draft is None else draft.call_seq
+        block_changes.replace_others(self._blocks.of(session), session, block, turn, seq, call_seq=call_seq)
+
+    def _evicted(self, session: SessionDraft, event: Event, seq: int, data: BlocksEvicted) -> None:
+        if data.policy != REWOUND:
+            session.evicted_blocks += len(data.blocks)
+            session.evicted_tokens += data.tokens_removed
+        block_changes.evict(self._blocks.of(session), session, data, event.context.turn, seq)
+
+    def _discarded(self, session: SessionDraft, event: Event, seq: int, data: ReplyDiscarded) -> None:
+        block_changes.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
+
+    def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
+        _add_cost(session, data.cost_dollars)
+        if data.outcome == "accepted":
+            session.compressions += 1
+            session.fidelity = None
+            session.memory.compress(event.event_id)
+            session.memory.compressed_exchange = session.exchanges
+            block_changes.compress(self._blocks.of(session), session, data, event.context.turn, seq)
+
+    def _rolled(self, session: SessionDraft, event: Event, seq: int, data: WindowRolled) -> None:
+        session.windows = max(session.windows, data.to_window)
+        block_changes.roll(self._blocks.of(session), session, event.context.turn, seq, data.reason)
+
+    def _referenced(self, session: SessionDraft, event: Event, seq: int, data: BlocksReferenced) -> None:
+        block_changes.refer(self._blocks.of(session), data, event.context.turn, seq)
+
+    def _regretted(self, session: SessionDraft, event: Event, seq: int, data: ContentRegretted) -> None:
+        session.regrets += 1
+        self._blocks.of(session).regret(data.block_id, event.context.turn, seq)
+
+    def _cache_broken(self, session: SessionDraft, _event: Event, _seq: int, data: CacheBroken) -> None:
+        session.cache_breaks += 1
+        session.cache_break_tokens += data.rewritten_tokens
+        if data.dollars is not None:
+            session.cache_break_dollars = (session.cache_break_dollars or 0.0) + data.dollars
+
+    def _turn_started(self, session: SessionDraft, event: Event, seq: int, _data: TurnStarted) -> None:
+        session.ended = 0
+        self._turns.of(session.key, event, seq)
+
+    def _turn_ended(self, session: SessionDraft, event: Event, seq: int, data: TurnEnded) -> None:
+        self.calls.apply(session.key, event)
+        session.turns += 1
+        if session.turns == 1:
+            self.first_turns.add(session.key)
+        if session.memory.compressed_exchange is not None:
+            session.compressions_in_task += session.memory.compressed_exchange == session.exchanges
+            session.memory.compressed_exchange = None
+        _add_cost(session, data.cost_dollars)
+        if data.usage is not None:
+            session.input_tokens += data.usage.input_total
+            session.output_tokens += data.usage.output_tokens
+            session.cache_read_tokens += data.usage.cache_read_tokens
+            if data.cost_dollars and data.usage.input_total > 0:
+                session.carried_price += round(data.cost_dollars * PRICE_SCALE / data.usage.input_total)
+        if session.memory.called_turn != event.context.turn:
+            self._called(session, event, seq)
+        self._turns.of(session.key, event, seq).end(event, data)
+
+    def _measured(self, session: SessionDraft, event: Event, seq: int, data: PressureMeasured) -> None:
+        session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
+        session.used_tokens, session.count_source = data.used_tokens, data.count_source
+        session.utilization, session.velocity = data.utilization, data.velocity
+        session.turns_until_red, session.zone = data.turns_until_red, data.zone
+        session.compaction_tokens, session.compaction_evidence = data.compaction_tokens, data.compaction_evidence
+        session.turns_until_compaction = data.turns_until_compaction
+        context = event.context
+        session.memory.peak.count(data, context.turn, context.model, overflowed=session.overflows > 0)
+        _show_peak(session)
+        if data.phase == "next":
+            return  # the turn that sends it counts it
+        if data.phase == "final":
+            session.memory.sparkline.add(data.used_tokens, data.utilization)
+        called = session.memory.called_turn == event.context.turn
+        self._turns.of(session.key, event, seq).measure(data, None if called else seq)
+
+    def _compaction_measured(
+        self, session: SessionDraft, event: Event, _seq: int, data: CompactionMeasured
+    ) -> None:
+        session.memory.peak.count_compaction(data, event.context.turn, overflowed=session.overflows > 0)
+        _show_peak(session)
+
+    def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
+        session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
+
+    def _described(self, session: SessionDraft, _event: Event, _seq: int, data: SessionDescribed) -> None:
+        if session.title_source != BY_READER:
+            session.title = data.title or session.title
+            session.title_source = data.title_source or session.title_source
+        session.folder = data.folder or session.folder
+        session.repository = data.repository or session.repository
+        session.branch = data.branch or session.branch
+        session.agent_version = data.agent_version or session.agent_version
+        session.label = data.label or session.label
+        if data.project:
+            session.project = data.project
+            self._days.move(session)
+
+    def _titled(self, session: SessionDraft, _event: Event, _seq: int, data: SessionTitled) -> None:
+        session.title, session.title_source = data.title, BY_READER
+
+    def _identified(self, session: SessionDraft, _event: Event, _seq: int, data: SessionIdentified) -> None:
+        session.same_as = data.same_as
+        self._days.remove(session.key)
+
+    def _continued(self, session: SessionDraft, event: Event, seq: int, data: SessionContinued) -> None:
+        """Start with an empty window, unless the other run records on: what it left was never sent again."""
+        memory = session.memory
+        memory.continue_with(
+            RunPart(data.run, data.number, data.from_turn, data.turns, data.windows, data.exchanges)
+        )
+        if not data.interleaved:
+            block_changes.roll(self._blocks.of(session), session, event.context.turn, seq, "session continued")
+            for alert, crossing_turn in memory.firing:  # of a run that did not end
+                alerts.resolve(self._statements, session.key, event, alert, crossing_turn)
+            memory.firing, session.firing = [], 0
+
+    def _limit(self, session: SessionDraft, event: Event, _seq: int, data: LimitChanged) -> None:
+        session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
+        peak = session.memory.peak
+        limits = peak.change_limit(data, event.context.model)
+        if peak.now is not None:
+            session.utilization, session.zone = peak.now.utilization, peak.now.zone
+        _show_peak(session)
+        if limits is not None and data.previous_tokens:
+            session.memory.sparkline.correct(data.previous_tokens, limits.limit_tokens)
+            self._turns.correct(session.key, data.previous_tokens, limits)
+            self._days.correct(session, data.previous_tokens, limits.limit_tokens)
+
+    def _ended(self, session: SessionDraft, _event: Event, _seq: int, _data: SessionEnded) -> None:
+        session.ended = 1
+
+    def _incomplete(self, session: SessionDraft, _event: Event, _seq: int, _data: SessionIncomplete) -> None:
+        session.incomplete = 1
+
+    def _overflow(self, session: SessionDraft, _event: Event, _seq: int, _data: OverflowDetected) -> None:
+        session.overflows += 1
+
+    def _fidelity(self, session: SessionDraft, _event: Event, _seq: int, data: FidelityEvaluated) -> None:
+        """Record the evaluation of the last compression; that of an earlier one may come after it."""
+        if data.of not in session.memory.compressions[:-1]:
+            session.fidelity = data.score
+
+    def _fired(self, session: SessionDraft, event: Event, seq: int, data: AlertFired) -> None:
+        alerts.fire(self._statements, session.key, event, seq, data)
+        firing = session.memory.firing
+        if (data.alert, data.crossing_turn) not in firing:
+            firing.append((data.alert, data.crossing_turn))
+        session.firing = len(firing)
+        worst = session.worst_severity
+        if worst is None or SEVERITIES.index(data.severity) > SEVERITIES.index(worst):
+            session.worst_severity = data.severity
+
+    def _resolved(self, session: SessionDraft, event: Event, _seq: int, data: AlertResolved) -> None:
+        alerts.resolve(self._statements, session.key, event, data.alert, data.crossing_turn)
+        firing = session.memory.firing
+        if (data.alert, data.crossing_turn) in firing:
+            firing.remove((data.alert, data.crossing_turn))
+        session.firing = len(firing)
+
+    def _delivered(
+        self,
+        session: SessionDraft,
+        _event: Event,
+        _seq: int,
+        data: NotificationDelivered | NotificationFailed,
+    ) -> None:
+        alerts.record_delivery(self._statements, session.key, data)
+
+
+def _add_cost(session: SessionDraft, dollars: float | None) -> None:
+    if dollars is not None:
+        session.cost_dollars = (session.cost_dollars or 0.0) + dollars
+
+
+def _show_peak(session: SessionDraft) -> None:
+    peak = session.memory.peak
+    fullest = peak.fullest
+    if fullest is not None:
+        session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
+        session.worst_zone = peak.worst_zone
+
+
+Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]
+
+_HANDLERS: Final[dict[type, Handler]] = {
+    BlockAdded: Projection._block_added,
+    BlocksEvicted: Projection._evicted,
+    ReplyDiscarded: Projection._discarded,
+    ContentCompressed: Projection._compressed,
+    WindowRolled: Projection._rolled,
+    BlocksReferenced: Projection._referenced,
+    ContentRegretted: Projection._regretted,
+    CacheBroken: Projection._cache_broken,
+    TurnStarted: Projection._turn_started,
+    TurnEnded: Projection._turn_ended,
+    PressureMeasured: Projection._measured,
+    CompactionMeasured: Projection._compaction_measured,
+    SessionStarted: Projection._started,
+    SessionDescribed: Projection._described,
+    SessionTitled: Projection._titled,
+    SessionIdentified: Projection._identified,
+    SessionContinued: Projection._continued,
+    LimitChanged: Projection._limit,
+    SessionEnded: Projection._ended,
+    SessionIncomplete: Projection._incomplete,
+    OverflowDetected: Projection._overflow,
+    FidelityEvaluated: Projection._fidelity,
+    AlertFired: Projection._fired,
+    AlertResolved: Projection._resolved,
+    NotificationDelivered: Projection._delivered,
+    NotificationFailed: Projection._delivered,
+}

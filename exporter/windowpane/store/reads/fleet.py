@@ -1,0 +1,256 @@
+"""The fleet: one row per session, as pages filter and list it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from statistics import median_low
+from typing import Any, Final
+
+import msgspec
+
+from windowpane.core.events import PAYLOADS
+from windowpane.core.redaction import stored_id
+from windowpane.store.database import Database
+from windowpane.store.fleet_order import FLEET_ORDERS
+from windowpane.store.interface import SessionFilter
+from windowpane.store.projections.session_drafts import decode_memory
+from windowpane.store.records import FleetTotals, SessionRow
+from windowpane.store.statements import Conditions, Value, in_lists, placeholders
+
+MAXIMUM_FOUND_SESSIONS: Final = 20
+IDS_PER_STATEMENT: Final = 256
+COMPARED_SESSIONS: Final = 7
+"""Sessions of the same agent and model whose first calls are compared."""
+
+
+_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
+_ROW_FIELDS: Final = tuple(item.name for item in fields(SessionRow))
+_SUBAGENTS: Final = """(
+    WITH RECURSIVE below(id) AS (
+        SELECT child.session_id FROM sessions AS child
+        WHERE child.parent_session_id = sessions.session_id AND child.current = 1 AND {visible}
+        UNION SELECT child.session_id FROM sessions AS child
+        WHERE child.same_as <> '' AND child.same_as = sessions.session_id AND child.current = 1 AND {visible}
+        UNION SELECT child.session_id FROM below JOIN sessions AS child ON +child.current = 1 AND {visible} AND (
+            child.parent_session_id = below.id OR child.same_as <> '' AND child.same_as = below.id)
+    )
+    SELECT sum(child.cost_dollars) FROM below JOIN sessions AS child ON child.session_id = below.id
+    WHERE +child.current = 1 AND length(child.same_as) = 0 AND child.session_id != sessions.session_id
+)"""
+"""Cost of the visible sub-agents at any depth, also of those that another record of the session has.
+
+A recording may name a session its own descendant. The plus and the length keep SQLite, which has no statistics,
+from other indexes than that of ids.
+"""
+_PARENT: Final = """(
+    SELECT child.session_id FROM sessions AS child
+    WHERE child.session_id = sessions.parent_session_id AND child.current = 1 AND {visible}
+)"""
+"""The parent, if it is visible."""
+_COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
+"""Fields of a row that are not columns."""
+_LAST_COMPACTION: Final = (
+    "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
+    "AND agent = ? AND model = ? AND project = ? AND same_as = '' ORDER BY last_at DESC NULLS LAST LIMIT 1"
+)
+_FIRST_CALLS: Final = (
+    "SELECT turns.components FROM sessions JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "  # noqa: S608
+    "WHERE sessions.current = 1 AND sessions.same_as = '' "
+    "AND sessions.agent = ? AND sessions.model = ? AND sessions.project = ? "
+    "AND turns.input_tokens IS NOT NULL "
+    f"ORDER BY sessions.last_at DESC NULLS LAST LIMIT {COMPARED_SESSIONS}"
+)
+_TEXT_COLUMNS: Final = ("session_id", "agent", "title", "folder", "repository", "branch", "label")
+_OF_PARENT: Final = (
+    "(parent_session_id = ? OR parent_session_id IN "
+    "(SELECT session_id FROM sessions WHERE same_as <> '' AND same_as = ? AND current = 1))"
+)
+_CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND +current = 1"
+
+
+RED_SOON_TURNS: Final = 3.0
+_IS_LIVE: Final = "(ended = 0 AND last_at >= ?)"
+_IS_SILENT: Final = "(ended = 1 OR last_at IS NULL OR last_at < ?)"
+_RANKED: Final = f"""
+SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, {_IS_LIVE} AS live,
+    CASE WHEN zone IN ('red', 'overflow') THEN 2 WHEN turns_until_red > 0 AND turns_until_red <= {RED_SOON_TURNS}
+        THEN 1 ELSE 0 END AS redness,
+    CASE WHEN {_IS_LIVE} THEN (
+        SELECT max(CASE severity WHEN 'critical' THEN 2 WHEN 'warning' THEN 1 ELSE 0 END) FROM alerts
+        WHERE session = sessions.key AND resolved_turn IS NULL) ELSE 0 END AS fires
+FROM sessions WHERE current = 1 AND """  # noqa: S608  # our conditions
+_TOTALS: Final = """
+SELECT zone, count(*), sum(cost_dollars),
+    sum(CAST(input_tokens AS DOUBLE PRECISION)), sum(CAST(cache_read_tokens AS DOUBLE PRECISION)),
+    count(*) FILTER (WHERE worst_zone IN ('red', 'overflow')), count(*) FILTER (WHERE regrets > 0),
+    count(*) FILTER (WHERE live), count(*) FILTER (WHERE live AND (fires >= 1 OR redness >= 1)),
+    count(*) FILTER (WHERE live AND fires = 2), count(*) FILTER (WHERE live AND fires = 1),
+    count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1)
+FROM ({}) AS ranked GROUP BY zone"""
+
+
+def listed(connection: Database, query: SessionFilter) -> list[SessionRow]:
+    """Return the current revisions that match, in the order of *query*."""
+    if query.live_first_since is None:
+        return _page(connection, query, _conditions(connection, query), query.limit, query.offset)
+    live, silent = _conditions(connection, query), _conditions(connection, query)
+    live.add(_IS_LIVE, query.live_first_since)
+    silent.add(_IS_SILENT, query.live_first_since)
+    first = _page(connection, query, live, query.offset + query.limit, 0)
+    remaining = query.offset + query.limit - len(first)
+    if not remaining:
+        return first[query.offset :]
+    skipped = max(0, query.offset - len(first))
+    return first[query.offset :] + _page(connection, query, silent, min(remaining, query.limit), skipped)
+
+
+def totals(connection: Database, query: SessionFilter, live_since: float) -> FleetTotals:
+    """Return the sums over all current revisions that match."""
+    conditions = _conditions(connection, query)
+    sql = _TOTALS.format(_RANKED + conditions.clause)
+    rows = connection.execute(sql, (live_since, live_since, *conditions.values)).fetchall()
+    costs = [row[2] for row in rows if row[2] is not None]
+    sums = [
+        int(sum(row[column] or 0 for row in rows)) for column in range(3, 13)
+    ]  # floats do not overflow in SQL
+    return FleetTotals({row[0]: row[1] for row in rows}, sum(costs) if costs else None, *sums)
+
+
+def _page(
+    connection: Database, query: SessionFilter, conditions: Conditions, limit: int, offset: int
+) -> list[SessionRow]:
+    sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
+    return _rows(connection, sql, (*conditions.values, limit, offset), query.projects)
+
+
+def _conditions(connection: Database, query: SessionFilter) -> Conditions:
+    conditions, contains = Conditions(), connection.dialect.contains
+    for column, value in (
+        ("agent", query.agent),
+        ("model", query.model),
+        ("source", query.source),
+        ("zone", query.zone),
+        ("worst_severity", query.severity),
+        ("same_as", query.same_as),
+        ("project", query.project),
+    ):
+        if value is not None:
+            conditions.add(f"{column} = ?", value)
+    if query.parent_session_id is not None:
+        conditions.add(_OF_PARENT, query.parent_session_id, query.parent_session_id)
+    conditions.among("project", query.projects)
+    for column, part in (
+        ("folder", query.folder),
+        ("repository", query.repository),
+        ("branch", query.branch),
+        ("label", query.label),
+    ):
+        if part:
+            conditions.add(contains(f"lower({column})"), part.lower())
+    if query.live_since is not None:
+        conditions.add(_IS_LIVE, query.live_since)
+    if query.at_from is not None:
+        conditions.add("last_at >= ?", query.at_from)
+    if query.at_to is not None:
+        conditions.add("started_at < ?", query.at_to)
+    if query.text:
+        in_a_column = " OR ".join(contains(f"lower({column})") for column in _TEXT_COLUMNS)
+        conditions.add(f"({in_a_column})", *[query.text.lower()] * len(_TEXT_COLUMNS))
+    return conditions
+
+
+def find(connection: Database, prefix: str, projects: Sequence[str] | None) -> list[SessionRow]:
+    """Return the sessions of *projects* whose id starts with *prefix*, at most 20."""
+    prefix = stored_id(prefix)
+    conditions = Conditions(["session_id >= ?", "session_id < ?"], [prefix, prefix + "\U0010ffff"])
+    conditions.among("project", projects)
+    sql = f"{conditions.clause} ORDER BY sessions.session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
+    return _rows(connection, sql, conditions.values, projects)
+
+
+def read(connection: Database, session_id: str, projects: Sequence[str] | None) -> SessionRow | None:
+    """Return the current revision of a session, or None; None also where it is not of *projects*."""
+    conditions = Conditions(["session_id = ?"], [stored_id(session_id)])
+    conditions.among("project", projects)
+    return next(iter(_rows(connection, conditions.clause, conditions.values, projects)), None)
+
+
+def last_compaction_tokens(connection: Database, agent: str, model: str, project: str) -> int | None:
+    """Return the level at which the agent's last session with a recorded compaction was compacted."""
+    row = connection.execute(_LAST_COMPACTION, (agent, model, project)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def base_tokens(connection: Database, agent: str, model: str, project: str) -> int | None:
+    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions."""
+    rows = connection.execute(_FIRST_CALLS, (agent, model, project)).fetchall()
+    unrecorded = [_components_decoder.decode(components).get("unattributed", 0) for (components,) in rows]
+    return median_low(unrecorded) if unrecorded else None
+
+
+def current_keys(connection: Database, session_ids: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield those of the ids that are stored, with the row number of the session's current revision."""
+    for ids in in_lists(session_ids, IDS_PER_STATEMENT):
+        sql = f"SELECT session_id, key FROM sessions WHERE +current = 1 AND session_id IN ({placeholders(ids)})"  # noqa: S608
+        yield from connection.execute(sql, ids).fetchall()
+
+
+def current_key(connection: Database, session_id: str) -> int:
+    """Return the row number of a session's current revision; 0, which no row has, for an unknown session."""
+    row = connection.execute(_CURRENT_KEY, (stored_id(session_id),)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """Return the distinct agents, models, sources and event types, for filters.
+
+    Of *projects*, every type of an event: whether a session of theirs has one is not counted anywhere.
+    """
+    conditions = Conditions()
+    conditions.among("project", projects)
+    distinct = {
+        f"{column}s": tuple(
+            value
+            for (value,) in connection.execute(
+                f"SELECT DISTINCT {column} FROM sessions WHERE current = 1 AND {conditions.clause} ORDER BY 1",  # noqa: S608
+                conditions.values,
+            )
+            if value
+        )
+        for column in ("agent", "model", "source")
+    }
+    if projects is not None:
+        return {**distinct, "types": tuple(sorted(PAYLOADS))}
+    types = connection.execute("SELECT name FROM event_types WHERE events > 0 ORDER BY name")
+    return {**distinct, "types": tuple(name for (name,) in types)}
+
+
+def project_names(connection: Database) -> list[str]:
+    """Return the projects that sessions belong to, by name."""
+    rows = connection.execute(
+        "SELECT DISTINCT project FROM sessions WHERE current = 1 AND project <> '' ORDER BY 1"
+    )
+    return [name for (name,) in rows]
+
+
+def _rows(
+    connection: Database, sql: str, values: Sequence[Value], projects: Sequence[str] | None
+) -> list[SessionRow]:
+    """Return the rows of a condition, with the parent and the sub-agents that readers of *projects* see."""
+    visible = Conditions()
+    visible.among("child.project", projects)
+    computed = _COMPUTED if projects is None else {**_COMPUTED, "parent_session_id": _PARENT}
+    columns = ", ".join(computed.get(name, name) for name in _ROW_FIELDS)
+    bound = columns.count("{visible}") * visible.values
+    columns = columns.replace("{visible}", visible.clause)
+    select = f"SELECT {columns} FROM sessions WHERE current = 1 AND {sql}"  # noqa: S608  # values are bound
+    return [_row(row) for row in connection.execute(select, (*bound, *values))]
+
+
+def _row(row: Sequence[Any]) -> SessionRow:
+    values = dict(zip(_ROW_FIELDS, row, strict=True))
+    values["ended"], values["incomplete"] = bool(values["ended"]), bool(values["incomplete"])
+    memory = decode_memory(values["session_id"], values["sparkline"])
+    values["sparkline"] = memory.sparkline.points(values["peak_used_tokens"])
+    return SessionRow(**values)

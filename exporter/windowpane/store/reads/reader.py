@@ -1,0 +1,374 @@
+"""The read side: every read runs on an index, inside one snapshot of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import NoteAdded, SessionStarted
+from windowpane.core.protocols import Digester
+from windowpane.core.store_names import StoreName
+from windowpane.core.vocabulary import Severity
+from windowpane.store import alerts, captured_content, events, registry, replays, tool_use, turns
+from windowpane.store.database import Engine
+from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.projections.trends import TrendReads
+from windowpane.store.reads import block_life, blocks, export, fleet
+from windowpane.store.reads.event_records import CopyReads
+from windowpane.store.records import (
+    AlertRow,
+    BlockRow,
+    DamagedEvent,
+    FleetTotals,
+    SessionRow,
+    StoredEvent,
+    StoreSize,
+    ToolUse,
+    TurnRow,
+    intact_events,
+)
+from windowpane.store.replays import ReplayRow, StoredReplay
+from windowpane.store.search import content as content_search
+from windowpane.store.search import events as search
+from windowpane.store.statements import END
+from windowpane.store.writes import projects, retention, same_sessions
+from windowpane.store.writes.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
+
+ALL_SESSIONS: Final = SessionFilter()
+
+
+class Reader(CopyReads, TrendReads):
+    """An `EventReader` over a database that it never writes to. Safe to share between threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def engine(self) -> Engine:
+        """The database, for what reads or writes its tables directly: a copy."""
+        return self._engine
+
+    @property
+    def name(self) -> str:
+        """The store as messages name it, without any password."""
+        return str(self._engine.address)
+
+    @property
+    def address(self) -> StoreName:
+        """The store's name, for opening it again."""
+        return self._engine.address
+
+    def identity(self) -> object:
+        """Return a value that differs where another store has taken the place of this one."""
+        return self._engine.identity()
+
+    # -- sessions, turns and blocks ---------------------------------------------------------------------------
+
+    def sessions(self, query: SessionFilter = ALL_SESSIONS) -> Sequence[SessionRow]:
+        """Return the current revision of each session that matches, in the order of *query*."""
+        with self._engine.lend() as connection:
+            return fleet.listed(connection, query)
+
+    def fleet_totals(self, query: SessionFilter, *, live_since: float) -> FleetTotals:
+        """Return the sums over all sessions that match, whatever the limit of *query*.
+
+        A session is live that has an event at or after *live_since* and no end.
+        """
+        with self._engine.lend() as connection:
+            return fleet.totals(connection, query, live_since)
+
+    def session(self, session_id: str, *, projects: tuple[str, ...] | None = None) -> SessionRow | None:
+        """Return one session, or None; None also where it is not of *projects*."""
+        with self._engine.lend() as connection:
+            return fleet.read(connection, session_id, projects)
+
+    def unidentified_record(self, session_id: str) -> tuple[str, str] | None:
+        """Return the id and source of a session that may be the same, if no id in one of them could show it."""
+        with self._engine.lend() as connection:
+            return same_sessions.unidentified(connection, session_id)
+
+    def last_compaction_tokens(self, agent: str, model: str, *, project: str = "") -> int | None:
+        """Return the level at which the agent's last session with a recorded compaction was compacted."""
+        with self._engine.lend() as connection:
+            return fleet.last_compaction_tokens(connection, agent, model, project)
+
+    def earlier_sessions(self, session_id: str, *, agent: str, model: str, project: str = "") -> EarlierSessions:
+        """Return what the agent's other sessions with this model in the project are evidence for.
+
+        A stored session keeps what it started with, so that reading its recording again gives the same events.
+        """
+        if self.session(session_id) is not None:
+            started = self.events(EventFilter(session_id=session_id, types=("session.started",), limit=1))
+            payloads = (stored.event.data for stored in started)
+            return next(
+                (
+                    EarlierSessions(
+                        one.earlier_compaction_tokens,
+                        one.earlier_base_tokens,
+                        is_stored=True,
+                        stated_tokens=one.stated_compaction_tokens,
+                    )
+                    for one in payloads
+                    if isinstance(one, SessionStarted)
+                ),
+                NO_EARLIER_SESSIONS,
+            )
+        with self._engine.lend() as connection:
+            return EarlierSessions(
+                fleet.last_compaction_tokens(connection, agent, model, project),
+                fleet.base_tokens(connection, agent, model, project),
+            )
+
+    def stored_project(self, session_id: str) -> str | None:
+        """Return the project that a session's own stream names first; None for a session that is not stored."""
+        with self._engine.lend() as connection:
+            return projects.stated(connection, session_id)
+
+    def find_sessions(self, prefix: str, *, projects: tuple[str, ...] | None = None) -> Sequence[SessionRow]:
+        """Return the sessions whose id starts with *prefix*, at most 20."""
+        with self._engine.lend() as connection:
+            return fleet.find(connection, prefix, projects)
+
+    def turns(self, session_id: str, *, first: int = 1, last: int | None = None) -> Sequence[TurnRow]:
+        """Return the turns of a session in order."""
+        with self._engine.lend() as connection:
+            key = fleet.current_key(connection, session_id)
+            return turns.read(connection, key, first, END if last is None else last)
+
+    def blocks_at(self, session_id: str, turn: int) -> Sequence[BlockRow]:
+        """Return the exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
+        with self._engine.lend() as connection:
+            return blocks.window_at(connection, fleet.current_key(connection, session_id), turn)
+
+    def removed_blocks(
+        self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
+    ) -> Sequence[BlockRow]:
+        """Return the blocks removed before the call of *turn*, latest first; *regretted*: those needed again."""
+        with self._engine.lend() as connection:
+            key = fleet.current_key(connection, session_id)
+            return blocks.removed_before(connection, key, turn, limit=limit, regretted=regretted)
+
+    def notes(self, session_id: str) -> list[Note]:
+        """Return the notes and bookmarks of a session that are not deleted, by turn."""
+        query = EventFilter(session_id=session_id, types=NOTE_EVENTS, limit=MAXIMUM_EVENTS)
+        return notes_of(intact_events(self.events_or_damage(query)))
+
+    def find_notes(
+        self,
+        text: str,
+        *,
+        session_id: str | None = None,
+        projects: tuple[str, ...] | None = None,
+        limit: int = 20,
+    ) -> list[Note]:
+        """Return the latest notes that contain every word of *text*, of which the last may be a prefix."""
+        phrase = text.replace('"', " ")
+        query = EventFilter(
+            session_id, (NOTE_EVENTS[0],), text=phrase, limit=limit, newest_first=True, projects=projects
+        )
+        added = [one.event for one in reversed(intact_events(self.events_or_damage(query)))]
+        remaining = {
+            note.note_id: note
+            for session in {event.context.session_id for event in added}
+            for note in self.notes(session)
+        }
+        ids = dict.fromkeys(event.data.note_id for event in added if isinstance(event.data, NoteAdded))
+        return [remaining[note_id] for note_id in ids if note_id in remaining]
+
+    def block_life(self, session_id: str, block_id: str) -> block_life.BlockLife | None:
+        """Return how a block was added, used, removed, replaced and fetched again; None for an unknown one."""
+        with self._engine.lend() as connection:
+            return block_life.read(connection, fleet.current_key(connection, session_id), block_id)
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def events(self, query: EventFilter) -> Sequence[StoredEvent]:
+        """Return the events that match, by `seq`; of a named session, those of its current revision.
+
+        Raises `EventFormatError` where one of them is damaged.
+        """
+        return [events.stored_event(row) for row in self._find(query, events.EVENT_COLUMNS)]
+
+    def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
+        """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
+        return [events.event_or_damage(row) for row in self._find(query, events.AUDIT_COLUMNS)]
+
+    def export_batches(self, query: EventFilter) -> Iterator[list[export.ExportRow]]:
+        """Yield every event that matches, whatever the limit, in batches by `seq`; for exports."""
+        size = search.MAXIMUM_HITS if query.text else export.BATCH  # a search finds that many at once anyway
+        while True:
+            limited = replace(query, limit=size, newest_first=False)
+            batch = [export.ExportRow(*row) for row in self._find(limited, export.COLUMNS)]
+            if batch:
+                yield batch
+            if len(batch) < size:
+                return
+            query = replace(query, after_seq=batch[-1].seq)
+
+    def count_events(self, query: EventFilter) -> int:
+        """Return the number of events that match, whatever the limit."""
+        with self._engine.lend() as connection:
+            scope = events.scope_of(connection, query)
+            if scope is None:
+                return 0
+            count = search.count if query.text else events.count
+            return count(connection, query, scope)
+
+    def scan(
+        self, *, after_seq: int = 0, batch: int = 1_000, on_unreadable: OnUnreadable | None = None
+    ) -> Iterator[Sequence[StoredEvent]]:
+        """Yield every event of every session and revision after *after_seq*, in batches; for folds.
+
+        Unreadable events are passed to *on_unreadable* and skipped, so a batch may be empty; without it they
+        raise `EventFormatError`.
+        """
+        while True:
+            with self._engine.lend() as connection:
+                rows = events.scan_batch(connection, after_seq, batch)
+            if not rows:
+                return
+            after_seq = rows[-1][0]
+            yield list(events.stored_events(rows, on_unreadable))
+
+    # -- everything else --------------------------------------------------------------------------------------
+
+    def alerts(
+        self,
+        *,
+        session_id: str | None = None,
+        alert: str | None = None,
+        severity: Severity | None = None,
+        firing: bool | None = None,
+        live_since: float | None = None,
+        silent_since: float | None = None,
+        at_from: float | None = None,
+        at_to: float | None = None,
+        projects: tuple[str, ...] | None = None,
+        limit: int = 500,
+    ) -> Sequence[AlertRow]:
+        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones.
+
+        *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
+        all other sessions, *at_from* and *at_to* those that fired between the two, *projects* those of their
+        sessions.
+        """
+        with self._engine.lend() as connection:
+            session = None if session_id is None else fleet.current_key(connection, session_id)
+            return alerts.listed(
+                connection, session=session, alert=alert, severity=severity, firing=firing,
+                live_since=live_since, silent_since=silent_since, at_from=at_from, at_to=at_to, projects=projects,
+                limit=limit,
+            )  # fmt: skip
+
+    def content(self, digest: str) -> str | None:
+        """Return the captured text of a digest, or None."""
+        with self._engine.lend() as connection:
+            return captured_content.read(connection, digest)
+
+    def find_content(self, query: content_search.ContentFilter) -> content_search.ContentHits:
+        """Return the captured texts that match, the latest first, with the blocks that held them."""
+        with self._engine.lend() as connection:
+            session = None if query.session_id is None else fleet.current_key(connection, query.session_id)
+            return content_search.find(connection, query, session)
+
+    def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
+        """Return the distinct agents, models, sources and event types, for filters."""
+        with self._engine.lend() as connection:
+            return fleet.facets(connection, projects)
+
+    def project_names(self) -> Sequence[str]:
+        """Return the projects that sessions belong to, by name."""
+        with self._engine.lend() as connection:
+            return fleet.project_names(connection)
+
+    def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
+        """Return the tools, files and commands of a session, those carried through most calls first."""
+        with self._engine.lend() as connection:
+            return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
+
+    def tool_leaderboard(
+        self, *, by_target: bool = True, projects: tuple[str, ...] | None = None, limit: int = 10
+    ) -> list[ToolUse]:
+        """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+        with self._engine.lend() as connection:
+            return tool_use.of_sessions(connection, by_target=by_target, projects=projects, limit=limit)
+
+    def size(self) -> StoreSize:
+        """Return how much is stored."""
+        with self._engine.lend() as connection:
+            return retention.size(connection, self._engine)
+
+    def version(self) -> int:
+        """Return a number that grows with every write of any process."""
+        return int(self._store_column("writes"))
+
+    def has_changed_since(self, version: int) -> bool:
+        """Return whether there was a write after *version*; a database that announces writes is not asked."""
+        announced = self._engine.announced_version()
+        return self.version() != version if announced is None else announced > version
+
+    def digester(self) -> Digester:
+        """Return the function that makes this store's digests, keyed so they reveal nothing across stores."""
+        return keyed_digester(self._store_column("digest_key"))
+
+    def load_metric_base(self) -> bytes | None:
+        """Return the metric counters of the sessions that retention deleted; None before the first."""
+        base: bytes | None = self._store_column("metric_base")
+        return base
+
+    def replays(self, *, limit: int = 50) -> list[ReplayRow]:
+        """Return the latest policy replays, newest first."""
+        with self._engine.lend() as connection:
+            return replays.latest(connection, limit)
+
+    def replay(self, replay_id: str) -> StoredReplay | None:
+        """Return a policy replay with its runs and their timelines, or None."""
+        with self._engine.lend() as connection:
+            return replays.read(connection, replay_id)
+
+    def endpoints(self) -> Sequence[registry.Endpoint]:
+        """Return the registered `/metrics` endpoints, oldest first."""
+        with self._engine.lend() as connection:
+            return registry.endpoints(connection)
+
+    def export(
+        self,
+        file: str | Path,
+        *,
+        form: export.ExportFormat = "jsonl",
+        session_id: str | None = None,
+        project: str | None = None,
+    ) -> int:
+        """Write all events, or those of a session or project, to a file; return how many. Raises `StoreError`."""
+        if session_id is None and project is not None:
+            batches = self.export_batches(EventFilter(projects=(project,)))
+        else:
+            batches = export.read_batches(self._read, session_id)
+        write = export.write_parquet if form == "parquet" else export.write_json_lines
+        return write(batches, Path(file))
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._engine.reporting():
+            self._engine.close_readers()
+
+    # -- internals --------------------------------------------------------------------------------------------
+
+    def _find(self, query: EventFilter, columns: str) -> list[tuple[Any, ...]]:
+        with self._engine.lend() as connection:
+            scope = events.scope_of(connection, query)
+            if scope is None:
+                return []
+            find = search.find if query.text else events.find
+            return find(connection, query, scope, columns)
+
+    def _read(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._engine.lend() as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def _store_column(self, name: str) -> Any:
+        return self._read(f"SELECT {name} FROM store")[0][0]  # noqa: S608  # our columns

@@ -1,0 +1,1 @@
+"""Full-text search, and the indexes of each engine."""

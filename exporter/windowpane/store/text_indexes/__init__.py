@@ -1,1 +1,0 @@
-"""The indexes for search, one module per engine."""

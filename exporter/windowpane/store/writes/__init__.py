@@ -1,0 +1,1 @@
+"""Everything that is written to a store: events with their chain, and what readers and retention change."""

@@ -1,0 +1,178 @@
+"""Notes, bookmarks and titles that readers give to recorded sessions, as events in the session's own chain.
+
+Each event has a separate stream, as a delivery report has, so it never takes a number of the agent's stream and
+an import of the same recording skips it. A new revision of a session gets copies of them. A live session accepts
+one only under the key that its agent records with: another key would take over the agent's chain.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from windowpane.core.codec import decode
+from windowpane.core.descriptions import TITLE_CHARACTERS, described_line
+from windowpane.core.events import (
+    ANNOTATIONS,
+    Event,
+    EventContext,
+    NoteAdded,
+    NoteDeleted,
+    Payload,
+    SessionTitled,
+)
+from windowpane.core.redaction import redact
+from windowpane.exceptions import ConfigurationError, StoreError
+from windowpane.store.projections.session_drafts import SessionDraft
+from windowpane.store.records import DamagedEvent, StoredEvent, intact_events
+from windowpane.store.statements import placeholders
+from windowpane.store.writes import chain
+from windowpane.store.writes.write import Writer
+
+NOTE_CHARACTERS: Final = 2_000
+MAXIMUM_EVENTS: Final = 1_000
+"""Annotations of one session, deletions and titles included, so that they never outgrow the record."""
+NOTE_EVENTS: Final = (NoteAdded.type, NoteDeleted.type)
+
+NoteKind = Literal["note", "bookmark"]
+
+_WINDOW: Final = "SELECT window_id FROM turns WHERE session = ? AND turn = ?"
+_EVENTS: Final = (
+    "SELECT body FROM events WHERE session = ? AND type IN "  # noqa: S608  # placeholders only
+    f"(SELECT id FROM event_types WHERE name IN ({placeholders(ANNOTATIONS)})) "
+    "ORDER BY seq"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note or bookmark that is not deleted."""
+
+    note_id: str
+    session_id: str
+    turn: int
+    kind: NoteKind
+    text: str
+    at: float | None
+
+
+def notes_of(events: Iterable[StoredEvent]) -> list[Note]:
+    """Fold `note.added` and `note.deleted` into the notes that remain, by turn and time."""
+    notes: dict[str, Note] = {}
+    for stored in events:
+        context, at, data = stored.event.context, stored.event.at, stored.event.data
+        if isinstance(data, NoteAdded):
+            notes[data.note_id] = Note(data.note_id, context.session_id, context.turn, data.kind, data.note, at)
+        elif isinstance(data, NoteDeleted):
+            notes.pop(data.note_id, None)
+    return sorted(notes.values(), key=lambda note: (note.turn, note.at or 0.0))
+
+
+def without_deleted(
+    events: Iterable[StoredEvent | DamagedEvent],
+) -> list[StoredEvent | DamagedEvent]:
+    """Return the events without the notes that were deleted and without the deletions."""
+    events = list(events)
+    payloads = [one.event.data for one in intact_events(events)]
+    deleted = {data.note_id for data in payloads if isinstance(data, NoteDeleted)}
+    return [
+        one
+        for one in events
+        if isinstance(one, DamagedEvent)
+        or not isinstance(data := one.event.data, NoteAdded | NoteDeleted)
+        or data.note_id not in deleted
+    ]
+
+
+def add_note(writer: Writer, session_id: str, turn: int, text: str, kind: NoteKind) -> str:
+    """Add a note or bookmark to a turn, inside the caller's transaction; return its id.
+
+    The text is redacted, and cut at `NOTE_CHARACTERS`. Raises `ConfigurationError` for an empty note and
+    `StoreError` where the session or turn is unknown or has a chain that this process may not continue.
+    """
+    session = writable_session(writer, session_id)
+    if not 0 <= turn <= session.last_turn:
+        raise StoreError(f"session {session_id} has no turn {turn}; its last one is {session.last_turn}")
+    clean = redact(text.strip()[: 2 * NOTE_CHARACTERS]).text[:NOTE_CHARACTERS]
+    if kind == "note" and not clean:
+        raise ConfigurationError("text", "is empty", expected="the text of the note")
+    note_id = secrets.token_hex(8)
+    _append(writer, session, turn, f"note:{note_id}", NoteAdded(note_id, clean, kind))
+    return note_id
+
+
+def delete_note(writer: Writer, session_id: str, note_id: str) -> None:
+    """Delete a note with a further event; the record keeps both. Raises `StoreError` for an unknown note."""
+    session = writable_session(writer, session_id)
+    for body in _bodies(writer, session):
+        event = decode(body)
+        if isinstance(event.data, NoteAdded) and event.data.note_id == note_id:
+            turn = event.context.turn
+            _append(writer, session, turn, f"note:{note_id}:deleted", NoteDeleted(note_id))
+            return
+    raise StoreError(f"session {session_id} has no note {note_id}")
+
+
+def give_title(writer: Writer, session_id: str, title: str) -> None:
+    """Give a session a title, one redacted line. Raises `ConfigurationError` for an empty one."""
+    session = writable_session(writer, session_id)
+    line = described_line(title, TITLE_CHARACTERS)
+    if not line:
+        raise ConfigurationError("title", "is empty", expected="a short name for the session")
+    _append(writer, session, session.last_turn, f"title:{secrets.token_hex(8)}", SessionTitled(line))
+
+
+def append_beside(
+    writer: Writer, session: SessionDraft, turn: int, stream: str, data: Payload, *, at: float | None
+) -> None:
+    """Append an event to a session under a stream that is not its agent's."""
+    row = writer.connection.execute(_WINDOW, (session.key, turn)).fetchone()
+    context = EventContext(
+        session_id=session.session_id,
+        agent=session.agent,
+        model=session.model,
+        turn=turn,
+        window_id=session.windows if row is None else row[0],
+        source=session.source,
+        stream_id=stream,
+        parent_session_id=session.parent_session_id,
+    )
+    writer.append([Event(context, 0, at, data)], into=session)
+
+
+def copy_to(writer: Writer, old: SessionDraft, session: SessionDraft) -> None:
+    """Append the annotations of a session's earlier revision to its new one."""
+    events = [decode(body) for body in _bodies(writer, old)]
+    for event in events:
+        turn = min(event.context.turn, session.last_turn)
+        writer.append([event._replace(context=replace(event.context, turn=turn))], into=session)
+
+
+def _bodies(writer: Writer, session: SessionDraft) -> list[bytes]:
+    return [body for (body,) in writer.connection.execute(_EVENTS, (session.key, *ANNOTATIONS))]
+
+
+def writable_session(writer: Writer, session_id: str) -> SessionDraft:
+    """Return the session if this process may continue its chain; otherwise raise `StoreError`."""
+    session = writer.session(session_id)
+    if session is None:
+        raise StoreError(f"session {session_id} is not in the store")
+    chain.check_signer(writer.connection, key=writer.audit_key, purpose="adding to a session")
+    if not session.ended and session.keyed_by != writer.key_id:
+        raise StoreError(
+            f"session {session_id} is still recorded under another audit key than this process has, or without "
+            "one; adding to it would break its chain. Use the same key, or wait until the session has ended"
+        )
+    return session
+
+
+def _append(
+    writer: Writer, session: SessionDraft, turn: int, stream: str, data: NoteAdded | NoteDeleted | SessionTitled
+) -> None:
+    if len(_bodies(writer, session)) >= MAXIMUM_EVENTS:
+        raise StoreError(
+            f"session {session.session_id} has {MAXIMUM_EVENTS:,} notes and titles, the most it may have"
+        )
+    append_beside(writer, session, turn, stream, data, at=round(writer.clock(), 6))

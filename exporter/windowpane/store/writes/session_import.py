@@ -1,0 +1,284 @@
+"""Import of a recorded session: unchanged, extended, or rewritten as a new revision.
+
+A recording with another past and fewer turns, such as a rewind, never replaces a longer one. One whose events
+another release derived is the same; see `store.rederivation`.
+
+The recording's events are compared with the stored bytes, in order, before the write lock is taken; then all new
+events are stored in one transaction, so a recording is never stored by half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain, islice
+from typing import Final
+
+import msgspec
+
+from windowpane.core.codec import encode
+from windowpane.core.completeness import rank
+from windowpane.core.events import Event, SessionRederived, TurnEnded
+from windowpane.exceptions import StoreError
+from windowpane.store.database import Database
+from windowpane.store.projections import rebuild as projection_rebuild
+from windowpane.store.projections.session_drafts import SessionDraft
+from windowpane.store.records import ImportOutcome
+from windowpane.store.writes import notes, projects, rederivation
+from windowpane.store.writes.chain import pruned_events
+from windowpane.store.writes.content_capture import ContentCapture
+from windowpane.store.writes.write import Writer
+
+EventFactory = Callable[[], Iterable[Event]]
+"""Makes the whole event sequence of a recorded session, the same at every call."""
+
+CHUNK_EVENTS: Final = 10_000
+"""Events made before the write lock is taken, so that most recordings hold it only while they are written; and
+events stored with one statement for each table."""
+
+_SESSION: Final = (
+    "SELECT key, revision, head_seq, turns, source FROM sessions WHERE session_id = ? AND +current = 1"
+)
+_BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
+_FIRST: Final = "SELECT min(seq) FROM events WHERE session = ?"
+_REVISION: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
+_EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0 ORDER BY revision DESC LIMIT 4"
+_LATER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
+
+
+class _Stream(msgspec.Struct):
+    stream_id: str
+
+
+_stream_decoder: Final = msgspec.json.Decoder(_Stream)
+
+
+class Change(Enum):
+    """The difference of a recording from what is stored of its session."""
+
+    NONE = "none"
+    EXTENDED = "extended"
+    REWRITTEN = "rewritten"
+
+
+@dataclass(slots=True)
+class ImportComparison:
+    """The result of comparing a recording with the store, and its new events."""
+
+    change: Change
+    session_id: str = ""
+    stream_id: str = ""
+    key: int | None = None
+    """Row number of the stored session; None for a new session."""
+    revision: int = 0
+    head_seq: int = 0
+    turns: int = 0
+    """Ended turns of the stored session."""
+    matched: int = 0
+    rest: Iterator[Event] = field(default_factory=lambda: iter(()))
+    rank: int = 0
+    """Above 0 where the recording is a more complete record of the session than the stored, below 0 a lesser."""
+    release: str | None = None
+    """Release that derived the recording's events."""
+    is_shorter: bool = False
+    """The recording has another past and fewer turns than the store, which keeps what it has."""
+
+    def unchanged(self) -> ImportOutcome:
+        """Return the outcome of an import that stores nothing."""
+        return ImportOutcome(
+            self.session_id, self.revision, 0, self.matched,
+            revised=False, is_shorter=self.is_shorter, turns=self.turns,
+        )  # fmt: skip
+
+
+def compare(connection: Database, factory: EventFactory, capture: ContentCapture | None) -> ImportComparison:
+    """Compare a recording with the store and make the first of its new events.
+
+    *factory* is called once, and again only where the recording's past has changed.
+    """
+    comparison = _compare(connection, iter(factory()), capture)
+    if comparison.key is not None and comparison.change is not Change.NONE:
+        _compare_releases(connection, comparison, factory, capture)
+    if comparison.change is Change.REWRITTEN:
+        is_as_complete = comparison.rank == 0
+        comparison.is_shorter = comparison.rank < 0 or (is_as_complete and _turns(factory()) < comparison.turns)
+        if comparison.is_shorter or _is_superseded(connection, comparison, factory):
+            comparison.change = Change.NONE
+    comparison.rest = chain(list(islice(comparison.rest, CHUNK_EVENTS)), comparison.rest)
+    return comparison
+
+
+def _compare_releases(
+    connection: Database, comparison: ImportComparison, factory: EventFactory, capture: ContentCapture | None
+) -> None:
+    """Compare the recording itself where another release derived the stored events."""
+    key = comparison.key
+    if key is None or rederivation.is_by(connection, key, comparison.release):
+        return
+    collect = None if capture is None else capture.collect
+    continuation = rederivation.continuation(connection, key, iter(factory()), collect)
+    if continuation is None:
+        comparison.change = Change.REWRITTEN
+        return
+    first = next(continuation.rest, None)
+    comparison.change = Change.NONE if first is None else Change.EXTENDED
+    comparison.rest = iter(()) if first is None else chain((first,), continuation.rest)
+    comparison.matched = continuation.skipped + continuation.matched
+
+
+def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -> ImportOutcome:
+    """Store the new events of *comparison*, inside the caller's transaction. Raises `StoreError`."""
+    current = writer.session(comparison.session_id)
+    _check_unmoved(writer.connection, comparison, current)
+    rewritten = comparison.change is Change.REWRITTEN
+    events = iter(factory()) if rewritten else comparison.rest
+    if current is None:
+        session = writer.start_session(comparison.session_id)
+        session.counted_from = writer.next_seq() + pruned_events(writer.connection, session.session_id)
+    else:
+        session = _revise(writer, current, comparison.matched) if rewritten else current
+    appended = 0
+    while chunk := list(islice(events, CHUNK_EVENTS)):
+        stray = next((e for e in chunk if e.context.session_id != session.session_id), None)
+        if stray is not None:
+            raise StoreError(
+                f"a recorded session must be whole: {session.session_id} continues as {stray.context.session_id}"
+            )
+        appended += writer.append(chunk, into=session)
+    if rewritten and current is not None:
+        notes.copy_to(writer, current, session)
+        if current.project and not session.project:
+            projects.assign_to(writer, session, current.project)
+    return ImportOutcome(
+        session_id=session.session_id,
+        revision=session.revision,
+        appended=appended - (comparison.matched if rewritten else 0),
+        unchanged=comparison.matched,
+        revised=rewritten,
+        turns=session.turns,
+    )
+
+
+def _compare(connection: Database, events: Iterator[Event], capture: ContentCapture | None) -> ImportComparison:
+    """Compare event by event; events that others stored in between, such as deliveries, are skipped."""
+    first = next(events, None)
+    if first is None:
+        return ImportComparison(Change.NONE)
+    context = first.context
+    result = ImportComparison(Change.NONE, context.session_id, context.stream_id)
+    row = connection.execute(_SESSION, (context.session_id,)).fetchone()
+    if row is None:
+        result.change, result.rest = Change.EXTENDED, chain((first,), events)
+        return result
+    result.key, result.revision, result.head_seq, result.turns, stored_source = row
+    result.rank = rank(context.source) - rank(stored_source)
+    result.release = rederivation.release_of(first)
+    stored = connection.execute(_BODIES, (result.key,))
+    for event in chain((first,), events):
+        body = encode(event)
+        for (stored_body,) in stored:
+            if _is_same(stored_body, body, result.matched):
+                break
+            if not result.matched or not _is_foreign(stored_body, result.stream_id):
+                result.change = Change.REWRITTEN
+                return result
+        else:
+            result.change, result.rest = Change.EXTENDED, chain((event,), events)
+            return result
+        result.matched += 1
+        if capture is not None:
+            capture.collect(event)
+    return result
+
+
+def counted_from(connection: Database, session: SessionDraft) -> set[int]:
+    """Return the values that the writer may have given the session: the number of its first counted event.
+
+    A revision repeats events of the one before it, which were counted; a recording that is imported again, those
+    that retention deleted. A live session counts from 0.
+    """
+    (first,) = connection.execute(_FIRST, (session.key,)).fetchone()
+    before = connection.execute(_REVISION, (session.session_id, session.revision - 1)).fetchone()
+    if before is not None:
+        return {(first or 0) + _common(connection, before[0], session.key)}
+    return {0, (first or 0) + pruned_events(connection, session.session_id)}
+
+
+def _common(connection: Database, before: int, after: int) -> int:
+    """Return how many events a revision repeats of the one before it, as the import counted them."""
+    stored, common, stream = connection.execute(_BODIES, (before,)), 0, ""
+    for (body,) in connection.execute(_BODIES, (after,)):
+        stream = stream or _stream_decoder.decode(body).stream_id
+        for (stored_body,) in stored:
+            if _is_same(stored_body, body, common):
+                break
+            if not common or not _is_foreign(stored_body, stream):
+                return common
+        else:
+            return common
+        common += 1
+    return common
+
+
+def _is_same(stored: bytes, body: bytes, number: int) -> bool:
+    """Return whether two events are the same, apart from the release that the first one states."""
+    if stored == body:
+        return True
+    return not number and rederivation.without_release(stored) == rederivation.without_release(body)
+
+
+def _turns(events: Iterable[Event]) -> int:
+    return sum(isinstance(event.data, TurnEnded) for event in events)
+
+
+def _is_superseded(connection: Database, comparison: ImportComparison, factory: EventFactory) -> bool:
+    """Return whether an earlier revision already holds the recording, so that a copy changes nothing."""
+    earlier = connection.execute(_EARLIER, (comparison.session_id,)).fetchall()
+    for (key,) in earlier:
+        stored = connection.execute(_BODIES, (key,))
+        if all(_is_next(stored, encode(event), comparison.stream_id) for event in factory()):
+            return True
+        if not rederivation.is_by(connection, key, comparison.release):
+            copy = rederivation.continuation(connection, key, iter(factory()))
+            if copy is not None and all(isinstance(event.data, SessionRederived) for event in copy.rest):
+                return True
+    return False
+
+
+def _is_next(stored: Iterable[tuple[bytes]], body: bytes, stream_id: str) -> bool:
+    """Return whether *body* is the next of the stored events, skipping those of other streams."""
+    for (stored_body,) in stored:
+        if stored_body == body:
+            return True
+        if not _is_foreign(stored_body, stream_id):
+            return False
+    return False
+
+
+def _is_foreign(body: bytes, stream_id: str) -> bool:
+    return _stream_decoder.decode(body).stream_id != stream_id
+
+
+def _check_unmoved(connection: Database, compared: ImportComparison, current: SessionDraft | None) -> None:
+    """Raise `StoreError` when another process stored more of the same recording since it was compared."""
+    moved = (None if current is None else current.key) != compared.key
+    if not moved and current is not None and current.head_seq != compared.head_seq:
+        later = connection.execute(_LATER, (current.key, compared.head_seq))
+        moved = any(not _is_foreign(body, compared.stream_id) for (body,) in later)
+    if moved:
+        raise StoreError(
+            f"session {compared.session_id} was changed by another process while it was imported; "
+            "nothing was stored, import it again"
+        )
+
+
+def _revise(writer: Writer, old: SessionDraft, common: int) -> SessionDraft:
+    """Close the old revision with a tombstone and start the next; the common prefix was counted already."""
+    connection = writer.connection
+    writer.add_head("revised", old)
+    connection.execute("UPDATE sessions SET current = 0 WHERE key = ?", (old.key,))
+    projection_rebuild.remove_session(connection, old.key)
+    session = writer.start_session(old.session_id, revision=old.revision + 1)
+    session.counted_from = writer.next_seq() + common
+    return session
