@@ -10,7 +10,8 @@ import streamlit as st
 from windowpane.core.characters import harmless
 from windowpane.core.descriptions import TITLE_CHARACTERS
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.writes.notes import NOTE_CHARACTERS, Note, NoteKind
+from windowpane.store.reads.notes import Note, NoteKind
+from windowpane.store.writes.notes import NOTE_CHARACTERS
 from windowpane.text.formats import count
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.messages import READ_ERRORS

@@ -7,8 +7,8 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.store.reads.notes import Note
 from windowpane.store.search.content import ContentFilter, ContentHits
-from windowpane.store.writes.notes import Note
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.session_picker import session_filter

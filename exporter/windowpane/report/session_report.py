@@ -23,6 +23,7 @@ from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
+from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
     AlertRow,
     DamagedEvent,
@@ -32,7 +33,6 @@ from windowpane.store.records import (
     TurnRow,
     intact_events,
 )
-from windowpane.store.writes.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.text import formats
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from windowpane.report.html_page import escape, html_page, identity, legend, tab
 from windowpane.report.session_report import plain_values
 from windowpane.report.text import text_page
 from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
@@ -22,7 +23,6 @@ from windowpane.store.records import (
     TurnRow,
     intact_events,
 )
-from windowpane.store.writes.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.text import formats
 from windowpane.text.events import describe_damage, describe_event
 from windowpane.text.labels import COMPONENT_LABELS

@@ -24,6 +24,7 @@ from windowpane.store.database import Database, Engine
 from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
 from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.read_files import ReadFile
+from windowpane.store.reads.notes import NoteKind
 from windowpane.store.reads.reader import Reader
 from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.search import content as content_search
@@ -292,7 +293,7 @@ class Store(Reader):
 
     # -- notes ------------------------------------------------------------------------------------------------
 
-    def add_note(self, session_id: str, turn: int, text: str, *, kind: notes.NoteKind = "note") -> str:
+    def add_note(self, session_id: str, turn: int, text: str, *, kind: NoteKind = "note") -> str:
         """Add a note or bookmark to a turn as an event of the session, redacted; return its id.
 
         Raises `StoreError` where the session's chain must not be continued by this process.

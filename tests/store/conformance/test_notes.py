@@ -11,8 +11,9 @@ from windowpane.core.events import Event
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.metrics.fold import MetricState
 from windowpane.store.interface import EventFilter
+from windowpane.store.reads.notes import MAXIMUM_EVENTS
 from windowpane.store.store import Store
-from windowpane.store.writes.notes import MAXIMUM_EVENTS, NOTE_CHARACTERS
+from windowpane.store.writes.notes import NOTE_CHARACTERS
 
 Session = Callable[..., list[Event]]
 KEY = b"k" * 32

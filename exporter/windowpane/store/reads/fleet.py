@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.completeness import RANKS
 from windowpane.core.events import PAYLOADS
 from windowpane.core.redaction import stored_id
 from windowpane.store.database import Database
@@ -66,6 +67,15 @@ _OF_PARENT: Final = (
     "(parent_session_id = ? OR parent_session_id IN "
     "(SELECT session_id FROM sessions WHERE same_as <> '' AND same_as = ? AND current = 1))"
 )
+_UNIDENTIFIED: Final = f"""SELECT other.session_id, other.source FROM sessions AS other JOIN sessions AS own
+    ON own.session_id = ? AND own.current = 1 AND own.same_as = '' AND other.agent = own.agent
+    AND other.project = own.project
+    WHERE other.current = 1 AND other.same_as = '' AND other.key <> own.key AND other.parent_session_id IS NULL
+    AND other.source IN ({", ".join(f"'{source}'" for source in RANKS if source != "demo")})
+    AND other.source <> own.source AND other.started_at <= own.last_at AND own.started_at <= other.last_at
+    AND NOT (EXISTS (SELECT 1 FROM call_ids WHERE session = own.key)
+        AND EXISTS (SELECT 1 FROM call_ids WHERE session = other.key))
+    ORDER BY other.key LIMIT 1"""  # noqa: S608  # our names
 _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND +current = 1"
 
 
@@ -254,3 +264,12 @@ def _row(row: Sequence[Any]) -> SessionRow:
     memory = decode_memory(values["session_id"], values["sparkline"])
     values["sparkline"] = memory.sparkline.points(values["peak_used_tokens"])
     return SessionRow(**values)
+
+
+def unidentified(connection: Database, session_id: str) -> tuple[str, str] | None:
+    """Return the id and source of a session that may be the same, if no id in one of them could show it.
+
+    It has the same agent and took place at the same time.
+    """
+    row = connection.execute(_UNIDENTIFIED, (session_id,)).fetchone()
+    return None if row is None else (row[0], row[1])

@@ -15,6 +15,7 @@ from windowpane.core.vocabulary import Severity
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.reads.export import ExportRow
+from windowpane.store.reads.notes import Note
 from windowpane.store.reads.reader import ALL_SESSIONS, Reader
 from windowpane.store.records import (
     AlertRow,
@@ -31,7 +32,6 @@ from windowpane.store.records import (
 from windowpane.store.repeated_days import RepeatedDay
 from windowpane.store.replays import MAXIMUM_REPLAYS, ReplayRow, StoredReplay
 from windowpane.store.search.content import ContentFilter, ContentHits
-from windowpane.store.writes.notes import Note
 
 
 class ProjectReader:

@@ -19,6 +19,8 @@ from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections.trends import TrendReads
 from windowpane.store.reads import block_life, blocks, export, fleet
 from windowpane.store.reads.event_records import CopyReads
+from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
+from windowpane.store.reads.projects import stated
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
@@ -33,10 +35,9 @@ from windowpane.store.records import (
 )
 from windowpane.store.replays import ReplayRow, StoredReplay
 from windowpane.store.search import content as content_search
+from windowpane.store.search import content_index
 from windowpane.store.search import events as search
 from windowpane.store.statements import END
-from windowpane.store.writes import projects, retention, same_sessions
-from windowpane.store.writes.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 
 ALL_SESSIONS: Final = SessionFilter()
 
@@ -89,7 +90,7 @@ class Reader(CopyReads, TrendReads):
     def unidentified_record(self, session_id: str) -> tuple[str, str] | None:
         """Return the id and source of a session that may be the same, if no id in one of them could show it."""
         with self._engine.lend() as connection:
-            return same_sessions.unidentified(connection, session_id)
+            return fleet.unidentified(connection, session_id)
 
     def last_compaction_tokens(self, agent: str, model: str, *, project: str = "") -> int | None:
         """Return the level at which the agent's last session with a recorded compaction was compacted."""
@@ -126,7 +127,7 @@ class Reader(CopyReads, TrendReads):
     def stored_project(self, session_id: str) -> str | None:
         """Return the project that a session's own stream names first; None for a session that is not stored."""
         with self._engine.lend() as connection:
-            return projects.stated(connection, session_id)
+            return stated(connection, session_id)
 
     def find_sessions(self, prefix: str, *, projects: tuple[str, ...] | None = None) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""
@@ -300,7 +301,18 @@ class Reader(CopyReads, TrendReads):
     def size(self) -> StoreSize:
         """Return how much is stored."""
         with self._engine.lend() as connection:
-            return retention.size(connection, self._engine)
+            by_type = dict(connection.execute("SELECT name, events FROM event_types WHERE events > 0").fetchall())
+            sessions, oldest = connection.execute(
+                "SELECT count(*), min(last_at) FROM sessions WHERE current = 1"
+            ).fetchone()
+            return StoreSize(
+                events=sum(by_type.values()),
+                sessions=sessions,
+                bytes=self._engine.stored_bytes(connection),
+                contents=content_index.counts(connection).all,
+                oldest_at=oldest,
+                by_type=by_type,
+            )
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""

@@ -8,23 +8,13 @@ session gets the assignment of the one before.
 from __future__ import annotations
 
 import secrets
-from typing import Final
 
-from windowpane.core.codec import decode
 from windowpane.core.events import SessionDescribed
 from windowpane.core.names import check_project
-from windowpane.exceptions import EventFormatError
-from windowpane.store.database import Database
 from windowpane.store.projections.session_drafts import SessionDraft
-from windowpane.store.reads.fleet import current_key
+from windowpane.store.reads.projects import ASSIGNED
 from windowpane.store.writes.notes import append_beside, writable_session
 from windowpane.store.writes.write import Writer
-
-ASSIGNED: Final = "project:"
-"""Start of the stream of an assignment."""
-
-_DESCRIBED: Final = """SELECT body FROM events
-    WHERE session = ? AND type = (SELECT id FROM event_types WHERE name = ?) ORDER BY seq"""
 
 
 def assign(writer: Writer, session_id: str, project: str) -> None:
@@ -45,19 +35,3 @@ def assign_to(writer: Writer, session: SessionDraft, project: str) -> None:
     append_beside(
         writer, session, session.last_turn, stream, SessionDescribed(project=project), at=session.last_at
     )
-
-
-def stated(connection: Database, session_id: str) -> str | None:
-    """Return the project that the session's own stream names first; None for an unknown session."""
-    key = current_key(connection, session_id)
-    if not key:
-        return None
-    for (body,) in connection.execute(_DESCRIBED, (key, SessionDescribed.type)):
-        try:
-            event = decode(body)
-        except EventFormatError:
-            continue
-        is_assigned = event.context.stream_id.startswith(ASSIGNED)
-        if isinstance(event.data, SessionDescribed) and event.data.project and not is_assigned:
-            return event.data.project
-    return ""

@@ -1,4 +1,4 @@
-"""Retention: how much is stored, and deleting whole sessions, oldest first.
+"""Retention: deleting whole sessions, oldest first.
 
 The store-wide chain keeps a tombstone of each deleted session, and the metric base its counters, so neither the
 audit nor a counter shows a gap.
@@ -17,9 +17,8 @@ from windowpane.store.database import Database, Engine
 from windowpane.store.events import EVENT_COLUMNS, stored_events
 from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.projections import session_drafts, trends
-from windowpane.store.records import StoredEvent, StoreSize
+from windowpane.store.records import StoredEvent
 from windowpane.store.search import content as content_search
-from windowpane.store.search import content_index
 from windowpane.store.search import events as search
 from windowpane.store.statements import Conditions
 from windowpane.store.writes import chain, received
@@ -45,22 +44,6 @@ _EVENTS: Final = (
     "WHERE e.session = ? ORDER BY e.seq"
 )
 _COUNTS: Final = "SELECT type, count(*) FROM events WHERE session = ? GROUP BY type"
-
-
-def size(connection: Database, engine: Engine) -> StoreSize:
-    """Return how much is stored, from counts that the writer maintains."""
-    by_type = dict(connection.execute("SELECT name, events FROM event_types WHERE events > 0").fetchall())
-    sessions, oldest = connection.execute(
-        "SELECT count(*), min(last_at) FROM sessions WHERE current = 1"
-    ).fetchone()
-    return StoreSize(
-        events=sum(by_type.values()),
-        sessions=sessions,
-        bytes=engine.stored_bytes(connection),
-        contents=content_index.counts(connection).all,
-        oldest_at=oldest,
-        by_type=by_type,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from windowpane.core.agents import STATED_BY_PROXY
-from windowpane.core.completeness import CLOCK_SECONDS, RANKS, rank
+from windowpane.core.completeness import CLOCK_SECONDS, rank
 from windowpane.core.events import Event, EventContext, SessionIdentified
 from windowpane.store.projections import call_ids, session_drafts
 from windowpane.store.projections.session_drafts import SessionDraft
@@ -35,15 +35,6 @@ if TYPE_CHECKING:
 
 MAXIMUM_RECORDS: Final = 16
 """Records of one session that are followed to the one that counts."""
-_UNIDENTIFIED: Final = f"""SELECT other.session_id, other.source FROM sessions AS other JOIN sessions AS own
-    ON own.session_id = ? AND own.current = 1 AND own.same_as = '' AND other.agent = own.agent
-    AND other.project = own.project
-    WHERE other.current = 1 AND other.same_as = '' AND other.key <> own.key AND other.parent_session_id IS NULL
-    AND other.source IN ({", ".join(f"'{source}'" for source in RANKS if source != "demo")})
-    AND other.source <> own.source AND other.started_at <= own.last_at AND own.started_at <= other.last_at
-    AND NOT (EXISTS (SELECT 1 FROM call_ids WHERE session = own.key)
-        AND EXISTS (SELECT 1 FROM call_ids WHERE session = other.key))
-    ORDER BY other.key LIMIT 1"""  # noqa: S608  # our names
 
 Evidence = Literal["call", "id"]
 
@@ -100,15 +91,6 @@ def _overlap(first: SessionDraft, second: SessionDraft) -> bool:
         return True
     starts_before_end = first.started_at <= second.last_at + CLOCK_SECONDS
     return starts_before_end and second.started_at <= first.last_at + CLOCK_SECONDS
-
-
-def unidentified(connection: Database, session_id: str) -> tuple[str, str] | None:
-    """Return the id and source of a session that may be the same, if no id in one of them could show it.
-
-    It has the same agent and took place at the same time.
-    """
-    row = connection.execute(_UNIDENTIFIED, (session_id,)).fetchone()
-    return None if row is None else (row[0], row[1])
 
 
 def _stated(session_id: str) -> str:
