@@ -1,4 +1,4 @@
-"""The layers: every folder imports only the folders below it, and the pure ones do no I/O.
+"""The layers: the modules and folders of a folder import each other in one direction, and pure code does no I/O.
 
 Imports are read from the source: those inside functions and those for the type checker too, so neither a lazily
 imported library nor a type can point upwards.
@@ -21,67 +21,17 @@ PACKAGES = {
 ROOT_MODULES = {"windowpane", "windowpane.exceptions", "windowpane.testing", "windowpane.__main__"}
 """The only modules beside the folders."""
 
-LAYERS = {
-    "core": set[str](),
-    "effects": {"core"},
-    "text": {"core"},
-    "models": {"core"},
-    "metrics": {"core"},
-    "store": {"core", "effects"},
-    "sources": {"core", "models", "observer", "telemetry"},
-    "fidelity": {"core", "effects"},
-    "alerts": {"core", "effects", "text", "metrics"},
-    "report": {"core", "text", "store", "alerts"},
-    "manager": {"core", "effects", "models", "fidelity"},
-    "contrib": {"core", "effects", "manager"},
-    "config": {"core", "alerts", "fidelity", "manager", "contrib"},
-    "fidelity.suite": {"core", "effects", "fidelity", "manager", "config", "sources"},
-    "otlp": {"core", "effects", "metrics", "models", "config", "manager"},
-    "ingest": {"core", "effects", "models", "sources", "store", "fidelity", "alerts", "config"},
-    "clickhouse": {"core", "text", "store", "config"},
-    "serve": {"clickhouse", "core", "effects", "metrics", "models", "store", "alerts", "config", "otlp"},
-    "remote": {"core", "effects", "metrics", "config", "store", "serve"},
-    "replay": {
-        "core", "text", "models", "sources", "store", "fidelity", "manager", "contrib", "config",
-    },
-    "runtime": {
-        "core", "effects", "models", "metrics", "store", "alerts", "manager", "contrib", "config", "fidelity",
-        "fidelity.suite", "otlp", "serve", "remote",
-    },
-    "adapters": {"core", "effects", "models", "manager", "runtime"},
-    "hooks": {"core", "text", "store", "config"},
-    "observer": {"core", "effects", "models", "fidelity"},
-    "observer.clients": {"core", "effects", "models", "fidelity", "observer", "runtime", "hooks"},
-    "telemetry": {"core", "models"},
-    "receiver": {
-        "core", "effects", "models", "metrics", "config", "sources", "serve", "observer", "observer.clients",
-        "telemetry",
-    },
-    "proxy": {
-        "core", "effects", "models", "config", "serve", "observer", "observer.clients", "sources", "runtime",
-    },
-}  # fmt: skip
-"""Folder to the folders it may import; `demo`, `cli` and the package itself compose and may import all."""
-COMPOSING = ("demo", "cli")
-
-DASHBOARD_LAYERS = {
-    "style": set[str](),
-    "queries": {"style"},
-    "charts": {"style", "queries"},
-    "page": {"style", "queries", "charts"},
-    "replay": {"queries", "page"},
-    "sections": {"style", "queries", "charts", "page", "replay"},
-    "views": {"style", "queries", "charts", "page", "sections", "replay"},
-    "server": {"style", "queries", "charts", "page"},
-}
-DASHBOARD_READS = (
-    "alerts", "clickhouse", "config", "core", "metrics", "replay", "report", "serve", "store", "text",
+READ_BY_THE_DASHBOARD = (
+    "alerts", "config", "core", "evaluation.replay", "metrics", "outputs.http", "report", "store", "text",
     "exceptions",
 )  # fmt: skip
-"""The folders of `windowpane` that the dashboard may use: none that manages, observes or imports a session."""
+"""What the dashboard may use of `windowpane`: nothing that manages, observes or imports a session."""
 
-PURE = ("core", "text", "fidelity", "manager", "contrib", "observer", "alerts", "metrics", "report", "telemetry")
-IMPURE_WITHIN = ("fidelity.suite", "manager.files", "observer.clients", "alerts.delivery")
+PURE = (
+    "alerts", "core", "fidelity", "manager", "metrics", "report", "sources.conversations", "sources.telemetry",
+    "text",
+)  # fmt: skip
+IMPURE_WITHIN = ("alerts.delivery", "manager.files")
 """Folders inside pure ones that touch files, the network or a clock."""
 IMPURE = {
     "ctypes", "fileinput", "ftplib", "glob", "http", "io", "multiprocessing", "os", "pathlib", "pickle", "random",
@@ -140,15 +90,6 @@ def own_imports(module: str) -> set[str]:
     return {name for name in imports(module) if name in MODULES and name != module}
 
 
-def folder_of(module: str, layers: dict[str, set[str]]) -> str:
-    """Return the folder of *module*: the deepest one in *layers*, else its first one."""
-    parts = module.split(".")[1:]
-    for depth in range(len(parts), 0, -1):
-        if (name := ".".join(parts[:depth])) in layers:
-            return name
-    return parts[0] if parts else ""
-
-
 def is_within(module: str, folders: tuple[str, ...]) -> bool:
     """Return whether *module* is one of *folders* or lies in one."""
     rest = module.partition(".")[2]
@@ -170,59 +111,61 @@ def test_no_module_stands_loose_at_the_root() -> None:
     assert loose == ROOT_MODULES
 
 
-@pytest.mark.parametrize("layers", [LAYERS, DASHBOARD_LAYERS], ids=["exporter", "dashboard"])
-def test_the_layers_have_an_order(layers: dict[str, set[str]]) -> None:
-    """No two folders may import each other, directly or by way of others."""
-    waiting, placed = dict(layers), set[str]()
-    while ready := [folder for folder, below in waiting.items() if below <= placed]:
-        placed.update(ready)
-        for folder in ready:
-            del waiting[folder]
+def siblings(module: str, imported: str) -> tuple[str, str, str]:
+    """Return the folder that holds both modules, and the entry of that folder that each of them is or lies in.
 
-    assert not waiting
+    The `__init__` of a folder counts as a module in it.
+    """
+    one, other = (
+        [*name.split("."), "__init__"] if MODULES[name].name == "__init__.py" else name.split(".")
+        for name in (module, imported)
+    )
+    depth = next(index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return ".".join(one[:depth]), one[depth], other[depth]
 
 
-@pytest.mark.parametrize(
-    "module", sorted(name for name in MODULES if name.startswith("windowpane.") and name not in ROOT_MODULES)
-)
-def test_a_folder_imports_only_folders_below_it(module: str) -> None:
-    """Edges do not know each other, and nothing points upwards."""
-    folder = folder_of(module, LAYERS)
-    if folder in COMPOSING:
-        return
-    above = {
+def entries() -> dict[str, dict[str, set[str]]]:
+    """Return, for every folder, its modules and folders with those of the same folder that they import."""
+    folders: dict[str, dict[str, set[str]]] = {}
+    for module in MODULES:
+        for imported in own_imports(module):
+            if module.split(".")[0] == imported.split(".")[0]:
+                folder, one, other = siblings(module, imported)
+                folders.setdefault(folder, {}).setdefault(one, set()).add(other)
+    return folders
+
+
+ENTRIES = entries()
+
+
+def circle(needed: dict[str, set[str]]) -> set[str]:
+    """Return the names that import each other, directly or by way of others."""
+    waiting = {name: others & needed.keys() for name, others in needed.items()}
+    while ready := [name for name, others in waiting.items() if not others & waiting.keys()]:
+        for name in ready:
+            del waiting[name]
+    return set(waiting)
+
+
+@pytest.mark.parametrize("folder", sorted(ENTRIES))
+def test_the_modules_and_folders_of_a_folder_have_an_order(folder: str) -> None:
+    assert circle(ENTRIES[folder]) == set()
+
+
+def test_the_dashboard_only_reads() -> None:
+    used = {
         name
+        for module in MODULES
+        if module.startswith("windowpane_dashboard.")
         for name in own_imports(module)
-        if name != "windowpane.exceptions" and folder_of(name, LAYERS) not in {folder, *LAYERS[folder]}
+        if name.startswith("windowpane.") and not is_within(name, READ_BY_THE_DASHBOARD)
     }
 
-    assert not above
-
-
-@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("windowpane_dashboard.")))
-def test_the_dashboard_only_reads(module: str) -> None:
-    """It uses no manager, observer or source, and its own folders have an order too."""
-    foreign = {name for name in own_imports(module) if name.startswith("windowpane.")}
-    assert {name for name in foreign if not is_within(name, DASHBOARD_READS)} == set()
-
-    folder = folder_of(module, DASHBOARD_LAYERS)
-    if folder in DASHBOARD_LAYERS:
-        inside = {name for name in own_imports(module) if name.startswith("windowpane_dashboard.")}
-        allowed = {folder, *DASHBOARD_LAYERS[folder]}
-        assert {name for name in inside if folder_of(name, DASHBOARD_LAYERS) not in allowed} == set()
+    assert used == set()
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Neither when they run nor for the type checker."""
-    waiting = {module: own_imports(module) for module in MODULES}
-    while ready := [module for module, needed in waiting.items() if not needed & waiting.keys()]:
-        for module in ready:
-            del waiting[module]
-    while unused := [module for module in waiting if not any(module in needed for needed in waiting.values())]:
-        for module in unused:
-            del waiting[module]
-
-    assert sorted(waiting) == []
+    assert circle({module: own_imports(module) for module in MODULES}) == set()
 
 
 @pytest.mark.parametrize("module", PURE_MODULES)

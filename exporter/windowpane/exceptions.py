@@ -15,7 +15,6 @@ WindowpaneError
 │   └── EventsRefusedError      the store cannot hold these events; another attempt would not help
 │       └── SessionRefusedError nor any other event of their session
 ├── ClickHouseError             ClickHouse cannot be reached or refused a statement
-├── EventsSkippedError          a sink accepted a batch except some of its events
 ├── EventFormatError            stored or received bytes are not an event this release can read
 ├── WindowError                 an edit would break an invariant of the window
 │   └── IrreducibleContextError what may not be removed does not fit
@@ -27,12 +26,6 @@ WindowpaneError
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from windowpane.core.events import Event
 
 
 class WindowpaneError(Exception):
@@ -119,14 +112,6 @@ class ClickHouseError(WindowpaneError):
         self.url = url
         self.problem = problem
         super().__init__(f"{url}: {problem}")
-
-
-class EventsSkippedError(WindowpaneError):
-    """A sink accepted a batch except *events*, which it cannot use."""
-
-    def __init__(self, events: Sequence[Event], cause: Exception) -> None:
-        self.events = tuple(events)
-        super().__init__(f"{len(events)} events cannot be used ({type(cause).__name__}: {cause})")
 
 
 class EventFormatError(WindowpaneError, ValueError):

@@ -18,8 +18,9 @@ from scripted_server import Reply, ScriptedServer, session, stored
 from windowpane.config.outputs import IngestConfig
 from windowpane.core.digests import KEY_BYTES, keyed_digester
 from windowpane.core.events import BlockAdded, Event, TelemetryDropped
+from windowpane.core.protocols import EventsSkippedError
 from windowpane.core.window.blocks import Block
-from windowpane.exceptions import EventsSkippedError, StoreError
+from windowpane.exceptions import StoreError
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.outputs.remote import sender
 from windowpane.outputs.remote.sink import RemoteSink, _digest_key

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from windowpane.core.vocabulary import CountSource, LimitSource
+from windowpane.exceptions import WindowpaneError
 
 if TYPE_CHECKING:
     from windowpane.core.events import Event, Usage
@@ -73,6 +74,14 @@ class EventSink(Protocol):
     def write(self, batch: Sequence[Event]) -> None:
         """Write a batch of events in order. May raise: the pipeline contains and counts the error."""
         ...
+
+
+class EventsSkippedError(WindowpaneError):
+    """A sink accepted a batch except *events*, which it cannot use."""
+
+    def __init__(self, events: Sequence[Event], cause: Exception) -> None:
+        self.events = tuple(events)
+        super().__init__(f"{len(events)} events cannot be used ({type(cause).__name__}: {cause})")
 
 
 class Archive(Protocol):

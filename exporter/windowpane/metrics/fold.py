@@ -35,8 +35,7 @@ from windowpane.core.events import (
     TurnStarted,
 )
 from windowpane.core.liveness import live_since
-from windowpane.core.protocols import Clock
-from windowpane.exceptions import EventsSkippedError
+from windowpane.core.protocols import Clock, EventsSkippedError
 from windowpane.metrics import counters, gauges
 from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
 from windowpane.metrics.families import Family, session_families

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from windowpane.core.digests import KEY_BYTES, keyed_digester
 from windowpane.core.events import Event
-from windowpane.core.protocols import Digester
+from windowpane.core.protocols import Digester, EventsSkippedError
 from windowpane.effects.private_files import MODE_FILE, create_folder
-from windowpane.exceptions import EventsSkippedError, StoreBusyError, StoreError
+from windowpane.exceptions import StoreBusyError, StoreError
 from windowpane.outputs.remote.connection import IngestServer, client_context, server_address
 from windowpane.outputs.remote.delivery import Delivery
 from windowpane.outputs.remote.sender import Sender

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from windowpane.core.events import Event, EventContext, TelemetryDropped
-from windowpane.core.protocols import EventSink
+from windowpane.core.protocols import EventSink, EventsSkippedError
 from windowpane.exceptions import (
     EventsRefusedError,
-    EventsSkippedError,
     SessionRefusedError,
     StoreBusyError,
     StoreReplacedError,
