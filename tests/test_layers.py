@@ -25,7 +25,7 @@ READ_BY_THE_DASHBOARD = (
     "alerts", "config", "core", "evaluation.replay", "metrics", "outputs.http", "report", "store", "text",
     "exceptions",
 )  # fmt: skip
-"""What the dashboard may use of `windowpane`: nothing that manages, observes or imports a session."""
+"""The parts of `windowpane` that the dashboard may use: nothing that manages, observes or imports a session."""
 
 PURE = (
     "alerts", "core", "fidelity", "manager", "metrics", "report", "sources.conversations", "sources.telemetry",
