@@ -34,7 +34,7 @@ class SessionStore(Protocol):
 
 
 class ImportMemory(Protocol):
-    """The memory of files that were imported; see `ingest.remembered_files`."""
+    """The memory of files that were imported; see `remembered_files`."""
 
     def state(self, path: Path) -> FileState | None:
         """Return the state of a finished file."""

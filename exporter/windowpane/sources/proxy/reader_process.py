@@ -1,7 +1,7 @@
 """The process that reads the passing calls and runs the outputs, seen from the forwarding one.
 
 Parsing, comparing and counting a call takes longer than forwarding it, and would share one interpreter with it.
-The messages go through a file (`proxy.spool`), so the forwarding process never waits for the reading one. The
+The messages go through a file (`spool`), so the forwarding process never waits for the reading one. The
 process's standard input has its settings, then a byte for each message; it ends at the end of its input, with
 the last message, so it does not outlive the forwarding process for long. Its standard output has a line of JSON
 for its start and for each line of its log.

@@ -1,7 +1,7 @@
 """One recorded model call, and the assignment of calls to sessions.
 
 A recording of whole calls seldom states which conversation a call belongs to. They are assigned by the rules by
-which `observe` assigns the calls of a live agent (`observer.conversations`), so that the windows are the same.
+which `observe` assigns the calls of a live agent (`sources.conversations`), so that the windows are the same.
 """
 
 from __future__ import annotations
