@@ -86,7 +86,7 @@ def test_received_calls_are_sessions_and_metrics(serving: Serving) -> None:
         assert {row.turns for row in with_store.sessions()} == {3}
         assert {row.source for row in with_store.sessions()} == {"otlp"}
         assert sessions["weather-guide"].session_id == "otlp:chat-77"
-        assert sessions["weather-guide"].peak_used_tokens == 250
+        assert sessions["weather-guide"].peak_used_tokens == 263
     finally:
         with_store.close()
     assert b"careful weather guide" not in serving.store.read_bytes()

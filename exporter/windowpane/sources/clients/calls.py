@@ -1,7 +1,7 @@
 """The calls of a watched client, on the agent's thread: references are taken and queued, nothing more.
 
-A captured call is a shallow copy of its arguments and message list (`conversations.messages.capture_call`). The call,
-its reply and its failure are tasks of one queue, whose worker reads, compares, counts and
+A captured call is a shallow copy of its arguments and message list (`conversations.messages.capture_call`).
+The call, its reply and its failure are tasks of one queue, whose worker reads, compares, counts and
 hashes them in order (`recording.CallRecord`). The agent's calls pass through unchanged; an internal failure is
 logged and never reaches the agent.
 """
