@@ -93,7 +93,8 @@ def _packaged() -> Iterator[tuple[str, str, list[Record]]]:
     """Unpack and read each file; yields its name, its format and its records."""
     readers = all_readers(complete=True)
     with tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder:
-        for packed in sorted(files("windowpane.cli.demonstration").joinpath("data").iterdir(), key=lambda entry: entry.name):
+        data = files("windowpane.cli.demonstration").joinpath("data")
+        for packed in sorted(data.iterdir(), key=lambda entry: entry.name):
             if not packed.name.endswith(".xz"):
                 continue
             path = Path(folder) / packed.name.removesuffix(".xz")
