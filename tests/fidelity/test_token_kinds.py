@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.core import remembered
 from windowpane.core.vocabulary import ContentType
 from windowpane.fidelity.facts import FactFinder
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
@@ -12,7 +11,7 @@ from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 def test_remembered_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More distinct tokens than the limit start the memory again, and a very long one is never kept."""
-    monkeypatch.setattr(remembered, "MAXIMUM_REMEMBERED", 10)
+    monkeypatch.setattr(TOKEN_KINDS, "_maximum", 10)
     TOKEN_KINDS.clear()
     for number in range(100):
         assert TOKEN_KINDS[f"module_{number}.py"] == "path"

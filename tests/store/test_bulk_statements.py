@@ -62,6 +62,14 @@ def test_rows_with_the_same_key_follow_one_another() -> None:
     assert list(skipped.runs([(1,), (1,)])) == [[(1,), (1,)]]
 
 
+def test_rows_that_differ_only_below_a_bound_are_carried_out_in_order() -> None:
+    """One run of an UPDATE changes a row once."""
+    statement = many("UPDATE blocks SET a = a + ? WHERE session = ? AND event_seq < ?")
+    rows = [(1, 7, 3), (1, 8, 3), (1, 7, 4)]
+
+    assert list(statement.runs(rows)) == [rows[:2], rows[2:]]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -20,10 +20,10 @@ _INSERT: Final = re.compile(
     r"(?P<conflict>\s+ON CONFLICT [^?]*)?\s*\Z"
 )
 _UPSERT: Final = re.compile(r"\s+ON CONFLICT \((?P<key>[^)]*)\) DO UPDATE ")
-_EQUAL: Final = rf"(?:{_NAME}) = \?"
+_COMPARED: Final = rf"(?:{_NAME}) [=<] \?"
 _UPDATE: Final = re.compile(r"\s*UPDATE (?P<table>\w+) SET (?P<changes>.*) WHERE (?P<conditions>.*)", re.DOTALL)
-_CONDITIONS: Final = re.compile(rf"{_EQUAL}(?: AND {_EQUAL})*\s*")
-_ASSIGNED: Final = re.compile(rf"{_QUOTED}|(?P<column>{_NAME}) = |(?P<placeholder>\?)")
+_CONDITIONS: Final = re.compile(rf"{_COMPARED}(?: AND {_COMPARED})*\s*")
+_ASSIGNED: Final = re.compile(rf"{_QUOTED}|(?P<column>{_NAME}) (?P<sign>[=<]) |(?P<placeholder>\?)")
 
 
 @lru_cache(maxsize=1_000)
@@ -95,14 +95,16 @@ def _insert(match: re.Match[str]) -> ManyRows:
 
 def _update(match: re.Match[str]) -> ManyRows | None:
     columns: list[str] = []
-    column = ""
+    signs: list[str] = []
+    column = sign = ""
 
     def numbered(part: re.Match[str]) -> str:
-        nonlocal column
-        column = part["column"] or column
+        nonlocal column, sign
+        column, sign = part["column"] or column, part["sign"] or sign
         if not part["placeholder"]:
             return part[0]
         columns.append(column)
+        signs.append(sign)
         return f"new.v{len(columns)}"
 
     changes = _ASSIGNED.sub(numbered, match["changes"])
@@ -113,7 +115,7 @@ def _update(match: re.Match[str]) -> ManyRows | None:
         f"UPDATE {match['table']} SET {changes} FROM {_arrays(len(columns))} AS new ({names}) "  # noqa: S608
         f"WHERE {conditions}"
     )
-    key = tuple(range(changed, len(columns)))
+    key = tuple(index for index in range(changed, len(columns)) if signs[index] == "=")
     return ManyRows(match["table"], ", ".join(columns), statement.encode(), key, conflicts=None)
 
 

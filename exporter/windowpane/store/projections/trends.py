@@ -138,8 +138,9 @@ class DayDrafts:
         release = session.label or session.agent_version
         row = (day, session.agent, session.model, release)
         if session.memory.day_row != row:
+            if session.memory.day_row is not None:
+                self._repeated.add(session.key)
             session.memory.day_row = row
-            self._repeated.add(session.key)
         key = (session.key, *row)
         draft = self._days.get(key)
         if draft is None:
