@@ -136,6 +136,7 @@ def test_a_text_with_nul_is_stored_without_it(store: Store, make_session) -> Non
     assert stored(store)[0].context.agent == "a\0b"
     assert store.verify().intact
     store.append(make_session("nul\0"))
+    assert store.session("nul\0") is not None
     assert store.session("nul") is not None
 
 
