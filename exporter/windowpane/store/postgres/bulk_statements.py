@@ -23,7 +23,7 @@ _UPSERT: Final = re.compile(r"\s+ON CONFLICT \((?P<key>[^)]*)\) DO UPDATE ")
 _COMPARED: Final = rf"(?:{_NAME}) [=<] \?"
 _UPDATE: Final = re.compile(r"\s*UPDATE (?P<table>\w+) SET (?P<changes>.*) WHERE (?P<conditions>.*)", re.DOTALL)
 _CONDITIONS: Final = re.compile(rf"{_COMPARED}(?: AND {_COMPARED})*\s*")
-_ASSIGNED: Final = re.compile(rf"{_QUOTED}|(?P<column>{_NAME}) (?P<sign>[=<]) |(?P<placeholder>\?)")
+_ASSIGNED: Final = re.compile(rf"{_QUOTED}|(?P<column>{_NAME}) (?P<comparison>[=<]) |(?P<placeholder>\?)")
 
 
 @lru_cache(maxsize=1_000)
@@ -95,16 +95,16 @@ def _insert(match: re.Match[str]) -> ManyRows:
 
 def _update(match: re.Match[str]) -> ManyRows | None:
     columns: list[str] = []
-    signs: list[str] = []
-    column = sign = ""
+    comparisons: list[str] = []
+    column = comparison = ""
 
     def numbered(part: re.Match[str]) -> str:
-        nonlocal column, sign
-        column, sign = part["column"] or column, part["sign"] or sign
+        nonlocal column, comparison
+        column, comparison = part["column"] or column, part["comparison"] or comparison
         if not part["placeholder"]:
             return part[0]
         columns.append(column)
-        signs.append(sign)
+        comparisons.append(comparison)
         return f"new.v{len(columns)}"
 
     changes = _ASSIGNED.sub(numbered, match["changes"])
@@ -115,7 +115,7 @@ def _update(match: re.Match[str]) -> ManyRows | None:
         f"UPDATE {match['table']} SET {changes} FROM {_arrays(len(columns))} AS new ({names}) "  # noqa: S608
         f"WHERE {conditions}"
     )
-    key = tuple(index for index in range(changed, len(columns)) if signs[index] == "=")
+    key = tuple(index for index in range(changed, len(columns)) if comparisons[index] == "=")
     return ManyRows(match["table"], ", ".join(columns), statement.encode(), key, conflicts=None)
 
 
