@@ -1,0 +1,198 @@
+"""Functions, modules and returns on the way of one observed call, and of one imported line, to rows of the store.
+
+    python benchmarks/call_path.py [--list] [--json]
+
+Counts the package's own functions in all threads. *Functions* and *modules* are distinct. A *return* is a call
+into a module that was entered earlier, from another one. A call is counted when eleven others came before it. A
+line is counted as the difference between two imports of a transcript: with its last turn and without it. `--list`
+prints the modules in the order in which the call enters them. Compare checkouts on one version of Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple
+
+PACKAGE: Final = "/exporter/windowpane/"
+TURNS: Final = 12
+ROUNDS: Final = 5
+"""Ticks of background threads fall into some rounds; the smallest count of the rounds is without them."""
+
+_entered: list[CodeType] = []
+_is_recording = False
+
+
+class Counts(NamedTuple):
+    """Counts of one way."""
+
+    functions: int
+    modules: int
+    returns: int
+
+
+def _profile(frame: FrameType, event: str, _argument: Any) -> None:
+    if _is_recording and event == "call" and PACKAGE in frame.f_code.co_filename:
+        _entered.append(frame.f_code)
+
+
+def recorded(action: Any) -> list[CodeType]:
+    """Return the functions that *action* enters, in order."""
+    global _is_recording  # noqa: PLW0603  # a profile function has no other way to know
+    _entered.clear()
+    _is_recording = True
+    try:
+        action()
+    finally:
+        _is_recording = False
+    return list(_entered)
+
+
+def returns(entered: list[CodeType]) -> int:
+    """Return how often a module is entered again after another one."""
+    left: set[str] = set()
+    count, current = 0, ""
+    for code in entered:
+        module = code.co_filename
+        if module != current:
+            count += module in left
+            left.add(current)
+            current = module
+    return count
+
+
+def counts(entered: list[CodeType]) -> Counts:
+    """Return the counts of one recorded way."""
+    return Counts(len(set(entered)), len({code.co_filename for code in entered}), returns(entered))
+
+
+def observed_call(folder: Path) -> list[list[CodeType]]:
+    """Return the functions of an observed call until its rows are stored, once per round."""
+    import windowpane  # after the profile function is set
+    from windowpane.core.events import Usage
+    from windowpane.models.replies import Reply, ReplyPart
+    from windowpane.sources.clients.calls import WatchedClient
+    from windowpane.sources.conversations.conversations import Scope
+
+    outputs = windowpane.start(store=str(folder / "calls.db"), port=0)
+    client = WatchedClient(Scope("agent", limit_tokens=200_000))
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be careful."},
+        {"role": "user", "content": "Find the timeout."},
+    ]
+
+    def call(number: int) -> None:
+        watched = client.start("chat", {"model": "gpt-4o", "messages": [dict(message) for message in messages]})
+        assert watched is not None
+        arguments, call_id = json.dumps({"n": number}), f"call_{number}"
+        watched.record_reply(Reply((ReplyPart("tool_call", arguments, call_id, "read_file"),), Usage(1_000, 20)))
+        assert outputs.flush(30)
+        function = {"name": "read_file", "arguments": arguments}
+        messages.append(
+            {"role": "assistant", "tool_calls": [{"id": call_id, "type": "function", "function": function}]}
+        )
+        messages.append({"role": "tool", "tool_call_id": call_id, "content": f"{number}: the timeout is 30 s"})
+
+    for number in range(TURNS - 1):
+        call(number)
+    try:
+        return [recorded(lambda number=number: call(number)) for number in range(TURNS, TURNS + ROUNDS)]
+    finally:
+        windowpane.stop()
+
+
+def transcript(path: Path, turns: int) -> Path:
+    """Write a Claude Code transcript of *turns* replies with a tool call each."""
+    lines: list[dict[str, Any]] = [_line(0, "user", {"role": "user", "content": "Find the timeout."})]
+    for number in range(1, turns + 1):
+        use = {
+            "type": "tool_use",
+            "id": f"toolu_{number}",
+            "name": "Read",
+            "input": {"file_path": f"/app/{number}.py"},
+        }
+        usage = {"input_tokens": 900 + number, "cache_read_input_tokens": 800, "output_tokens": 20}
+        reply = {
+            "id": f"msg_{number}",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [use],
+            "usage": usage,
+        }
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"toolu_{number}",
+            "content": f"{number}: the timeout is 30 s",
+        }
+        lines.append(_line(2 * number - 1, "assistant", reply))
+        lines.append(_line(2 * number, "user", {"role": "user", "content": [result]}))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def _line(number: int, kind: str, message: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": kind, "uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "sessionId": "s1",
+        "timestamp": f"2026-01-01T00:{number // 60:02}:{number % 60:02}.000Z", "cwd": "/app", "version": "2.1.0",
+        "message": message,
+    }  # fmt: skip
+
+
+def imported_turn(folder: Path) -> Counts:
+    """Return the counts that the last turn of a transcript adds to its import: a reply and a tool's result."""
+    from windowpane.core.digests import keyed_digester
+    from windowpane.sources.imports.importer import import_paths
+    from windowpane.sources.imports.pipeline import playback_settings
+    from windowpane.sources.transcripts.discovery import all_readers
+    from windowpane.store.embedded import SqliteStore
+
+    def entered(turns: int, tag: str) -> list[CodeType]:
+        path = transcript(folder / f"{turns}{tag}.jsonl", turns)
+        settings = playback_settings(keyed_digester(b"benchmark"))
+        with contextlib.closing(SqliteStore(folder / f"{turns}{tag}.db")) as store:
+
+            def action() -> None:
+                (report,) = import_paths([path], store, playback=settings, readers=all_readers())
+                assert not report.error, report.error
+                assert report.outcomes
+
+            return recorded(action)
+
+    entered(TURNS, "first")  # what is loaded once is loaded
+    without, with_line = entered(TURNS - 1, ""), entered(TURNS, "")
+    more = Counter(with_line) - Counter(without)
+    return Counts(len(more), len({code.co_filename for code in more}), returns(with_line) - returns(without))
+
+
+def main() -> None:
+    """Print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="print the modules in the order of the call")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    threading.setprofile(_profile)
+    sys.setprofile(_profile)
+    with tempfile.TemporaryDirectory() as folder:
+        ways = observed_call(Path(folder))
+        turn = imported_turn(Path(folder))
+    sys.setprofile(None)
+    call = Counts(*(min(values) for values in zip(*map(counts, ways), strict=True)))
+    if arguments.list:
+        for module in dict.fromkeys(code.co_filename for code in min(ways, key=len)):
+            print(module.rpartition(PACKAGE)[2])
+    if arguments.json:
+        print(json.dumps({"call": call._asdict(), "turn": turn._asdict()}))
+        return
+    for name, found in (("observed call", call), ("imported turn", turn)):
+        print(f"{name}: {found.functions} functions in {found.modules} modules, {found.returns} returns")
+
+
+if __name__ == "__main__":
+    main()
