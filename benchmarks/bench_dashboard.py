@@ -27,7 +27,7 @@ from typing import NamedTuple
 from dashboard_store import LONGEST, PARENT, complete, fill
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from windowpane.core.liveness import live_since
+from windowpane.core.times import live_since
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.search.content import ContentFilter

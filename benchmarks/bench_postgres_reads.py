@@ -28,7 +28,7 @@ import psycopg
 from dashboard_store import LONGEST, fill
 from tests.servers.postgres import PostgresServer, binaries
 
-from windowpane.core.liveness import live_since
+from windowpane.core.times import live_since
 from windowpane.store.copying import Progress, copy_store
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store

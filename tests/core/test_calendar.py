@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.core.calendar import EARLIEST, LATEST, moment, within_calendar
+from windowpane.core.times import EARLIEST, LATEST, moment, within_calendar
 from windowpane.text import formats
 
 YEAR_33658 = 1e12

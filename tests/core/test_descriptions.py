@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windowpane.core.descriptions import SessionDescriptions, without_wrappers
 from windowpane.core.events import SessionDescribed
+from windowpane.core.names import SessionDescriptions, without_wrappers
 
 
 def test_a_title_is_one_short_line_without_secrets_and_control_characters() -> None:

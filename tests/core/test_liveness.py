@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from windowpane.core.liveness import LIVE_SECONDS, is_live
+from windowpane.core.times import LIVE_SECONDS, is_live
 
 
 class Session(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.core.targets import MAXIMUM_TARGET_CHARACTERS, call_target
+from windowpane.core.tracking.targets import MAXIMUM_TARGET_CHARACTERS, call_target
 
 
 @pytest.mark.parametrize(

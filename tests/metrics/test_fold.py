@@ -28,7 +28,7 @@ from windowpane.core.events import (
     VelocitySpiked,
     ZoneChanged,
 )
-from windowpane.core.liveness import LIVE_SECONDS
+from windowpane.core.times import LIVE_SECONDS
 from windowpane.metrics.catalog import TURN_UTILIZATION
 from windowpane.metrics.families import session_label
 from windowpane.metrics.fold import AlertKey, MetricState

@@ -24,7 +24,7 @@ from windowpane.core.events import (
     Usage,
     ZoneChanged,
 )
-from windowpane.core.liveness import LIVE_SECONDS
+from windowpane.core.times import LIVE_SECONDS
 from windowpane.core.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
 from windowpane.core.window.blocks import Block
 from windowpane.metrics import catalog

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 import streamlit as st
 
 from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
-from windowpane.core.liveness import live_since
 from windowpane.core.store_names import StoreName, StoreUrl
+from windowpane.core.times import live_since
 from windowpane.exceptions import StoreError
 from windowpane.store import open as store_opening
 from windowpane.store.interface import SessionFilter

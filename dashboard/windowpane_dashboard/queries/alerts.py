@@ -12,7 +12,7 @@ import pandas as pd
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.summary import value_text
 from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.report.headline import Phrase, Subject, joined
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter

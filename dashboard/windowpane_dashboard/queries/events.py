@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from windowpane.core.calendar import EARLIEST, LATEST
+from windowpane.core.times import EARLIEST, LATEST
 from windowpane.store.records import DamagedEvent, StoredEvent
 from windowpane.text.events import describe_damage, describe_event
 from windowpane.text.labels import event_label

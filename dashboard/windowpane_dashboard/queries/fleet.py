@@ -14,8 +14,8 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.config.loading import load_config
-from windowpane.core.database_files import SHARED_MEMORY, WAL
-from windowpane.core.liveness import is_live
+from windowpane.core.files import SHARED_MEMORY, WAL
+from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, StoreSize

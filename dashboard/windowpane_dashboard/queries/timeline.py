@@ -20,8 +20,8 @@ from windowpane.core.events import (
     SessionStarted,
 )
 from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.peak import corrects, limits_of
 from windowpane.core.vocabulary import COMPONENTS
-from windowpane.core.window_peak import corrects, limits_of
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals

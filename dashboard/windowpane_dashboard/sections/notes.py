@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from windowpane.core.characters import harmless
-from windowpane.core.descriptions import TITLE_CHARACTERS
+from windowpane.core.names import TITLE_CHARACTERS
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.reads.notes import Note, NoteKind
 from windowpane.store.writes.notes import NOTE_CHARACTERS

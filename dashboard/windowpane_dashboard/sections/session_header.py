@@ -7,7 +7,7 @@ from typing import Final
 
 import streamlit as st
 
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
 from windowpane.store.records import SessionRow
 from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import percent, tokens

@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.report.headline import session_headline
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.report.headline import Subject, session_phrases
 from windowpane.store.records import SessionRow
 from windowpane.store.writes.project_sessions import named_in_projects

@@ -23,9 +23,8 @@ from windowpane.agents.options import (
     tracker_settings,
 )
 from windowpane.agents.spans import CurrentSpan
-from windowpane.core.descriptions import SessionDescriptions
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.core.names import check_project
+from windowpane.core.names import SessionDescriptions, check_project
 from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
 from windowpane.core.vocabulary import Component

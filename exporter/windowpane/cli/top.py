@@ -20,8 +20,8 @@ from windowpane.cli.options import SessionNames, open_to_read, report_errors, se
 from windowpane.cli.output import frameless_table, print_table, supports_unicode
 from windowpane.cli.sessions import TABLE_COLUMNS, short_id
 from windowpane.core.characters import plain
-from windowpane.core.liveness import is_live, live_since
 from windowpane.core.store_names import StoreName
+from windowpane.core.times import is_live, live_since
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
 from windowpane.text.forecasts import next_event

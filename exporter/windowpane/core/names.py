@@ -1,10 +1,19 @@
-"""Names of agents, models, sessions and projects as users pass them."""
+"""Names of agents, models, sessions and projects, and the descriptions that people recognize a session by.
+
+They come from recordings and users, so a name may hold a secret, a line break or a character that steers a
+terminal; none of these reaches an event.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypedDict, Unpack
 
+from windowpane.core.characters import plain
+from windowpane.core.events import SessionDescribed
+from windowpane.core.redaction import redact
+from windowpane.core.vocabulary import TitleSource
 from windowpane.exceptions import ConfigurationError
 
 PROJECT_EXPECTED: Final = "at most 64 letters, digits, dots, dashes or underscores, a letter or digit first"
@@ -31,3 +40,105 @@ def check_project(key: str, name: object) -> None:
     check_description(**{key: name})
     if name and _PROJECT.fullmatch(str(name)) is None:
         raise ConfigurationError(key, "is not the name of a project", expected=PROJECT_EXPECTED)
+
+
+TITLE_CHARACTERS: Final = 80
+NAME_CHARACTERS: Final = 200
+"""Longest folder, repository, branch, version, label and project."""
+_READ_CHARACTERS: Final = 4_096
+"""Part of a text that a title is made of: enough for a secret that starts within the title."""
+_RANK: Final[dict[TitleSource, int]] = {"first_message": 0, "agent": 1, "user": 2}
+"""A title replaces one of the same or a lower rank."""
+_WRAPPERS: Final = (
+    "system-reminder", "environment_context", "environment_details", "user_instructions", "turn_aborted",
+    "ide_opened_file", "ide_selection", "ide_diagnostics", "command-name", "command-message",
+    "command-args", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-input",
+    "bash-stdout", "bash-stderr", "user-memory-input", "skill", "INSTRUCTIONS", "uploaded_files",
+    "task-notification", "collaboration_mode", "apps_instructions", "skills_instructions",
+    "subagent_notification",
+)  # fmt: skip
+"""Elements that agents' programs put into or around the words of a user."""
+_COMMAND: Final = re.compile(r"/[A-Za-z][\w:-]{0,63}")
+_WRAPPED: Final = re.compile(
+    "|".join(f"<{re.escape(name)}(?:>|\\s[^>]{{0,200}}>).*?(?:</{re.escape(name)}>|\\Z)" for name in _WRAPPERS),
+    re.DOTALL,
+)
+_ENCLOSING: Final = re.compile(r"</?(?:user_input|user_message|task|feedback)(?:\s[^>]{0,200})?>")
+"""Marks of elements that programs put around what the user wrote."""
+_GENERATED: Final = (
+    "# AGENTS.md instructions", "Caveat: The messages below", "[Request interrupted", "[Image", "API Error",
+    "This session is being continued from a previous conversation",
+)  # fmt: skip
+"""Starts of messages that a program wrote in the user's name."""
+
+
+class Description(TypedDict, total=False):
+    """The statements about a session; an absent or empty field is not stated."""
+
+    title: str
+    title_source: TitleSource
+    folder: str
+    repository: str
+    branch: str
+    agent_version: str
+    label: str
+    project: str
+
+
+class SessionDescriptions:
+    """The description of one session so far, which turns further statements into events."""
+
+    def __init__(self) -> None:
+        self._stated: dict[str, str] = {}
+        """The latest statement by field, as it came in: repetitions are frequent."""
+        self._lines: dict[str, str] = {}
+        self._rank = -1
+
+    @property
+    def has_title(self) -> bool:
+        """Return whether any title is known."""
+        return self._rank >= 0
+
+    def state(self, **stated: Unpack[Description]) -> SessionDescribed | None:
+        """Return the event of a statement, with the fields that it changes; None where it changes nothing.
+
+        A title never replaces one that was given by its user, nor the first message one by the agent.
+        """
+        source = stated.pop("title_source", "agent")
+        if _RANK[source] < self._rank:
+            stated.pop("title", None)
+        changed = {
+            name: line for name, given in stated.items() if given and (line := self._changed(name, str(given)))
+        }
+        if not changed:
+            return None
+        if "title" in changed:
+            self._rank = _RANK[source]
+        described = SessionDescribed(title_source=source if "title" in changed else None)
+        return replace(described, **changed)  # type: ignore[arg-type]  # the names are those of `Description`
+
+    def _changed(self, name: str, given: str) -> str:
+        """Return the line of a statement; empty where it changes nothing."""
+        if self._stated.get(name) == given:
+            return ""
+        self._stated[name] = given
+        line = described_line(given, TITLE_CHARACTERS if name == "title" else NAME_CHARACTERS)
+        if line == self._lines.get(name):
+            return ""
+        self._lines[name] = line
+        return line
+
+
+def described_line(text: str, maximum: int) -> str:
+    """Return the start of *text* as one redacted line of at most *maximum* characters."""
+    line = plain(" ".join(redact(text[:_READ_CHARACTERS]).text.split()))
+    return line if len(line) <= maximum else line[: maximum - 1].rstrip() + "…"
+
+
+def without_wrappers(text: str) -> str:
+    """Return the text of a user message without what programs add to it; empty where they wrote all of it.
+
+    A command alone, such as `/mode`, does not name a session either.
+    """
+    own = _ENCLOSING.sub(" ", _WRAPPED.sub(" ", text[: 8 * _READ_CHARACTERS])).strip()
+    return "" if own.startswith(_GENERATED) or _COMMAND.fullmatch(own) else own

@@ -34,8 +34,8 @@ from windowpane.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from windowpane.core.liveness import live_since
 from windowpane.core.protocols import Clock, EventsSkippedError
+from windowpane.core.times import live_since
 from windowpane.metrics import counters, gauges
 from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
 from windowpane.metrics.families import Family, session_families

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from windowpane.core.call_numbers import number_in
-from windowpane.core.completeness import CLOCK_SECONDS, rank
 from windowpane.core.events import BlockAdded, EventContext, TurnEnded
+from windowpane.core.same_session import CLOCK_SECONDS, number_in, rank
 
 MAXIMUM_CALLS: Final = 20_000
 """Calls that are remembered, the latest."""

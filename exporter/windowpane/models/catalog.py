@@ -16,9 +16,9 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from windowpane.core.calendar import moment
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.protocols import ModelInfo
+from windowpane.core.times import moment
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.names import ModelName, provider_id, split_model_name
 from windowpane.models.prices import cost_of

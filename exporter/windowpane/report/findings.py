@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeVar
 
 from windowpane.alerts.rules import COMPACTION_TURNS
 from windowpane.core.events import CacheBroken, ContentRegretted
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.report.calls import sent_calls
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events

@@ -16,7 +16,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
     HistoryRewound,
 )
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.findings import Finding, findings, read_evidence

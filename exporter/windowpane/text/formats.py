@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from windowpane.core.calendar import moment
+from windowpane.core.times import moment
 
 TYPE_CHECKING = False  # the status line of a coding agent, which uses this, must not wait for typing
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pytest
 
-from windowpane.core.descriptions import TITLE_CHARACTERS
 from windowpane.core.events import (
     AlertFired,
     BlockAdded,
@@ -24,6 +23,7 @@ from windowpane.core.events import (
     NotificationFailed,
     SessionDescribed,
 )
+from windowpane.core.names import TITLE_CHARACTERS
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from windowpane.core.events import AlertFired
-from windowpane.core.liveness import live_since
+from windowpane.core.times import live_since
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.records import SessionRow

@@ -23,7 +23,7 @@ from windowpane.core.events import (
     NotificationDelivered,
     NotificationFailed,
 )
-from windowpane.core.liveness import live_since
+from windowpane.core.times import live_since
 from windowpane.report.headline import sentence
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter

@@ -22,8 +22,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from windowpane.alerts.delivery.message import AlertMessage, render
-from windowpane.core.calendar import within_calendar
 from windowpane.core.characters import plain
+from windowpane.core.times import within_calendar
 from windowpane.core.version import install_command
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError

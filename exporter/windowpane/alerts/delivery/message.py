@@ -8,9 +8,9 @@ from typing import Final, Literal
 from urllib.parse import quote, urlencode
 
 from windowpane.alerts.rules import RULES_BY_NAME, Nature
-from windowpane.core.calendar import moment
 from windowpane.core.characters import plain
 from windowpane.core.events import AlertFired, AlertResolved, Event
+from windowpane.core.times import moment
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.text import formats
 

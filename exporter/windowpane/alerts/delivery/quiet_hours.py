@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Final
 
-from windowpane.core.calendar import moment
+from windowpane.core.times import moment
 from windowpane.exceptions import ConfigurationError
 
 _FORM: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")

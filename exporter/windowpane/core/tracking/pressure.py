@@ -9,6 +9,7 @@ from windowpane.core.events import PressureMeasured, TrendReport, Usage
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevel
 from windowpane.core.tracking.forecast import COMPACTION_DELAY, Forecast, GrowthHistory, forecast
+from windowpane.core.tracking.peak import WindowPeak
 from windowpane.core.tracking.token_account import (
     PLACEHOLDER_RATIO,
     TokenAccount,
@@ -19,7 +20,6 @@ from windowpane.core.tracking.token_account import (
 from windowpane.core.vocabulary import COMPONENT_OF, NOT_ADDED, Component, CountSource, Phase, Zone
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
-from windowpane.core.window_peak import WindowPeak
 
 _UNKNOWN: Final = (None, None, None)
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from windowpane.core.events import Event, SessionEnded, SessionStarted
-from windowpane.core.liveness import is_live
 from windowpane.core.protocols import Digester
+from windowpane.core.times import is_live
 from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import EventsRefusedError, StoreError, StoreReplacedError, WindowpaneError

@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from windowpane.core.agents import AgentProgram, EarlierSessions
-from windowpane.core.descriptions import SessionDescriptions, without_wrappers
 from windowpane.core.limits import WindowLimits
+from windowpane.core.names import SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import packaged_catalog

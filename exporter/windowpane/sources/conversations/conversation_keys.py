@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from windowpane.core.call_numbers import UNIQUE_ID_CHARACTERS
+from windowpane.core.same_session import UNIQUE_ID_CHARACTERS
 from windowpane.sources.conversations.block_specs import Key, field_of
 from windowpane.sources.conversations.messages import ApiCall, is_system, message_blocks
 

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from windowpane.core.liveness import is_live
+from windowpane.core.times import is_live
 from windowpane.core.zones import default_zone
 from windowpane.sources.hooks.input import configured_store, read_document
 from windowpane.text.forecasts import next_event

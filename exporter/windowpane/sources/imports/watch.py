@@ -32,7 +32,7 @@ from windowpane.core.events import (
     SessionRederived,
     SessionStarted,
 )
-from windowpane.core.liveness import live_since
+from windowpane.core.times import live_since
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
 from windowpane.sources.imports.follow import FollowedFile, LineReader, Rewritten

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 
 from windowpane.core.agents import STATED_BY_PROXY
-from windowpane.core.call_numbers import call_number
+from windowpane.core.same_session import call_number
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.replies import Reply
 from windowpane.sources.clients.recording import CallRecord

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from windowpane.core.file_kinds import irregular_kind
+from windowpane.core.files import irregular_kind
 from windowpane.core.store_names import DEFAULT_FILE
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.transcripts import agent_sidecar, compressed, databases

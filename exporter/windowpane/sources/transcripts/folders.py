@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from windowpane.core.database_files import WAL
+from windowpane.core.files import WAL
 from windowpane.sources.transcripts.databases import SUFFIXES
 
 SETTLED_SECONDS: Final = 600.0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Unpack
 
-from windowpane.core.descriptions import Description, SessionDescriptions, without_wrappers
 from windowpane.core.events import (
     Event,
     FidelityEvaluated,
@@ -15,6 +14,7 @@ from windowpane.core.events import (
     SubagentReturned,
     Usage,
 )
+from windowpane.core.names import Description, SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from windowpane.core.call_numbers import call_number
+from windowpane.core.same_session import call_number
 from windowpane.store.database import Database
 
 STATEMENTS: Final = (

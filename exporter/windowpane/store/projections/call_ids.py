@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from windowpane.core.call_numbers import number_in
 from windowpane.core.events import Event
+from windowpane.core.same_session import number_in
 from windowpane.store.database import Database
 from windowpane.store.statements import StatementBatch, in_lists, placeholders
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from windowpane.core.tracking.peak import WindowPeak
 from windowpane.core.vocabulary import Severity, Zone
-from windowpane.core.window_peak import WindowPeak
 from windowpane.exceptions import EventsRefusedError, StoreError
 from windowpane.store.database import Database
 from windowpane.store.fleet_order import pressure_rank

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.core.completeness import RANKS
 from windowpane.core.events import PAYLOADS
 from windowpane.core.redaction import stored_id
+from windowpane.core.same_session import RANKS
 from windowpane.store.database import Database
 from windowpane.store.fleet_order import FLEET_ORDERS
 from windowpane.store.interface import SessionFilter

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from windowpane.core.file_kinds import irregular_kind
+from windowpane.core.files import irregular_kind
 from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import EventsRefusedError, StoreBusyError, StoreError
 from windowpane.store.sqlite.dialect import SqliteDatabase

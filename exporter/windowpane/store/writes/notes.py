@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final
 
 from windowpane.core.codec import decode
-from windowpane.core.descriptions import TITLE_CHARACTERS, described_line
 from windowpane.core.events import (
     ANNOTATIONS,
     Event,
@@ -22,6 +21,7 @@ from windowpane.core.events import (
     Payload,
     SessionTitled,
 )
+from windowpane.core.names import TITLE_CHARACTERS, described_line
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store.projections.session_drafts import SessionDraft

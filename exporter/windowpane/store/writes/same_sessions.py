@@ -23,8 +23,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from windowpane.core.agents import STATED_BY_PROXY
-from windowpane.core.completeness import CLOCK_SECONDS, rank
 from windowpane.core.events import Event, EventContext, SessionIdentified
+from windowpane.core.same_session import CLOCK_SECONDS, rank
 from windowpane.store.projections import call_ids, session_drafts
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.reads import fleet

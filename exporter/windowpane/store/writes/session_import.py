@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 
 from windowpane.core.codec import encode
-from windowpane.core.completeness import rank
 from windowpane.core.events import Event, SessionRederived, TurnEnded
+from windowpane.core.same_session import rank
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
 from windowpane.store.projections import rebuild as projection_rebuild

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.core.descriptions import without_wrappers
+from windowpane.core.names import without_wrappers
 from windowpane.sources.transcripts.agent_sidecar import description_of
 from windowpane.sources.transcripts.claude_code.branches import RowParents
 from windowpane.sources.transcripts.claude_code.compaction import Compaction, cleared_results, replaced_results

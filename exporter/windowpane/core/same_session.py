@@ -1,10 +1,13 @@
-"""Numbers of model calls, by the ids that providers give replies and tool calls.
+"""Records of one session by several sources: the calls that they have in common, and the more complete one.
 
-Every source that records a call records these ids, so two records of one call have a number in common.
+Every source that records a call records the ids that providers give replies and tool calls, so two records of one
+call have a number in common. Only records of different ranks can be one session: two recordings by agents, or a
+recording and a session that replays it, are two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Final
 
@@ -31,3 +34,18 @@ def number_in(data: object) -> int | None:
     if isinstance(data, BlockAdded) and data.block.content_type == "tool_call":
         return call_number(data.block.tool_call_id)
     return None
+
+
+CLOCK_SECONDS: Final = 600.0
+"""Largest difference between the clocks of two machines that record one session."""
+_RECORDING: Final = 5
+RANKS: Final[Mapping[str, int]] = {
+    "otlp": 1, "litellm_logs": 2, "api_exchanges": 2, "langfuse": 2, "langsmith": 2, "proxy": 3, "live": 4,
+    "demo": _RECORDING,
+}  # fmt: skip
+"""Ranks of the sources that are not an agent's own recording."""
+
+
+def rank(source: str) -> int:
+    """Return how complete a source's record of a session is: the greater, the more complete."""
+    return RANKS.get(source, _RECORDING)

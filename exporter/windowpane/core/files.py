@@ -1,8 +1,9 @@
-"""Kinds of files that cannot be read to their end: a pipe or a device may block for ever or never end."""
+"""Kinds of files that cannot be read to their end, and the endings of the files beside a SQLite database."""
 
 from __future__ import annotations
 
 import stat
+from typing import Final
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -18,3 +19,9 @@ def irregular_kind(mode: int) -> str:
     if stat.S_ISREG(mode):
         return ""
     return next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not a regular file")
+
+
+WAL: Final = "-wal"
+"""Of the write-ahead log."""
+SHARED_MEMORY: Final = "-shm"
+"""Of the log's index."""
