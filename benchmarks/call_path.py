@@ -26,7 +26,8 @@ TURNS: Final = 12
 ROUNDS: Final = 5
 """Ticks of background threads fall into some rounds; the smallest count of the rounds is without them."""
 
-_entered: list[CodeType] = []
+_entered: dict[int, list[CodeType]] = {}
+"""Functions in the order of their calls, by thread."""
 _is_recording = False
 
 
@@ -40,11 +41,11 @@ class Counts(NamedTuple):
 
 def _profile(frame: FrameType, event: str, _argument: Any) -> None:
     if _is_recording and event == "call" and PACKAGE in frame.f_code.co_filename:
-        _entered.append(frame.f_code)
+        _entered.setdefault(threading.get_ident(), []).append(frame.f_code)
 
 
 def recorded(action: Any) -> list[CodeType]:
-    """Return the functions that *action* enters, in order."""
+    """Return the functions that *action* enters, in order, one thread after the other."""
     global _is_recording  # noqa: PLW0603  # a profile function has no other way to know
     _entered.clear()
     _is_recording = True
@@ -52,7 +53,7 @@ def recorded(action: Any) -> list[CodeType]:
         action()
     finally:
         _is_recording = False
-    return list(_entered)
+    return [code for codes in _entered.values() for code in codes]
 
 
 def returns(entered: list[CodeType]) -> int:
