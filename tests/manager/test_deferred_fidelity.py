@@ -13,7 +13,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.fidelity import probe
 from windowpane.fidelity.statement_index import Work
-from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 PATIENCE_SECONDS = 30.0
 
@@ -60,6 +60,36 @@ def test_closing_a_session_records_the_fidelity_of_its_last_compaction() -> None
     kinds = [event.type for event in sink.events]
     assert "fidelity.evaluated" in kinds
     assert kinds.index("fidelity.evaluated") < kinds.index("session.ended")
+
+
+def test_the_acceptance_check_of_a_models_summary_does_not_hold_the_lock() -> None:
+    """A tool that ends on another thread meanwhile is recorded at once."""
+    sink = RecordingSink()
+    waited: list[bool] = []
+
+    def slow(*args: object, **options: object) -> FidelityEvaluated:
+        if threading.current_thread() is hook_thread:
+            other = threading.Thread(target=window.add_user, args=("meanwhile",), daemon=True)
+            other.start()
+            other.join(PATIENCE_SECONDS / 10)
+            waited.append(other.is_alive())
+        return probe.evaluate(*args, **options)  # type: ignore[arg-type]
+
+    hook_thread = threading.current_thread()
+    model = ScriptedModel(["## Decisions and reasons\n- Read every module and keep the limits."])
+    dependencies = replace(in_memory_dependencies(sink), evaluations=BackgroundWriter(), model=model)
+    settings = EngineSettings(evaluate=slow, policy=None)
+    with ContextWindowManager(
+        agent="agent", model="none", limit_tokens=10_000, dependencies=dependencies, settings=settings
+    ) as window:
+        for n in range(24):
+            window.add_user(f"Read src/module_{n}.py and keep limit: {n}. " + "word " * 350)
+            window.on_turn_end(chat_reply(f"I read src/module_{n}.py."))
+        window.on_turn_start()
+
+    assert model.asked
+    assert waited
+    assert not any(waited)
 
 
 def test_an_evaluator_that_fails_harms_nothing() -> None:

@@ -74,6 +74,13 @@ class ProbeEnvironment:
 
 
 @dataclass(frozen=True, slots=True)
+class Compute:
+    """Compute a value from immutable values, which may take long. Returns it."""
+
+    function: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionProposal:
     """A compaction before it is applied; tokens as counted at ingest."""
 
@@ -102,6 +109,7 @@ Command = (
     | ArchiveCheckpoint
     | ProbeEnvironment
     | ConfirmCompaction
+    | Compute
 )
 
 
@@ -120,6 +128,18 @@ class CommandResult:
 
 Effect = Generator[Command, CommandResult, T]
 """A computation that yields commands, receives their results, and returns a value of type `T`."""
+
+
+def compute(function: Callable[[], T]) -> Effect[T]:
+    """Return the value of *function*, computed without the session's lock; raises what it raises.
+
+    The session may have changed when the value is there.
+    """
+    result = yield Compute(function)
+    if result.error is not None:
+        raise result.error
+    value: T = result.value
+    return value
 
 
 def cancel_when(cancelled: Callable[[], bool], effect: Effect[None]) -> Effect[None]:

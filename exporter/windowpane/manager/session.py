@@ -22,6 +22,7 @@ from windowpane.effects.commands import (
     ArchiveOriginals,
     Command,
     CommandResult,
+    Compute,
     ConfirmCompaction,
     Effect,
     LoadCheckpoint,
@@ -185,11 +186,13 @@ class ManagedSession:
             effect.close()
 
     def execute(self, command: Command) -> CommandResult:
-        """Carry out a command that needs no model: archive, checkpoints, environment, callbacks."""
+        """Carry out a command that needs no model: archive, checkpoints, environment, callbacks, computations."""
         environment = self.dependencies.environment
         try:
             if isinstance(command, ConfirmCompaction):
                 return CommandResult(self.listeners.confirm_compaction(command.proposal))
+            if isinstance(command, Compute):
+                return CommandResult(command.function())
             if isinstance(command, ArchiveOriginals):
                 return CommandResult() if self.originals is None else self.originals.put(command.items)
             if isinstance(command, ProbeEnvironment) and environment is not None:

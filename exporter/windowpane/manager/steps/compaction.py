@@ -7,7 +7,7 @@ model, or if it fails, the extractive summarizer writes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.core.events import BreakerOpened, ContentCompressed
@@ -29,6 +29,7 @@ from windowpane.manager.steps.summary import (
     Draft,
     SummaryInput,
     SummaryWriter,
+    fidelity_of,
     proposed_summary,
 )
 
@@ -134,7 +135,10 @@ def _make(
         reply = yield ArchiveOriginals(((handle, text), *_originals(plan.removed)))
         handle = None if reply.failed else handle
     source = SummaryInput(plan, facts, handle, target, bounds.by_model)
-    return _Made(source, (yield from writer.draft(engine, source)))
+    draft = yield from writer.draft(engine, source)
+    if not writer.required:
+        draft = replace(draft, fidelity=(yield from fidelity_of(engine, source, draft.text)))
+    return _Made(source, draft)
 
 
 def _archived(blocks: Sequence[Block]) -> list[str]:
@@ -160,7 +164,7 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: SummaryWriter, 
     plan, handle, target = source.plan, source.handle, source.target_tokens
     tracker = engine.tracker
     proposed = proposed_summary(
-        engine, source, draft.text, judged=not writer.required, fidelity_floor=writer.fidelity_floor
+        engine, source, draft.text, fidelity=draft.fidelity, fidelity_floor=writer.fidelity_floor
     )
     reason = rejection_reason(proposed)
     results = () if reason else tuple(_results(engine, plan, draft.text, handle))

@@ -16,7 +16,7 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, Component
 from windowpane.core.window.blocks import Block
-from windowpane.effects.commands import ArchiveOriginals, Effect
+from windowpane.effects.commands import ArchiveOriginals, Effect, compute
 from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
@@ -34,6 +34,7 @@ from windowpane.manager.plans.merging import (
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.prompts import MERGE
 from windowpane.manager.step import NOT_DONE, StepResult
+from windowpane.manager.steps.summary import EXTRACTIVE
 
 _log = logging.getLogger(__name__)
 
@@ -95,12 +96,16 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
 def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     tracker, started = engine.tracker, engine.timer()
     texts = [block.text or "" for block in cluster.blocks]
-    text, method, use = merge_texts(texts), "extractive", NO_CALLS
+    text, method, use = merge_texts(texts), EXTRACTIVE, NO_CALLS
     if may_call_model(engine):
         answer = yield from call_model(engine, MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
         use = answer.use
-        if answer.text and not reply_rejection_reason(answer.text, _offer(engine, cluster, answer.text)):
-            text, method = answer.text, engine.settings.model
+        if answer.text:
+            fidelity = yield from _fidelity(engine, cluster, answer.text)
+            if not reply_rejection_reason(answer.text, _proposed(engine, cluster, answer.text, fidelity)):
+                text, method = answer.text, engine.settings.model
+    if method == EXTRACTIVE:
+        fidelity = yield from _fidelity(engine, cluster, text)
     handles = False
     if engine.settings.archive:
         items = tuple((handle_of(block.id), block.text or "") for block in cluster.blocks if block.handle is None)
@@ -109,7 +114,7 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
         return 0
     results = _results(engine, cluster, text, handles=handles)
     after = sum(block.tokens for block in results)
-    reason = rejection_reason(_offer(engine, cluster, text, after))
+    reason = rejection_reason(_proposed(engine, cluster, text, fidelity, after))
     by_component: dict[Component, int] = {COMPONENT_OF[cluster.blocks[0].content_type]: cluster.tokens}
     event = tracker.compress(
         ContentCompressed(
@@ -137,12 +142,18 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     return cluster.tokens - after
 
 
-def _offer(engine: Engine, cluster: Cluster, text: str, tokens: int | None = None) -> ProposedSummary:
+def _fidelity(engine: Engine, cluster: Cluster, text: str) -> Effect[float | None]:
+    evaluate, blocks = engine.settings.evaluate, cluster.blocks
+    if evaluate is None:
+        return None
+    visible = [replace(blocks[-1], text=text)]
+    return (yield from compute(lambda: evaluate(blocks, visible, digest=str).score))
+
+
+def _proposed(
+    engine: Engine, cluster: Cluster, text: str, fidelity: float | None, tokens: int | None = None
+) -> ProposedSummary:
     after = engine.counter.count(text) if tokens is None else tokens
-    fidelity, evaluate = None, engine.settings.evaluate
-    if evaluate is not None:
-        visible = [replace(cluster.blocks[-1], text=text)]
-        fidelity = evaluate(cluster.blocks, visible, digest=str).score
     return ProposedSummary(text, cluster.tokens, after, cluster.tokens, cluster.tokens, fidelity=fidelity)
 
 

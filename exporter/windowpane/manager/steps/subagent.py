@@ -63,7 +63,9 @@ def _draft(engine: Engine, source: SummaryInput) -> Effect[Draft]:
     reply = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{conversation}")
     back = bounded_result(plan, _text(reply), counter=engine.counter, failed=_failure(reply))
     engine.tracker.record(back.event)
-    return Draft(complete_summary(engine, back.text, source.handle), METHOD, ModelUse(1), _failure(reply))
+    return Draft(
+        complete_summary(engine, back.text, source.handle), METHOD, ModelUse(1), rejected=_failure(reply)
+    )
 
 
 SUBAGENT: Final = SummaryWriter("subagent_delegation", _draft, required=False, by_model=True)

@@ -8,7 +8,7 @@ from typing import Final
 
 from windowpane.core.events import Strategy
 from windowpane.core.window.blocks import Block
-from windowpane.effects.commands import Effect
+from windowpane.effects.commands import Effect, compute
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import Fact
 from windowpane.manager.engine import Engine
@@ -38,6 +38,8 @@ class Draft:
     text: str
     method: str
     use: ModelUse = NO_CALLS
+    fidelity: float | None = None
+    """For the acceptance check; None for text that only has to be short enough."""
     rejected: str = ""
     """Reason why the model's last attempt was rejected, or the part of the input it was not shown."""
 
@@ -91,19 +93,20 @@ def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
         reply = yield from _call_model(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", blocks)
         use, blocks = use.plus(reply.use), reply.blocks
         text = complete_summary(engine, reply.answer.text, source.handle)
-        proposed = proposed_summary(engine, source, text, judged=True)
+        fidelity = yield from fidelity_of(engine, source, text)
+        proposed = proposed_summary(engine, source, text, fidelity=fidelity)
         reason = reply.answer.failure or reply_rejection_reason(reply.answer.text, proposed)
         if not reason:
             omitted = len(_group_ids(plan.removed)) - len(_group_ids(blocks))
             unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""
-            return Draft(text, engine.settings.model, use, unseen)
+            return Draft(text, engine.settings.model, use, rejected=unseen)
         if reason not in TOO_LONG or not may_call_model(engine):
             break
     if by_model:
         refused.add("compaction", plan.removed)
     summarizer = engine.settings.summarizer
     if summarizer is None:
-        return Draft("", engine.settings.model, use, reason)
+        return Draft("", engine.settings.model, use, rejected=reason)
     text = summarizer(
         source.facts,
         goal=stated_goal(engine),
@@ -114,7 +117,7 @@ def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
         max_tokens=plan.summary_tokens,
         counter=engine.counter,
     )
-    return Draft(text, EXTRACTIVE, use, reason)
+    return Draft(text, EXTRACTIVE, use, rejected=reason)
 
 
 COMPACTION_WRITER: Final = SummaryWriter("compaction", write)
@@ -170,21 +173,25 @@ def _lookup(handle: str | None) -> list[str]:
     return [f"the messages this replaces, whole: {handle}"] if handle else []
 
 
+def fidelity_of(engine: Engine, source: SummaryInput, text: str) -> Effect[float | None]:
+    """Return the fidelity of a summary; None without an evaluator, or if nothing can be measured."""
+    evaluate, removed, task = engine.settings.evaluate, source.plan.removed, engine.task_text()
+    if evaluate is None:
+        return None
+    visible = [replace(removed[0], content_type="summary", text=text)]
+    return (yield from compute(lambda: evaluate(removed, visible, digest=str, task=task).score))
+
+
 def proposed_summary(
     engine: Engine,
     source: SummaryInput,
     text: str,
     *,
-    judged: bool = False,
+    fidelity: float | None = None,
     fidelity_floor: float = MODEL_FIDELITY_FLOOR,
 ) -> ProposedSummary:
-    """Return the summary for the acceptance check, if *judged* with its fidelity."""
-    plan, evaluate = source.plan, engine.settings.evaluate
-    goal = stated_goal(engine)
-    fidelity = None
-    if judged and evaluate is not None:
-        visible = [replace(plan.removed[0], content_type="summary", text=text)]
-        fidelity = evaluate(plan.removed, visible, digest=str, task=engine.task_text()).score
+    """Return the summary for the acceptance check."""
+    plan, goal = source.plan, stated_goal(engine)
     static = engine.raw(engine.static_tokens())
     return ProposedSummary(
         text=text,

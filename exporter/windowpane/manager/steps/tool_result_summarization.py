@@ -8,7 +8,7 @@ from typing import Final
 from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.window.blocks import Block
-from windowpane.effects.commands import Effect
+from windowpane.effects.commands import Effect, compute
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import NO_CALLS, LabeledText, ModelAnswer, shorten_texts, texts_per_call
@@ -108,13 +108,17 @@ def _replace(engine: Engine, block: Block, summary: str, answer: ModelAnswer, se
     """Replace one result by its summary; return the tokens freed, 0 if the summary is rejected."""
     tracker = engine.tracker
     handle = yield from archive_original(engine, block)
-    if block.id not in tracker.window:
-        return 0
     text = f"{summary}\n[summary; original: {handle}]" if handle else f"{summary}\n[summary]"
     short = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
-    reason = answer.failure or reply_rejection_reason(summary, _proposed(engine, block, summary, short))
+    fidelity, evaluate = None, engine.settings.evaluate
+    if evaluate is not None and not answer.failure:
+        fidelity = yield from compute(lambda: evaluate([block], [short], digest=str).score)
+    if block.id not in tracker.window:
+        return 0
+    proposed = ProposedSummary(summary, block.tokens, short.tokens, block.tokens, short.tokens, fidelity=fidelity)
+    reason = answer.failure or reply_rejection_reason(summary, proposed)
     event = tracker.compress(
         ContentCompressed(
             strategy=STRATEGY,
@@ -140,11 +144,3 @@ def _replace(engine: Engine, block: Block, summary: str, answer: ModelAnswer, se
     engine.transfer(block, short)
     engine.record_fidelity([block], [short], recoverable=handle is not None, of=event.event_id)
     return block.tokens - short.tokens
-
-
-def _proposed(engine: Engine, block: Block, summary: str, short: Block) -> ProposedSummary:
-    """Return the summary for the acceptance check; its size is that with the note of the original."""
-    fidelity, evaluate = None, engine.settings.evaluate
-    if evaluate is not None:
-        fidelity = evaluate([block], [short], digest=str).score
-    return ProposedSummary(summary, block.tokens, short.tokens, block.tokens, short.tokens, fidelity=fidelity)
