@@ -327,6 +327,16 @@ def test_fidelity_is_compared_with_what_is_usual(score: float, fires: bool) -> N
     assert bool(session.fired(of="fidelity")) is fires
 
 
+def test_a_late_judgment_of_an_older_compaction_is_not_the_newest_fidelity() -> None:
+    """A judge takes longer than a probe; its score counts among the usual ones."""
+    session = Session()
+
+    session.start_turn(FidelityEvaluated("probe", 0.9, 1.0, of="01ARZ3NDEKTSV4RRFFQ69G5FAW"))
+    session.start_turn(FidelityEvaluated("judge", 0.05, 1.0, of="01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+
+    assert not session.fired(of="fidelity")
+
+
 def test_a_call_that_returns_the_same_three_times_within_ten_turns_alerts() -> None:
     """Other arguments, another result or ten turns in between do not count."""
     session = Session()

@@ -128,14 +128,17 @@ class SignalHistory:
 
     __slots__ = (
         "_assumed_level", "_cache_break_dollars", "_compressions", "_cost_dollars", "_earlier_fidelity",
-        "_evictions", "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "is_managed", "pressure",
+        "_evaluated_id", "_evictions", "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "is_managed",
+        "pressure",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.pressure: PressureMeasured | None = None
         """The latest, of any phase."""
         self.fidelity: float | None = None
-        """Score of the last evaluated compression."""
+        """Score of the last compression that was evaluated."""
+        self._evaluated_id = ""
+        """Event id of that compression; ids of a session grow."""
         self.is_managed = False
         """True if a manager reduced the window under pressure, and could whenever it had to since."""
         self._assumed_level: int | None = None
@@ -260,9 +263,12 @@ class SignalHistory:
     def _record_fidelity(self, data: FidelityEvaluated) -> None:
         if data.score is None:
             return
+        if data.of is not None and data.of < self._evaluated_id:  # a judge takes longer than a probe
+            self._earlier_fidelity.append(data.score)
+            return
         if self.fidelity is not None:
             self._earlier_fidelity.append(self.fidelity)
-        self.fidelity = data.score
+        self.fidelity, self._evaluated_id = data.score, data.of or self._evaluated_id
 
     def _record_reduction(self, turn: int) -> None:
         if not self._reduced_turns or self._reduced_turns[-1] != turn:
