@@ -115,6 +115,7 @@ def _import(
 
     The settings of the agent count for a *live* session only, which its hook imports.
     """
+    from windowpane.alerts.rules import configured
     from windowpane.effects.garbage_collection import rare_collection
     from windowpane.sources.imports.importer import import_paths
     from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
@@ -144,7 +145,7 @@ def _import(
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
 
-        rules = config.alert_rules()
+        rules = configured(**config.alert_settings())
         reports = import_paths(
             paths,
             AlertingStore(store, rules=rules),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.config.section import is_set
-from windowpane.manager.levels import EVICT_RATIO
-from windowpane.manager.plans.policies import policy_named
+from windowpane.core.choices import MERGING_POLICIES
+from windowpane.core.limits import EVICT_RATIO
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
-    from windowpane.manager.presets.preset import Preset
 
 COMPACT_RATIO: Final = "compression.compaction_utilization_threshold"
 
@@ -23,16 +22,16 @@ class Conflict(NamedTuple):
     reason: str
 
 
-def preset_conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
-    """Yield the settings of *config* that *preset* decides itself."""
-    for key, reason in preset.fixed.items():
+def preset_conflicts(config: Config, preset: str, fixed: Mapping[str, str]) -> Iterator[Conflict]:
+    """Yield the settings of *config* that are *fixed* by a preset, each with the reason."""
+    for key, reason in fixed.items():
         disables_background = key == "compression.background" and not config.compression.background
         if key != "embedder" and is_set(config, key) and not disables_background:
-            yield Conflict(key, f"preset {preset.name!r} decides this itself: {reason}")
-    if is_set(config, "eviction.policy") and policy_named(config.eviction.policy).merges:
-        reason = preset.fixed.get("embedder", "")
+            yield Conflict(key, f"preset {preset!r} decides this itself: {reason}")
+    if is_set(config, "eviction.policy") and config.eviction.policy in MERGING_POLICIES:
+        reason = fixed.get("embedder", "")
         if reason:
-            yield Conflict("eviction.policy", f"preset {preset.name!r} cannot merge: {reason}")
+            yield Conflict("eviction.policy", f"preset {preset!r} cannot merge: {reason}")
 
 
 def contradictions(config: Config) -> Iterator[Conflict]:
