@@ -14,7 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.config.loading import load_config
-from windowpane.core.database_files import SHARED_MEMORY, WAL
+from windowpane.core.file_kinds import SHARED_MEMORY, WAL
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.store.interface import EventReader, SessionFilter

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from windowpane.config.conflicts import COMPACT_RATIO, preset_conflicts
+from windowpane.config.loading import COMPACT_RATIO, preset_conflicts
 from windowpane.config.section import is_set
 from windowpane.core.choices import HYBRID
 from windowpane.core.limits import MAXIMUM_TOKENS, Thresholds, TrackerSettings, WindowLimits

@@ -2,7 +2,7 @@
 
 The same definitions drive the engine that evaluates them, the generated Prometheus rules, the thresholds drawn in
 dashboards, and the runbook. A rule names its signal, threshold, duration and texts;
-`windowpane.alerts.conditions` computes the signals, `windowpane.alerts.hysteresis` compares them with the
+`windowpane.alerts.conditions` computes the signals, `windowpane.alerts.engine` compares them with the
 threshold.
 """
 

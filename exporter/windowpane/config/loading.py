@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args, get_origin
+from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from windowpane.config.conflicts import contradictions, preset_conflicts
 from windowpane.config.schema import Config
+from windowpane.config.section import is_set
 from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains, parse_value
-from windowpane.core.choices import FIXED_BY_PRESET
+from windowpane.core.choices import FIXED_BY_PRESET, MERGING_POLICIES
+from windowpane.core.limits import EVICT_RATIO
 from windowpane.exceptions import ConfigurationError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -55,6 +56,7 @@ TEXT_KEYS: Final = frozenset(
     }
 )  # fmt: skip
 """Keys whose value is always text, never parsed as a number or a list."""
+COMPACT_RATIO: Final = "compression.compaction_utilization_threshold"
 
 
 def load_config(
@@ -82,6 +84,42 @@ def load_config(
         location = layers.location(tuple(conflict.key.split(".")))
         raise ConfigurationError(location, conflict.reason, expected="no such key beside this preset")
     return config
+
+
+class Conflict(NamedTuple):
+    """A setting that has to be removed or changed, and why."""
+
+    key: str
+    reason: str
+
+
+def preset_conflicts(config: Config, preset: str, fixed: Mapping[str, str]) -> Iterator[Conflict]:
+    """Yield the settings of *config* that are *fixed* by a preset, each with the reason."""
+    for key, reason in fixed.items():
+        disables_background = key == "compression.background" and not config.compression.background
+        if key != "embedder" and is_set(config, key) and not disables_background:
+            yield Conflict(key, f"preset {preset!r} decides this itself: {reason}")
+    if is_set(config, "eviction.policy") and config.eviction.policy in MERGING_POLICIES:
+        reason = fixed.get("embedder", "")
+        if reason:
+            yield Conflict("eviction.policy", f"preset {preset!r} cannot merge: {reason}")
+
+
+def contradictions(config: Config) -> Iterator[Conflict]:
+    """Yield thresholds below the level where the window is first reduced (orange, where it is set)."""
+    zones = config.pressure.thresholds
+    first = EVICT_RATIO if zones is None else zones.orange
+    levels = {
+        "cross_window.auto_save_threshold": config.cross_window.auto_save_threshold,
+        COMPACT_RATIO: config.compression.compaction_utilization_threshold,
+    }
+    for key, ratio in levels.items():
+        if is_set(config, key) and ratio < first:
+            yield Conflict(key, f"{ratio:g} is below {first:g}, where reductions start")
+    for ratio, name in config.compression.cascade.items():
+        if ratio < first:
+            reason = f"{name} at {ratio:g} is below {first:g}, where reductions start"
+            yield Conflict("compression.cascade", reason)
 
 
 @dataclass(frozen=True, slots=True)

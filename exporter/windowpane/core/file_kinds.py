@@ -1,9 +1,14 @@
-"""Kinds of files that cannot be read to their end: a pipe or a device may block for ever or never end."""
+"""Files beside a database, and kinds of files that cannot be read to their end, such as a pipe or a device."""
 
 from __future__ import annotations
 
 import stat
+from typing import Final
 
+WAL: Final = "-wal"
+"""Suffix of a database's write-ahead log."""
+SHARED_MEMORY: Final = "-shm"
+"""Suffix of the log's index."""
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
-from windowpane.core.database_files import SHARED_MEMORY, WAL
+from windowpane.core.file_kinds import SHARED_MEMORY, WAL
 from windowpane.exceptions import SourceError
 
 if TYPE_CHECKING:

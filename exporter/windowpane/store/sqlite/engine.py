@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import cast
 
-from windowpane.core.database_files import WAL
+from windowpane.core.file_kinds import WAL
 from windowpane.exceptions import OlderStoreError, StoreError, StoreReplacedError
 from windowpane.store import migrations
 from windowpane.store.database import Database
