@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from windowpane.alerts.rules import configured
 from windowpane.config.loading import load_config
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
@@ -35,7 +36,7 @@ def write(file: Path, paths: list[Path]) -> None:
     config = load_config(environ={})
     store = SqliteStore(file, clock=lambda: 0.0)
     playback = playback_settings(store.digester(), config=config, history=store.earlier_sessions)
-    target = AlertingStore(store, rules=config.alert_rules())
+    target = AlertingStore(store, rules=configured(**config.alert_settings()))
     import_paths(paths, target, playback=playback, readers=all_readers())
     while store.index_text():
         pass

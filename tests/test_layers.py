@@ -164,6 +164,19 @@ def test_the_dashboard_only_reads() -> None:
     assert used == set()
 
 
+def test_the_configuration_imports_only_core() -> None:
+    """Its names and bounds are plain data: reading a setting loads nothing that the setting is for."""
+    used = {
+        name
+        for module in MODULES
+        if is_within(module, ("config",))
+        for name in own_imports(module)
+        if not is_within(name, ("config", "core", "exceptions"))
+    }
+
+    assert used == set()
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle({module: own_imports(module) for module in MODULES}) == set()
 

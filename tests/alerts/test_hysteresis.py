@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.alerts.hysteresis import breaches, has_cleared, hysteresis
+from windowpane.alerts.engine import breaches, has_cleared, hysteresis
 from windowpane.alerts.rules import RULES_BY_NAME
 
 

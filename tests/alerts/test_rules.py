@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from windowpane.alerts.engine import AlertEngine
-from windowpane.alerts.hysteresis import hysteresis
+from windowpane.alerts.engine import AlertEngine, hysteresis
 from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, SPIKE_MULTIPLE, Rule, configured
 from windowpane.alerts.summary import firing_summary, value_text
 from windowpane.core.limits import TrackerSettings

@@ -18,6 +18,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from windowpane.alerts.rules import configured
 from windowpane.cli import main
 from windowpane.cli.demonstration import load
 from windowpane.config.loading import load_config
@@ -134,7 +135,7 @@ def test_watching_judges_as_importing_does(
             [transcript.parent], store,
             playback=playback_settings(store.digester(), limit_tokens=LIMIT, config=config),
             readers=all_readers(complete=False), final_readers=all_readers(), since_seconds=3_600,
-            rules=config.alert_rules(), clock=lambda: now,
+            rules=configured(**config.alert_settings()), clock=lambda: now,
         )  # fmt: skip
         watcher.poll()
         followed = alerts_in(store)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import click
 import pytest
@@ -79,23 +80,80 @@ def test_the_import_hook_loads_nothing_heavy() -> None:
     assert heavy(loaded("hook", "import", given={}) - loaded_by_runpy()) == set()
 
 
-def test_help_loads_only_the_command_line() -> None:
-    """The list of commands is printed without their modules, and without any library except click."""
-    modules = loaded("--help")
-    ours = {name for name in modules if name.startswith("windowpane")}
+def ours(modules: set[str]) -> set[str]:
+    """Return the modules of this package, without those that create a store."""
+    package = {name for name in modules if name.partition(".")[0] == "windowpane"}
+    return {name for name in package if not name.startswith("windowpane.store.migrations.")}
 
-    assert ours <= {
-        "windowpane", "windowpane.__main__", "windowpane.cli", "windowpane.core", "windowpane.core.version",
-    }  # fmt: skip
+
+@pytest.mark.parametrize(("arguments", "most"), [((), 1), (("--help",), 5), (("hook", "import"), 6)], ids=str)
+def test_a_start_loads_few_modules(arguments: tuple[str, ...], most: int) -> None:
+    """The list of commands is printed without their modules, and without any library except click."""
+    modules = loaded(*arguments, given={})
+
+    assert len(ours(modules)) <= most
     assert not modules & {
-        "msgspec",
-        "numpy",
-        "platformdirs",
-        "prometheus_client",
-        "pydantic",
-        "rich",
-        "tiktoken",
-        "yaml",
+        "msgspec", "numpy", "platformdirs", "prometheus_client", "pydantic", "rich", "tiktoken", "yaml",
+    }  # fmt: skip
+
+
+def test_the_status_line_loads_few_modules(store: Path) -> None:
+    given = {"session_id": "s", "context_window": {"context_window_size": 200_000}}
+
+    assert len(ours(loaded("hook", "status", given=given, WINDOWPANE_STORE=str(store)))) <= 18
+
+
+CLAUDE_CODE: Final = [
+    {
+        "type": "user", "sessionId": "s", "uuid": "a", "parentUuid": None, "timestamp": "2026-01-01T00:00:00Z",
+        "cwd": "/work", "message": {"role": "user", "content": "Fix the bug."},
+    },
+    {
+        "type": "assistant", "sessionId": "s", "uuid": "b", "parentUuid": "a",
+        "timestamp": "2026-01-01T00:00:01Z",
+        "message": {
+            "id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": "Done."}], "usage": {"input_tokens": 900, "output_tokens": 5},
+        },
+    },
+]  # fmt: skip
+CODEX: Final = [
+    {
+        "timestamp": "2026-01-01T00:00:00Z", "type": "session_meta",
+        "payload": {"id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/work", "instructions": None},
+    },
+    {
+        "timestamp": "2026-01-01T00:00:01Z", "type": "response_item",
+        "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it."}]},
+    },
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "reader"),
+    [(CLAUDE_CODE, "claude_code.reader"), (CODEX, "codex.reader")],
+    ids=["claude_code", "codex"],
+)
+def test_an_import_loads_one_reader(
+    rows: list[dict[str, object]], reader: str, store: Path, tmp_path: Path
+) -> None:
+    """Neither what manages a window nor the readers of other formats."""
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+    modules = ours(loaded("import", str(file), "--store", str(store)))
+    readers = {name for name in modules if name.endswith((".reader", ".pi", ".openai_chat", ".stream"))}
+
+    assert len(modules) <= 200
+    assert readers == {
+        "windowpane.sources.transcripts.reader", "windowpane.store.reads.reader",
+        f"windowpane.sources.transcripts.{reader}",
+    }  # fmt: skip
+    assert not {name.split(".")[1] for name in modules if "." in name} & {
+        "manager",
+        "fidelity",
+        "agents",
+        "outputs",
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from windowpane.alerts.rules import configured
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Budget, Config, JudgeConfig, Pressure
 from windowpane.core.limits import Thresholds, TrackerSettings
@@ -89,7 +90,11 @@ def test_nothing_configured_gives_the_defaults() -> None:
     assert config.tracker_settings() == TrackerSettings()
     assert config.server.port == 9464
     assert config.store.capture is False
-    assert {rule.name for rule in config.alert_rules()} >= {"utilization", "fidelity", "overflow"}
+    assert {rule.name for rule in configured(**config.alert_settings())} >= {
+        "utilization",
+        "fidelity",
+        "overflow",
+    }
 
 
 def test_a_whole_file_is_read(write: Write) -> None:
@@ -100,7 +105,7 @@ def test_a_whole_file_is_read(write: Write) -> None:
     assert config.compression.cascade[0.95] == "subagent_delegation"
     assert config.tracker_settings().budget["message_history"] == 0.65
     assert config.eviction.type_ttl["assistant_response"] == 30
-    rules = {rule.name: rule for rule in config.alert_rules()}
+    rules = {rule.name: rule for rule in configured(**config.alert_settings())}
     assert rules["utilization"].threshold_from is None
     assert rules["eviction_rate"].threshold == 5
 
@@ -289,63 +294,6 @@ def test_yaml_anchors_and_merge_keys_work(write: Write) -> None:
     assert (config.budget.allocations.tool_results, config.budget.allocations.message_history) == (0.3, 0.4)
 
 
-OLD_NAMES = """
-eviction:
-  weights: {recency: 0.1, priority: 0.1, type_ttl: 0.1, reference_freq: 0.6, semantic_duplication: 0.1}
-compression:
-  cascade:
-    0.8: progressive
-    0.85: conversation_compaction
-    0.95: sub_agent
-"""
-
-
-def test_names_of_earlier_releases_are_accepted_with_a_warning(
-    write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Each is read as the current name, and one line of the log names key, line and replacement."""
-    file = write(OLD_NAMES)
-    config = load(file)
-
-    assert config.eviction.weights.reference_frequency == 0.6
-    assert config.compression.cascade == {
-        0.80: "progressive_summarization",
-        0.85: "compaction",
-        0.95: "subagent_delegation",
-    }
-    assert [record.getMessage().removeprefix(f"{file}:") for record in caplog.records] == [
-        "3: eviction.weights.reference_freq: this key is deprecated, use eviction.weights.reference_frequency",
-        "6: compression.cascade.0.8: 'progressive' is deprecated, use 'progressive_summarization'",
-        "7: compression.cascade.0.85: 'conversation_compaction' is deprecated, use 'compaction'",
-        "8: compression.cascade.0.95: 'sub_agent' is deprecated, use 'subagent_delegation'",
-    ]
-
-
-@pytest.mark.parametrize("name", ["REFERENCE_FREQ", "REFERENCE_FREQUENCY"])
-def test_the_environment_wins_over_an_old_name_in_the_file(write: Write, name: str) -> None:
-    """Old names are replaced before the layers are combined."""
-    config = load(
-        write(OLD_NAMES),
-        {f"WINDOWPANE_EVICTION__WEIGHTS__{name}": "0.5", "WINDOWPANE_EVICTION__WEIGHTS__RECENCY": "0.2"},
-    )
-
-    assert config.eviction.weights.reference_frequency == 0.5
-
-
-def test_the_current_name_wins_over_the_old_one_beside_it(write: Write) -> None:
-    """A file may hold both while it is shared with an earlier release."""
-    weights = "{recency: 0.4, reference_freq: 0.9, reference_frequency: 0.05}"
-
-    assert load(write(f"eviction: {{weights: {weights}}}")).eviction.weights.reference_frequency == 0.05
-
-
-def test_current_names_cause_no_warning(write: Write, caplog: pytest.LogCaptureFixture) -> None:
-    """The documented file loads silently."""
-    load(write(WHOLE))
-
-    assert caplog.records == []
-
-
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     """A file that was named is never silently ignored."""
     with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: file not found"):
@@ -379,11 +327,11 @@ def test_health_metrics_choose_the_alerts() -> None:
     """A health metric that is not listed is not judged; single alerts can be switched."""
     names = {
         rule.name
-        for rule in load(
+        for rule in configured(**load(
             health_monitoring={
                 "metrics": ["utilization"], "alerts": {"enable": ["rot_threshold"], "disable": ["overflow"]}
             }
-        ).alert_rules()
+        ).alert_settings())
     }  # fmt: skip
 
     assert {"utilization", "rot_threshold", "red_soon"} <= names

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionStarted
+from windowpane.core.limits import PROFILES
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
-from windowpane.manager.budget import PROFILES
 from windowpane.manager.listeners import SourceRecord
 from windowpane.manager.plans.policies import HYBRID_WEIGHTS
 from windowpane.manager.presets.ai_sdk_go import (

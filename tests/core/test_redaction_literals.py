@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.redaction import literals, redact
 from windowpane.core.redaction.character_classes import long_runs
-from windowpane.core.redaction.folded import fold
-from windowpane.core.redaction.literals import LiteralSearch, positions_of
+from windowpane.core.redaction.literals import LiteralSearch, fold, positions_of
 
 LITERALS = ("pass", "password", "word", "sk", "sk-", "k-", "://", "\x1b", "\u200b", "i̇")
 KEY = "sk-proj-Ab3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF"  # made up

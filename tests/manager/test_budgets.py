@@ -17,9 +17,9 @@ from windowpane.core.events import (
     TurnEnded,
     UsageRejected,
 )
+from windowpane.core.limits import PROFILES
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager import hooks
-from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.status import urgency_of
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from windowpane.store.records import TrendRow
-from windowpane.store.repeated_days import RepeatedDay
+from windowpane.store.records import RepeatedDay, TrendRow
 from windowpane_dashboard.queries.filters import TrendAddress
 
 MAXIMUM_LINES: Final = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from windowpane.alerts.delivery.notifier import TestResult, send_test
+from windowpane.alerts.engine import hysteresis
 from windowpane.alerts.guidance import GUIDANCE
-from windowpane.alerts.hysteresis import hysteresis
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.summary import condition_text, value_text
 from windowpane.config.loading import load_config

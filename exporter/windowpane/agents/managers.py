@@ -29,7 +29,8 @@ from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
 from windowpane.core.vocabulary import Component
 from windowpane.effects.background_writer import writer_named
-from windowpane.fidelity.judge.sampling import SampledJudge
+from windowpane.fidelity.judge.judge import JudgeSettings
+from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.manager.dependencies import Dependencies, Task
 from windowpane.manager.drivers import AsyncWindow, BlockingWindow
 from windowpane.manager.files.archive import FileArchive
@@ -346,7 +347,16 @@ def configured_judge(config: JudgeConfig) -> SampledJudge:
     from windowpane.evaluation.suite.judges import load_callable
 
     assert config.model is not None, "asked only where a model is named"
-    return SampledJudge(load_callable(config.model, option="health_monitoring.judge.model"), config.sample())
+    sampling = JudgeSampling(
+        rate=config.sample_rate,
+        questions=config.questions,
+        writes_questions=config.writes_questions,
+        capacity=config.capacity,
+        timeout_seconds=config.timeout_seconds,
+        max_calls=config.max_calls,
+        judging=JudgeSettings(replicates=config.replicates),
+    )
+    return SampledJudge(load_callable(config.model, option="health_monitoring.judge.model"), sampling)
 
 
 _pruned: dict[Path, float] = {}

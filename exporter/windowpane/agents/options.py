@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from windowpane.config.conflicts import COMPACT_RATIO, preset_conflicts
-from windowpane.config.schema import HYBRID
+from windowpane.config.loading import COMPACT_RATIO, preset_conflicts
 from windowpane.config.section import is_set
+from windowpane.core.choices import HYBRID
 from windowpane.core.limits import MAXIMUM_TOKENS, Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.names import check_name
 from windowpane.core.protocols import Embedder
@@ -141,7 +141,7 @@ def _check_beside_preset(options: EngineOptions, config: Config, preset: Preset)
         if value is not None and key in preset.fixed:
             problem = f"preset {preset.name!r} decides this itself: {preset.fixed[key]}"
             raise ConfigurationError(name, problem, expected="no such argument beside this preset")
-    for conflict in preset_conflicts(config, preset):
+    for conflict in preset_conflicts(config, preset.name, preset.fixed):
         raise ConfigurationError(conflict.key, conflict.reason, expected="no such key beside this preset")
 
 

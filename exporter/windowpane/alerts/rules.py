@@ -2,21 +2,20 @@
 
 The same definitions drive the engine that evaluates them, the generated Prometheus rules, the thresholds drawn in
 dashboards, and the runbook. A rule names its signal, threshold, duration and texts;
-`windowpane.alerts.conditions` computes the signals, `windowpane.alerts.hysteresis` compares them with the
+`windowpane.alerts.conditions` computes the signals, `windowpane.alerts.engine` compares them with the
 threshold.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from windowpane.core.choices import check_alerts
 from windowpane.core.limits import TrackerSettings
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
-from windowpane.exceptions import ConfigurationError
 
 Kind = Literal["level", "sample", "occurrence", "outside"]
 """The time of evaluation: `level` on the final pressure of each turn; `sample` whenever a new value arrives;
@@ -270,23 +269,11 @@ def configured(
     A threshold that is set no longer follows the window. Raises `ConfigurationError` for an unknown alert, an
     alert without a threshold, and a threshold that the signal can never reach.
     """
+    check_alerts(thresholds or {}, names=(*(enable := tuple(enable)), *(disable := tuple(disable))))
     rules = dict(RULES_BY_NAME)
     for name, threshold in (thresholds or {}).items():
-        rule = _lookup(rules, name)
-        if rule.threshold is None:
-            raise ConfigurationError(f"alerts.{name}", "this alert has no threshold")
-        maximum = 1.0 if rule.unit == "ratio" else math.inf
-        if not (math.isfinite(threshold) and 0 <= threshold <= maximum):
-            expected = "a ratio between 0 and 1" if rule.unit == "ratio" else "0 or more"
-            raise ConfigurationError(f"alerts.{name}", f"threshold {threshold:g} is invalid", expected=expected)
-        rules[name] = replace(rule, threshold=float(threshold), threshold_from=None)
+        rules[name] = replace(rules[name], threshold=float(threshold), threshold_from=None)
     for names, enabled in ((enable, True), (disable, False)):
         for name in names:
-            rules[name] = replace(_lookup(rules, name), enabled=enabled)
+            rules[name] = replace(rules[name], enabled=enabled)
     return tuple(rule for rule in rules.values() if rule.enabled)
-
-
-def _lookup(rules: Mapping[str, Rule], name: str) -> Rule:
-    if name not in rules:
-        raise ConfigurationError(f"alerts.{name}", "unknown alert", expected=", ".join(rules))
-    return rules[name]

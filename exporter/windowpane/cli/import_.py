@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from windowpane.core.store_names import StoreName
     from windowpane.sources.imports.file_report import FileReport
+    from windowpane.sources.transcripts.playback_settings import AgentSettings
     from windowpane.store.store import Store
 
 MAXIMUM_PROBLEMS = 20
@@ -115,11 +116,11 @@ def _import(
 
     The settings of the agent count for a *live* session only, which its hook imports.
     """
+    from windowpane.alerts.rules import configured
     from windowpane.effects.garbage_collection import rare_collection
     from windowpane.sources.imports.importer import import_paths
     from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
     from windowpane.sources.imports.remembered_files import RememberedFiles
-    from windowpane.sources.transcripts.agent_settings import stated_level
     from windowpane.sources.transcripts.discovery import SUFFIXES, all_readers
 
     config = project_config(project)
@@ -137,14 +138,14 @@ def _import(
             config=config,
             history=store.earlier_sessions,
             stored_projects=store.stored_project,
-            agent_settings=partial(stated_level, environment=os.environ) if live else None,
+            agent_settings=_agent_settings() if live else None,
         )
         task = progress.add_task("reading", total=None)
 
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
 
-        rules = config.alert_rules()
+        rules = configured(**config.alert_settings())
         reports = import_paths(
             paths,
             AlertingStore(store, rules=rules),
@@ -168,6 +169,12 @@ def _import(
             f"no recording in {searched}; expected files that end in {', '.join(sorted(SUFFIXES))}"
         )
     return reports
+
+
+def _agent_settings() -> AgentSettings:
+    from windowpane.sources.transcripts.agent_settings import stated_level
+
+    return partial(stated_level, environment=os.environ)
 
 
 def report_document(report: FileReport) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from windowpane.alerts.engine import AlertEngine
+from windowpane.alerts.rules import configured
 from windowpane.config.paths import local_base
 from windowpane.core.version import install_command
 from windowpane.effects.garbage_collection import rare_collection
@@ -85,7 +86,7 @@ class OtlpReceiver:
         self._store_sink = StoreSink(*store_access(config), internal)
         self._pipeline = Pipeline(
             {"alerts": notifier, "store": self._store_sink},
-            engine=AlertEngine(config.alert_rules()),
+            engine=AlertEngine(configured(**config.alert_settings())),
             count_drops=internal.record_drop,
         )
         pipeline, emitted = self._pipeline, Emitted()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from windowpane.alerts.rules import configured
 from windowpane.cli.options import open_existing, report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.core.store_names import StoreName
@@ -33,7 +34,7 @@ def command(older_than: int | None, max_bytes: int | None, *, store_path: StoreN
     """
     config = load_config()
     with open_existing(store_path) as store:
-        deleted = StoreMaintenance(store, rules=config.alert_rules()).prune(
+        deleted = StoreMaintenance(store, rules=configured(**config.alert_settings())).prune(
             days=older_than or config.store.retention_days,
             max_bytes=max_bytes or config.store.retention_bytes,
             projects={} if older_than else config.project_retention(),

@@ -17,6 +17,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from windowpane.alerts.rules import configured
 from windowpane.cli.options import (
     capture_option,
     limit_option,
@@ -101,7 +102,7 @@ def command(
             readers=all_readers(complete=False),
             final_readers=all_readers(),
             since_seconds=since_hours * HOUR,
-            rules=config.alert_rules(),
+            rules=configured(**config.alert_settings()),
             longest_poll_seconds=math.inf if once else POLL_SECONDS,
         )
         if once:

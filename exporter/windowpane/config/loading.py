@@ -1,26 +1,25 @@
 """Load the configuration: a YAML file, then the environment, then arguments; a later layer wins key by key.
 
-The environment names a key by its path, `WINDOWPANE_PRESSURE__VELOCITY_WINDOW`, and the common ones shortly. Keys
-and strategies of earlier releases are accepted, with a warning in the log that names the current one.
+The environment names a key by its path, `WINDOWPANE_PRESSURE__VELOCITY_WINDOW`, and the common ones shortly.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args, get_origin
+from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from windowpane.config.conflicts import contradictions, preset_conflicts
 from windowpane.config.schema import Config
+from windowpane.config.section import is_set
 from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains, parse_value
+from windowpane.core.choices import FIXED_BY_PRESET, MERGING_POLICIES
+from windowpane.core.limits import EVICT_RATIO
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.presets.registry import preset_named
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -57,18 +56,7 @@ TEXT_KEYS: Final = frozenset(
     }
 )  # fmt: skip
 """Keys whose value is always text, never parsed as a number or a list."""
-
-OLD_KEYS: Final[dict[tuple[str, ...], str]] = {("eviction", "weights", "reference_freq"): "reference_frequency"}
-"""Keys of earlier releases to the current key in the same section."""
-CASCADE_KEY: Final = ("compression", "cascade")
-OLD_STRATEGIES: Final = {
-    "progressive": "progressive_summarization",
-    "conversation_compaction": "compaction",
-    "sub_agent": "subagent_delegation",
-}
-"""Strategies of the cascade by their names in earlier releases."""
-
-_log = logging.getLogger("windowpane.config")
+COMPACT_RATIO: Final = "compression.compaction_utilization_threshold"
 
 
 def load_config(
@@ -82,7 +70,7 @@ def load_config(
     Raises `ConfigurationError` with the location, the key and what was expected, for an invalid setting, for one
     that contradicts another or that the preset decides itself, and for a file that is missing.
     """
-    layers = Layers.read(file, environ=environ, arguments=arguments).with_current_names()
+    layers = Layers.read(file, environ=environ, arguments=arguments)
     config = layers.validated(Config)
     if config.preset is None and not config.model_fields_set & {"compression", "cross_window"}:
         return config
@@ -90,10 +78,48 @@ def load_config(
     for conflict in contradictions(config):
         location = layers.location(tuple(conflict.key.split(".")))
         raise ConfigurationError(location, conflict.reason, expected="a threshold at or above it")
-    for conflict in () if config.preset is None else preset_conflicts(config, preset_named(config.preset)):
+    if config.preset is None:
+        return config
+    for conflict in preset_conflicts(config, config.preset, FIXED_BY_PRESET[config.preset]):
         location = layers.location(tuple(conflict.key.split(".")))
         raise ConfigurationError(location, conflict.reason, expected="no such key beside this preset")
     return config
+
+
+class Conflict(NamedTuple):
+    """A setting that has to be removed or changed, and why."""
+
+    key: str
+    reason: str
+
+
+def preset_conflicts(config: Config, preset: str, fixed: Mapping[str, str]) -> Iterator[Conflict]:
+    """Yield the settings of *config* that are *fixed* by a preset, each with the reason."""
+    for key, reason in fixed.items():
+        disables_background = key == "compression.background" and not config.compression.background
+        if key != "embedder" and is_set(config, key) and not disables_background:
+            yield Conflict(key, f"preset {preset!r} decides this itself: {reason}")
+    if is_set(config, "eviction.policy") and config.eviction.policy in MERGING_POLICIES:
+        reason = fixed.get("embedder", "")
+        if reason:
+            yield Conflict("eviction.policy", f"preset {preset!r} cannot merge: {reason}")
+
+
+def contradictions(config: Config) -> Iterator[Conflict]:
+    """Yield thresholds below the level where the window is first reduced (orange, where it is set)."""
+    zones = config.pressure.thresholds
+    first = EVICT_RATIO if zones is None else zones.orange
+    levels = {
+        "cross_window.auto_save_threshold": config.cross_window.auto_save_threshold,
+        COMPACT_RATIO: config.compression.compaction_utilization_threshold,
+    }
+    for key, ratio in levels.items():
+        if is_set(config, key) and ratio < first:
+            yield Conflict(key, f"{ratio:g} is below {first:g}, where reductions start")
+    for ratio, name in config.compression.cascade.items():
+        if ratio < first:
+            reason = f"{name} at {ratio:g} is below {first:g}, where reductions start"
+            yield Conflict("compression.cascade", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +153,6 @@ class Layers:
             environ=from_environ,
             variables=variables,
             arguments=dict(arguments or {}),
-        )
-
-    def with_current_names(self) -> Layers:
-        """Return the layers with keys and strategies of earlier releases renamed; logs a warning for each."""
-        file = self.file and replace(self.file, content=self._renamed(self.file.content))
-        return replace(
-            self, file=file, environ=self._renamed(self.environ), arguments=self._renamed(self.arguments)
         )
 
     def validated(self, model: type[Model]) -> Model:
@@ -177,27 +196,6 @@ class Layers:
                 expected = expected.partition(",")[0]
         return ConfigurationError(self.location(key), problem + more, expected=expected)
 
-    def _renamed(self, document: Document) -> Document:
-        for path, name in OLD_KEYS.items():
-            if contains(document, path):
-                current = (*path[:-1], name)
-                self._deprecated(path, "this key", ".".join(current))
-                value, document = _without(document, path)
-                document = merge(_nested(current, value), document)
-        cascade = document.get(CASCADE_KEY[0])
-        cascade = cascade.get(CASCADE_KEY[1]) if isinstance(cascade, Mapping) else None
-        if not isinstance(cascade, Mapping):
-            return document
-        renamed = {}
-        for ratio, strategy in cascade.items():
-            renamed[ratio] = OLD_STRATEGIES.get(strategy, strategy) if isinstance(strategy, str) else strategy
-            if renamed[ratio] != strategy:
-                self._deprecated((*CASCADE_KEY, ratio), repr(strategy), repr(renamed[ratio]))
-        return {**document, CASCADE_KEY[0]: {**document[CASCADE_KEY[0]], CASCADE_KEY[1]: renamed}}
-
-    def _deprecated(self, key: KeyPath, old: str, new: str) -> None:
-        _log.warning("%s: %s is deprecated, use %s", self.location(key), old, new)
-
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
     """Combine two nested mappings; *above* wins key by key."""
@@ -206,16 +204,6 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
         lower = result.get(key)
         result[key] = merge(lower, value) if isinstance(lower, Mapping) and isinstance(value, Mapping) else value
     return result
-
-
-def _without(document: Document, path: Sequence[str]) -> tuple[object, Document]:
-    """Return the value under *path*, and a copy of *document* that does not hold it."""
-    first, *rest = path
-    copy = dict(document)
-    value = copy.pop(first)
-    if rest:
-        value, copy[first] = _without(value, rest)
-    return value, copy
 
 
 def _nested(path: Sequence[str], value: object) -> Document:

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
-from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.config.paths import default_store, named_store
 from windowpane.config.section import NUMBER, HttpUrl, Section
+from windowpane.core.quiet_hours import QuietHours
 from windowpane.core.store_names import EXPECTED_URL, StoreUrl
 from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import ConfigurationError

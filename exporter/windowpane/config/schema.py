@@ -11,7 +11,6 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from windowpane.alerts.rules import Rule, configured
 from windowpane.config.dashboard import DashboardConfig
 from windowpane.config.outputs import (
     ChannelConfig,
@@ -24,18 +23,22 @@ from windowpane.config.outputs import (
 )
 from windowpane.config.projects import ProjectConfig, ProjectRetention, check_projects
 from windowpane.config.section import NUMBER, HttpUrl, Ratio, Section, Share, Tokens, Turns
-from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
+from windowpane.core.choices import (
+    HYBRID,
+    JUDGE_CAPACITY,
+    MAXIMUM_QUESTIONS,
+    MINIMUM_REPLICATES,
+    POLICY_NAMES,
+    PRESET_NAMES,
+    AlertSettings,
+    check_alerts,
+    check_choice,
+)
+from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, PROFILES, Thresholds, TrackerSettings
 from windowpane.core.names import check_project
 from windowpane.core.vocabulary import Component, ContentType
-from windowpane.fidelity.judge.judge import MINIMUM_REPLICATES
-from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS
-from windowpane.fidelity.judge.sampling import CAPACITY, JudgeSampling
-from windowpane.manager.budget import PROFILES
-from windowpane.manager.plans.policies import policy_named
 
 OUTPUT_SHARE: Final = 0.05
-HYBRID: Final = "hybrid"
-"""The policy whose weights are configured."""
 WEIGHT_TOLERANCE: Final = 1e-6
 HealthMetric = Literal[
     "utilization", "eviction_rate", "compression_ratio", "burn_rate", "fidelity_score", "tool_result_bloat"
@@ -110,7 +113,7 @@ class Eviction(Section):
     @field_validator("policy")
     @classmethod
     def _known_policy(cls, name: str) -> str:
-        return policy_named(name).name
+        return check_choice("eviction.policy", name, POLICY_NAMES)
 
     @model_validator(mode="after")
     def _weighed(self) -> Self:
@@ -213,7 +216,7 @@ class AlertThresholds(Section):
 
     @model_validator(mode="after")
     def _alerts_exist(self) -> Self:
-        configured(self.thresholds, enable=self.enable, disable=self.disable)
+        check_alerts(self.thresholds, names=(*self.enable, *self.disable))
         return self
 
 
@@ -233,7 +236,7 @@ class JudgeConfig(Section):
     """Let the model write the questions; otherwise they are made from facts."""
     replicates: Annotated[int, NUMBER, Field(ge=MINIMUM_REPLICATES)] = MINIMUM_REPLICATES
     """Number of times each question is put to the model."""
-    capacity: Annotated[int, NUMBER, Field(ge=1, le=1_000)] = CAPACITY
+    capacity: Annotated[int, NUMBER, Field(ge=1, le=1_000)] = JUDGE_CAPACITY
     """Compressions that wait for the judge at most; any more are not judged."""
     timeout_seconds: Annotated[float, NUMBER, Field(gt=0, le=3_600)] = 60.0
     """Timeout of one call."""
@@ -246,20 +249,6 @@ class JudgeConfig(Section):
             if not (module and colon and function):
                 raise ValueError(f"{model!r} is not a function; expected module:function or file.py:function")
         return model
-
-    def sample(self) -> JudgeSampling:
-        """Return the settings of the sampled judge."""
-        from windowpane.fidelity.judge.judge import JudgeSettings
-
-        return JudgeSampling(
-            rate=self.sample_rate,
-            questions=self.questions,
-            writes_questions=self.writes_questions,
-            capacity=self.capacity,
-            timeout_seconds=self.timeout_seconds,
-            max_calls=self.max_calls,
-            judging=JudgeSettings(replicates=self.replicates),
-        )
 
 
 class HealthMonitoring(Section):
@@ -315,11 +304,7 @@ class Config(Section):
     @field_validator("preset")
     @classmethod
     def _known_preset(cls, name: str | None) -> str | None:
-        if name is None:
-            return None
-        from windowpane.manager.presets.registry import preset_named
-
-        return preset_named(name).name
+        return None if name is None else check_choice("preset", name, PRESET_NAMES)
 
     def thresholds(self) -> Thresholds | None:
         """Return the lower bounds of the zones; None where the window's size decides."""
@@ -349,8 +334,8 @@ class Config(Section):
             velocity_turns=self.pressure.velocity_window, lifetimes=dict(self.eviction.type_ttl), budget=budget
         )
 
-    def alert_rules(self) -> tuple[Rule, ...]:
-        """Return the enabled alerts with their thresholds."""
+    def alert_settings(self) -> AlertSettings:
+        """Return the changes to the alert rules."""
         alerts = self.health_monitoring.alerts
         overrides: dict[str, float | None] = {
             "utilization": alerts.utilization_critical,
@@ -363,4 +348,6 @@ class Config(Section):
         not_evaluated = [
             alert for metric, alert in HEALTH_METRICS.items() if metric not in self.health_monitoring.metrics
         ]
-        return configured(thresholds, enable=alerts.enable, disable=[*not_evaluated, *alerts.disable])
+        return {
+            "thresholds": thresholds, "enable": alerts.enable, "disable": (*not_evaluated, *alerts.disable)
+        }  # fmt: skip

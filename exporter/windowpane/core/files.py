@@ -5,6 +5,10 @@ from __future__ import annotations
 import stat
 from typing import Final
 
+WAL: Final = "-wal"
+"""Suffix of a database's write-ahead log."""
+SHARED_MEMORY: Final = "-shm"
+"""Suffix of the log's index."""
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),

@@ -34,6 +34,37 @@ DEFAULT_BUDGET: Final[dict[Component, float]] = {
 }
 """Shares of the limit; with 5% for output and 5% for the safety margin they sum to 1."""
 
+PROFILES: Final[dict[str, dict[Component, float]]] = {
+    "default": dict(DEFAULT_BUDGET),
+    "code_review": {
+        "system_prompt": 0.06,
+        "tool_definitions": 0.05,
+        "message_history": 0.60,
+        "tool_results": 0.18,
+        "memory_injection": 0.06,
+    },
+    "research": {
+        "system_prompt": 0.05,
+        "tool_definitions": 0.05,
+        "message_history": 0.55,
+        "tool_results": 0.15,
+        "memory_injection": 0.15,
+    },
+    "customer_support": {
+        "system_prompt": 0.08,
+        "tool_definitions": 0.03,
+        "message_history": 0.70,
+        "tool_results": 0.08,
+        "memory_injection": 0.06,
+    },
+}
+"""Shares by kind of task, beside 5% for output. Only the default has a safety margin of another 5%: the others
+rely on the warning at the soft limit."""
+
+EVICT_RATIO: Final = 0.75
+"""Utilization at which reductions start at the earliest, unless zones are configured. Small windows enter orange
+before: a quarter of them is reserved, and reducing them earlier would waste half of an 8K window."""
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:

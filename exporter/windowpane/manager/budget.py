@@ -6,39 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from windowpane.core.limits import DEFAULT_BUDGET
+from windowpane.core.limits import PROFILES
 from windowpane.core.vocabulary import COMPONENTS, Component
 from windowpane.exceptions import ConfigurationError
 
 SOFT_RATIO: Final = 0.80
 TOLERANCE: Final = 1e-9
-
-PROFILES: Final[dict[str, dict[Component, float]]] = {
-    "default": dict(DEFAULT_BUDGET),
-    "code_review": {
-        "system_prompt": 0.06,
-        "tool_definitions": 0.05,
-        "message_history": 0.60,
-        "tool_results": 0.18,
-        "memory_injection": 0.06,
-    },
-    "research": {
-        "system_prompt": 0.05,
-        "tool_definitions": 0.05,
-        "message_history": 0.55,
-        "tool_results": 0.15,
-        "memory_injection": 0.15,
-    },
-    "customer_support": {
-        "system_prompt": 0.08,
-        "tool_definitions": 0.03,
-        "message_history": 0.70,
-        "tool_results": 0.08,
-        "memory_injection": 0.06,
-    },
-}
-"""Shares by kind of task, beside 5% for output. Only the default has a safety margin of another 5%: the others
-rely on the warning at the soft limit."""
 
 OVERFLOW_ACTION: Final[dict[Component, str]] = {
     "system_prompt": "trim at design time",

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.core.limits import WindowLimits
+from windowpane.core.limits import EVICT_RATIO, WindowLimits
 
-EVICT_RATIO: Final = 0.75
 COMPACT_RATIO: Final = 0.90
-"""Reductions start at these utilizations at the earliest, unless zones are configured. Small windows enter orange
-and red before: a quarter of them is reserved, and reducing them earlier would waste half of an 8K window."""
+"""Utilization at which compaction starts at the earliest, as evictions do at `EVICT_RATIO`."""
 CHECKPOINT_RATIO: Final = 0.85
 ROLL_RATIO: Final = 0.95
 TARGET_SHARE: Final = 0.80

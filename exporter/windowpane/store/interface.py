@@ -21,6 +21,7 @@ from windowpane.store.records import (
     DamagedEvent,
     FleetTotals,
     ImportOutcome,
+    RepeatedDay,
     SessionRow,
     StoredEvent,
     StoreSize,
@@ -28,7 +29,6 @@ from windowpane.store.records import (
     TrendRow,
     TurnRow,
 )
-from windowpane.store.repeated_days import RepeatedDay
 
 OnUnreadable = Callable[[int, EventFormatError], object]
 """Receives the `seq` of an event that cannot be decoded, and the error."""

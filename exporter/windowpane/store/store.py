@@ -11,18 +11,16 @@ from contextlib import AbstractContextManager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreError, UnconfirmedWriteError
-from windowpane.store import read_files, registry, replays
-from windowpane.store.audit import heads as audit_heads
-from windowpane.store.audit import verification as audit
+from windowpane.store import read_files, registry
 from windowpane.store.captured_content import Redactor
 from windowpane.store.database import Database, Engine
 from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
-from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.read_files import ReadFile
 from windowpane.store.reads.notes import NoteKind
 from windowpane.store.reads.reader import Reader
@@ -30,14 +28,18 @@ from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.search import content as content_search
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
-from windowpane.store.writes import chain, notes, projects, received, retention, session_import
+from windowpane.store.writes import chain, notes, projects, session_import
 from windowpane.store.writes.chain import Accepted
 from windowpane.store.writes.content_capture import ContentCapture
-from windowpane.store.writes.received import Receipt, ReceivedBatch
 from windowpane.store.writes.session_claims import SessionClaims
 from windowpane.store.writes.shared_writer import SharedWriter
-from windowpane.store.writes.spool import SpooledEvents
 from windowpane.store.writes.write import Writer
+
+if TYPE_CHECKING:  # loaded by the commands that verify, prune or receive
+    from windowpane.store.replays import StoredReplay
+    from windowpane.store.writes.received import Receipt, ReceivedBatch
+    from windowpane.store.writes.retention import MetricFold, ProjectScope
+    from windowpane.store.writes.spool import SpooledEvents
 
 
 class Store(Reader):
@@ -189,6 +191,8 @@ class Store(Reader):
 
         Each batch has a receipt, with the events that cannot be stored. Raises `StoreError` when none can be now.
         """
+        from windowpane.store.writes import received
+
         durably = partial(self._shared.lend, durable=True)
         receipts = received.store(durably, batches)
         if self._capture is not None and any(batch.texts for batch in batches):
@@ -228,6 +232,9 @@ class Store(Reader):
 
         *projections* folds the events again, too, and compares the result with the rows that pages read.
         """
+        from windowpane.store.audit import heads as audit_heads
+        from windowpane.store.audit import verification as audit
+
         exported = None if heads_file is None else audit_heads.read_file(Path(heads_file))
         with self._engine.lend() as connection:
             return audit.verify(
@@ -246,6 +253,8 @@ class Store(Reader):
 
     def export_heads(self, file: str | Path) -> int:
         """Write the store-wide chain as JSON Lines, to keep outside the store; return the number of entries."""
+        from windowpane.store.audit import heads as audit_heads
+
         return audit_heads.write_file(self.heads(), Path(file))
 
     def accept_unkeyed(self) -> Accepted:
@@ -264,8 +273,8 @@ class Store(Reader):
         *,
         before: float | None = None,
         max_bytes: int | None = None,
-        fold: retention.MetricFold | None = None,
-        scope: retention.ProjectScope = retention.WHOLE_STORE,
+        fold: MetricFold | None = None,
+        scope: ProjectScope | None = None,
     ) -> int:
         """Delete whole sessions, oldest first, keeping a tombstone of each; return how many.
 
@@ -273,7 +282,9 @@ class Store(Reader):
         *fold* adds a session's events to the stored metric base in the same transaction, so no counter falls.
         *scope* limits it to the sessions of a project.
         """
-        pruned = 0
+        from windowpane.store.writes import retention
+
+        pruned, scope = 0, scope or retention.WHOLE_STORE
         while True:
             with self._writing() as writer:
                 deleted = retention.prune_oldest(
@@ -323,6 +334,8 @@ class Store(Reader):
 
         Captured texts are indexed again as well, by the next calls of `index_text`.
         """
+        from windowpane.store.projections import rebuild as projection_rebuild
+
         with self._writing() as writer:
             content_index.start_again(writer.connection)
             return projection_rebuild.rebuild(writer.connection)
@@ -336,8 +349,10 @@ class Store(Reader):
             events = search.index(writer.connection, limit=limit)
             return events + content_index.index(writer.connection, limit=min(limit, content_index.INDEX_BATCH))
 
-    def save_replay(self, replay: replays.StoredReplay) -> None:
+    def save_replay(self, replay: StoredReplay) -> None:
         """Store the result of a policy replay, replacing the same one stored before."""
+        from windowpane.store import replays
+
         with self._writing() as writer:
             replays.save(writer.connection, replay)
 

@@ -21,9 +21,9 @@ from windowpane.alerts.delivery.channels import AlertmanagerChannel, DeliveryErr
 from windowpane.alerts.delivery.message import AlertMessage, message_of, render
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.delivery.outbox import Outbox
-from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.worker import DeliverySettings
 from windowpane.core.events import AlertFired, Event, EventContext
+from windowpane.core.quiet_hours import QuietHours
 from windowpane.testing import ManualClock
 
 START = 1_700_000_000.0

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from windowpane.alerts.delivery.message import AlertMessage
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.delivery.outbox import Outbox
-from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.worker import DeliverySettings
 from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired, Event, EventContext
+from windowpane.core.quiet_hours import QuietHours
 from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import ConfigurationError
 from windowpane.testing import ManualClock

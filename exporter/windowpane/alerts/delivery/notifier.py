@@ -21,7 +21,6 @@ from typing import Final
 from windowpane.alerts.delivery.channels import Channel, DeliveryError, channel_for
 from windowpane.alerts.delivery.message import AlertMessage, message_of
 from windowpane.alerts.delivery.outbox import Outbox, OutboxEntry, QueuedAlert, is_locked, state_of
-from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.routes import ProjectRoutes
 from windowpane.alerts.delivery.worker import ChannelWorker, DeliverySettings, FindUrl, no_url
 from windowpane.core.events import (
@@ -32,6 +31,7 @@ from windowpane.core.events import (
     NotificationFailed,
     SessionDescribed,
 )
+from windowpane.core.quiet_hours import QuietHours
 from windowpane.core.stored_payloads import stored_payload
 from windowpane.effects.error_boundary import ErrorBoundary
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from windowpane.alerts.delivery.channels import Channel, DeliveryError
 from windowpane.alerts.delivery.message import message_of
 from windowpane.alerts.delivery.outbox import Outbox, QueuedAlert
-from windowpane.alerts.delivery.quiet_hours import QuietHours
+from windowpane.core.quiet_hours import QuietHours
 from windowpane.effects.error_boundary import ErrorBoundary
 
 IDLE_SECONDS: Final = 30.0

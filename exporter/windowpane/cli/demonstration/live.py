@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 import click
 
+from windowpane.alerts.rules import configured
 from windowpane.cli.demonstration.play import LONG_SESSION, DemoRecording, recorded_sessions
 from windowpane.cli.options import StoreOption
 from windowpane.core.events import Event, EventContext, TurnEnded
@@ -116,7 +117,7 @@ def prune_store(runtime: Runtime) -> int:
     store = runtime.store
     if store is None:
         return 0
-    return StoreMaintenance(store, rules=runtime.config.alert_rules()).prune(
+    return StoreMaintenance(store, rules=configured(**runtime.config.alert_settings())).prune(
         days=RETAINED_DAYS, max_bytes=RETAINED_BYTES
     )
 

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from windowpane.alerts.rules import configured
 from windowpane.core.events import Event, SessionEnded
 from windowpane.evaluation.replay.rerun import RerunOptions, managed_events
 from windowpane.exceptions import SourceError
@@ -157,7 +158,7 @@ def load(
 
     *config* holds the alert rules and thresholds; None for the defaults.
     """
-    judged = AlertingStore(store, rules=None if config is None else config.alert_rules())
+    judged = AlertingStore(store, rules=None if config is None else configured(**config.alert_settings()))
     digest = store.digester()
     playback = playback_settings(digest, model=UNNAMED_MODEL, config=config)
     loaded = []

@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+
+def fold(text: str) -> str:
+    """Return *text* in lower case; a character whose lower case is longer stays."""
+    folded = text.lower()
+    return folded if len(folded) == len(text) else "".join(map(_fold_character, text))
+
+
+def _fold_character(character: str) -> str:
+    folded = character.lower()
+    return folded if len(folded) == 1 else character
+
+
 try:
     import ahocorasick
 except ImportError:  # it has no wheel for Windows on ARM

@@ -18,9 +18,8 @@ from windowpane.core.redaction.encodings import (
     unescaped_parts,
     visible_text,
 )
-from windowpane.core.redaction.folded import fold
 from windowpane.core.redaction.keys import key_spans
-from windowpane.core.redaction.literals import LiteralSearch
+from windowpane.core.redaction.literals import LiteralSearch, fold
 from windowpane.core.redaction.locations import located_spans
 from windowpane.core.redaction.names import named_spans
 from windowpane.core.redaction.shape import Span

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
 
+from windowpane.core.choices import MAXIMUM_QUESTIONS, MINIMUM_REPLICATES
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate
@@ -28,7 +29,7 @@ from windowpane.fidelity.judge.prompts import (
     read_answer,
     read_verdict,
 )
-from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question, questions_from, write_questions
+from windowpane.fidelity.judge.questions import Question, questions_from, write_questions
 from windowpane.fidelity.probe import (
     CREDIT,
     MINIMUM_COVERAGE,
@@ -42,7 +43,6 @@ from windowpane.fidelity.probe import (
     weighted_score,
 )
 
-MINIMUM_REPLICATES: Final = 3
 MINIMUM_READ: Final = 0.5
 """Share of the questions that must have a readable outcome for a score."""
 FAILURES_IN_A_ROW: Final = 3

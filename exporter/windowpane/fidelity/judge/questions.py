@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from windowpane.core.choices import MAXIMUM_QUESTIONS
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.fidelity.facts import PROSE_TYPES, Fact, FactKind, extract_facts
@@ -23,7 +24,6 @@ DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
     "continuation": "continuity",
     "decision": "decisions",
 }
-MAXIMUM_QUESTIONS: Final = 12
 LINE_CHARS: Final = 200
 """Characters of the line around a blank that a question shows."""
 CONTEXT_WORDS: Final = 3

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final
 
+from windowpane.core.choices import JUDGE_CAPACITY, MAXIMUM_QUESTIONS
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
@@ -29,10 +30,8 @@ from windowpane.fidelity.judge.judge import (
     judge_compression,
     text_of,
 )
-from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question
+from windowpane.fidelity.judge.questions import Question
 
-CAPACITY: Final = 4
-"""Compressions that wait at most; each holds the texts it is judged by."""
 EARLIER_CHARS: Final = 400_000
 """Characters of the text that earlier compressions of a session removed, the newest."""
 
@@ -50,7 +49,7 @@ class JudgeSampling:
     questions: int = MAXIMUM_QUESTIONS
     writes_questions: bool = False
     """Let the judge write the questions; else they are made from facts."""
-    capacity: int = CAPACITY
+    capacity: int = JUDGE_CAPACITY
     timeout_seconds: float = MODEL_TIMEOUT_SECONDS
     """Timeout of one model call."""
     max_calls: int | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from windowpane.core.choices import check_choice
 from windowpane.core.vocabulary import ContentType
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.merging import MINIMUM_TOKENS, SIMILARITY, Sketch, similarity, sketch_of
@@ -192,8 +193,5 @@ POLICIES: Final[dict[str, Policy]] = {
 
 def policy_named(name: str, *, weights: Mapping[str, float] | None = None) -> Policy:
     """Return the policy called *name*, with other *weights* if given. Raises `ConfigurationError`."""
-    policy = POLICIES.get(name)
-    if policy is None:
-        expected = f"one of {', '.join(POLICIES)}"
-        raise ConfigurationError("eviction.policy", f"{name!r} is unknown", expected=expected)
+    policy = POLICIES[check_choice("eviction.policy", name, POLICIES)]
     return policy if weights is None else replace(policy, weights=dict(weights))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windowpane.core.choices import FIXED_BY_PRESET
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import LimitSource
@@ -106,13 +107,7 @@ def ai_sdk_go(
             result_ratio=1.0 if not max_response_tokens else 0.5,
         ),
         counter=CharacterEstimate(CHARACTERS_PER_TOKEN),
-        fixed={
-            "compression.cascade": "one strategy acts; choose it with ai_sdk_go(strategy=…)",
-            "compression.compaction_utilization_threshold": "choose it with ai_sdk_go(max_token_ratio=…)",
-            "compression.background": "it acts before a call, never between turns",
-            "compression.summarization_threshold_tokens": "it summarizes no single result",
-            "embedder": "it merges nothing",
-        },
+        fixed=FIXED_BY_PRESET["ai_sdk_go"],
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from windowpane.core.choices import FIXED_BY_PRESET
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import LimitSource
@@ -283,13 +284,7 @@ def baseagent(
         counter=CharacterEstimate(
             CHARACTERS_PER_TOKEN, overhead_characters=CHARACTERS_PER_TOKEN * MESSAGE_TOKENS
         ),
-        fixed={
-            "compression.cascade": "it prunes, then compacts",
-            "compression.compaction_utilization_threshold": "choose it with baseagent(auto_compact_threshold=…)",
-            "compression.background": "it compacts before a call, never between turns",
-            "compression.summarization_threshold_tokens": "choose it with baseagent(max_output_tokens=…)",
-            "embedder": "it merges nothing",
-        },
+        fixed=FIXED_BY_PRESET["baseagent"],
     )
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windowpane.core.choices import FIXED_BY_PRESET
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import LimitSource
 from windowpane.core.window.boundaries import Message, exchange_starts, safe_boundary
@@ -301,12 +302,7 @@ def picoclaw(
             image_tokens=MEDIA_TOKENS,
         ),
         counter=CharacterEstimate(CHARACTERS, TOKENS, MESSAGE_CHARACTERS),
-        fixed={
-            "compression.cascade": "its three paths are after a turn, before a call, and after an overflow",
-            "compression.compaction_utilization_threshold": "choose it with picoclaw(summarize_token_percent=…)",
-            "compression.summarization_threshold_tokens": "it summarizes no single result",
-            "embedder": "it merges nothing",
-        },
+        fixed=FIXED_BY_PRESET["picoclaw"],
     )
 
 

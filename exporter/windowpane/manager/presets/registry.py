@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from windowpane.exceptions import ConfigurationError
+from windowpane.core.choices import check_choice
 from windowpane.manager.presets.ai_sdk_go import AI_SDK_GO
 from windowpane.manager.presets.baseagent import BASEAGENT
 from windowpane.manager.presets.cascade import CASCADE
@@ -19,7 +19,4 @@ PRESETS: Final[dict[str, Preset]] = {preset.name: preset for preset in (CASCADE,
 
 def preset_named(name: str) -> Preset:
     """Return the preset called *name*. Raises `ConfigurationError` naming the choices."""
-    preset = PRESETS.get(name)
-    if preset is None:
-        raise ConfigurationError("preset", f"{name!r} is unknown", expected=f"one of {', '.join(PRESETS)}")
-    return preset
+    return PRESETS[check_choice("preset", name, PRESETS)]

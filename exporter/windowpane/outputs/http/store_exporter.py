@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from windowpane.alerts.rules import configured
 from windowpane.config.schema import Config
 from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -60,7 +61,7 @@ class StoreExporter:
         self._verified: Verification | None = None
         self._maintained_at = time.monotonic()
         labels = store_labels(store)
-        rules = self._config.alert_rules()
+        rules = configured(**self._config.alert_settings())
         self.notifier: Notifier | None = None
         """Optional notifier for a broken chain; the caller that sets it closes it."""
         self.maintenance = StoreMaintenance(store, rules=rules, labels=labels, on_alert=self._on_alert)

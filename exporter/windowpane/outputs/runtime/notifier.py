@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from windowpane.alerts.delivery.channels import channel_for
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.delivery.outbox import Outbox
-from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.routes import OTHERS, ProjectChannel, ProjectRoutes
 from windowpane.config.paths import local_base
+from windowpane.core.quiet_hours import QuietHours
 from windowpane.exceptions import WindowpaneError
 from windowpane.outputs.http.local_dashboard import local_dashboard
 

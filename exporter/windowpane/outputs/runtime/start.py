@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from windowpane.alerts.engine import AlertEngine
+from windowpane.alerts.rules import configured
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.config.schema import Config
@@ -77,7 +78,7 @@ class Runtime:
         self._process = os.getpid()
         self._is_finishing = False
         self._follows_children = False
-        rules = config.alert_rules()
+        rules = configured(**config.alert_settings())
         self._metrics = MetricsSink(
             config,
             alerts=[AlertKey(rule.name, rule.severity) for rule in rules],

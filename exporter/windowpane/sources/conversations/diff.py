@@ -15,7 +15,6 @@ from windowpane.core.tracking import SessionTracker
 from windowpane.core.vocabulary import CacheBreakCause, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
-from windowpane.fidelity.probe import evaluate
 from windowpane.models.replies import ContextEdit
 from windowpane.sources.conversations.alignment import Alignment, Rewrite, Summarization, TrackedBlock, align
 from windowpane.sources.conversations.block_specs import BlockSpec, Key
@@ -271,6 +270,8 @@ class ChangeRecorder:
         )
         for block in removed:
             self._references.discard(block.id)
+        from windowpane.fidelity.probe import evaluate  # few conversations are compacted
+
         tracker.record(evaluate(removed, list(tracker.window), digest=self._digest, of=event.event_id), at)
 
     def _update_references(self, block: Block, at: float | None) -> None:

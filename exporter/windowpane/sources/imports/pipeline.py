@@ -15,7 +15,6 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.version import package_version
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.probe import evaluate
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for, image_tokens
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
 
     from windowpane.alerts.rules import Rule
     from windowpane.config.schema import Config
-    from windowpane.core.events import Event
+    from windowpane.core.events import Event, FidelityEvaluated
     from windowpane.core.protocols import Digester
+    from windowpane.core.window.blocks import Block
     from windowpane.sources.transcripts.playback_settings import AgentSettings, SessionHistory, StoredProjects
     from windowpane.store.interface import EventWriter
     from windowpane.store.records import ImportOutcome
@@ -64,7 +64,7 @@ def playback_settings(
         model=model,
         settings=None if config is None else config.tracker_settings(),
         thresholds=None if config is None else config.thresholds(),
-        evaluate=evaluate if with_fidelity else None,
+        evaluate=_probe if with_fidelity else None,
         media_tokens=image_tokens,
         history=history,
         first_message_titles=config is None or config.store.first_message_titles,
@@ -73,6 +73,14 @@ def playback_settings(
         stored_projects=stored_projects,
         agent_settings=agent_settings,
     )
+
+
+def _probe(
+    removed: Sequence[Block], visible: Sequence[Block], *, digest: Digester, of: str | None = None
+) -> FidelityEvaluated:
+    from windowpane.fidelity.probe import evaluate  # most recordings hold no compression
+
+    return evaluate(removed, visible, digest=digest, of=of)
 
 
 class AlertingStore:

@@ -14,97 +14,44 @@ from windowpane.core.files import irregular_kind
 from windowpane.core.store_names import DEFAULT_FILE
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.transcripts import agent_sidecar, compressed, databases
-from windowpane.sources.transcripts.aider.analytics import AiderAnalyticsReader
-from windowpane.sources.transcripts.aider.history import FILE_NAME as AIDER_HISTORY
-from windowpane.sources.transcripts.aider.history import AiderHistoryReader
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.transcripts.claude_code.stream import ClaudeStreamReader
-from windowpane.sources.transcripts.cline.reader import ClineReader
-from windowpane.sources.transcripts.cline.session_reader import ClineSessionReader
-from windowpane.sources.transcripts.codex.early import CodexDocumentReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
-from windowpane.sources.transcripts.copilot_cli.history import CopilotHistoryReader
-from windowpane.sources.transcripts.copilot_cli.reader import CopilotReader
-from windowpane.sources.transcripts.exchanges.inspect_ai import InspectReader
-from windowpane.sources.transcripts.exchanges.langfuse import LangfuseReader
-from windowpane.sources.transcripts.exchanges.langsmith import LangSmithReader
-from windowpane.sources.transcripts.exchanges.litellm import LiteLLMReader
-from windowpane.sources.transcripts.exchanges.otlp import OtlpReader
-from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
-from windowpane.sources.transcripts.folders import FolderReader, Stamp, names_in, stamp_of
-from windowpane.sources.transcripts.gemini.qwen import QwenReader
-from windowpane.sources.transcripts.gemini.reader import GeminiDocumentReader, GeminiLinesReader
-from windowpane.sources.transcripts.goose.reader import GooseDatabaseReader, GooseExportReader, GooseLinesReader
-from windowpane.sources.transcripts.indexes import is_index
-from windowpane.sources.transcripts.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.transcripts.openai_chat import OpenAIChatReader
-from windowpane.sources.transcripts.openclaw import OpenClawDatabaseReader
-from windowpane.sources.transcripts.opencode.reader import (
+from windowpane.sources.transcripts.folders import (
+    AIDER_HISTORY,
+    BESIDE_EVENTS,
     STORAGE_FOLDERS,
-    OpencodeDatabaseReader,
-    OpencodeExportReader,
-    OpencodeStorageReader,
+    FolderReader,
+    Stamp,
     is_searched_storage,
+    names_in,
+    stamp_of,
 )
-from windowpane.sources.transcripts.opencode.stream import OpencodeStreamReader
-from windowpane.sources.transcripts.openhands.reader import BESIDE_EVENTS, OpenHandsReader
-from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.formats import FormatReaders
+from windowpane.sources.transcripts.json_document import shape_of
 from windowpane.sources.transcripts.reader import INDEX, Reader
-from windowpane.sources.transcripts.swe_agent import SweAgentReader
-from windowpane.sources.transcripts.tau_bench import Tau2Reader, TauBenchReader
+
+CLAUDE_CODE: Final = "sessions-index.json"
+"""Of a project's folder; titles and folders are in the transcripts too."""
+CLINE: Final = "sessions.db"
+_CLINE_COLUMNS: Final = frozenset({"session_id", "messages_path"})
+"""Of the table of sessions, each of which has its messages in a file."""
 
 
-def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
-    """Return one reader per format, the most specific first.
+def is_index(path: Path, head: bytes) -> bool:
+    """Return whether the file, which starts with *head*, only lists recordings."""
+    if path.name == CLAUDE_CODE:
+        return shape_of(head) >= {"version", "entries"}
+    return path.name == CLINE and databases.has_columns(path, head, "sessions", _CLINE_COLUMNS)
+
+
+def all_readers(*, complete: bool | None = None) -> FormatReaders:
+    """Return one reader per format, the most specific first; each is loaded when it is used.
 
     *complete* is whether files are finished; None: those without a write for two minutes are. The open end of a
     file that may grow is deferred.
     """
-    return (
-        PiReader(complete=complete),
-        CodexReader(complete=complete),
-        CodexDocumentReader(),
-        QwenReader(complete=complete),
-        ClaudeStreamReader(),
-        ClaudeCodeReader(complete=complete),
-        CopilotReader(complete=complete),
-        CopilotHistoryReader(),
-        GeminiLinesReader(complete=complete),
-        GeminiDocumentReader(complete=complete),
-        ClineReader(),
-        ClineSessionReader(),
-        GooseExportReader(),
-        GooseLinesReader(),
-        GooseDatabaseReader(),
-        OpencodeExportReader(complete=complete),
-        OpencodeStreamReader(),
-        OpencodeStorageReader(complete=complete),
-        OpencodeDatabaseReader(complete=complete),
-        OpenClawDatabaseReader(complete=complete),
-        MiniSweAgentReader(),
-        SweAgentReader(),
-        Tau2Reader(),
-        TauBenchReader(),
-        AiderHistoryReader(complete=complete),
-        AiderAnalyticsReader(complete=complete),
-        OpenHandsReader(complete=complete),
-        OtlpReader(),
-        LiteLLMReader(),
-        ApiExchangesReader(),
-        InspectReader(),
-        LangfuseReader(),
-        LangSmithReader(),
-        OpenAIChatReader(),
-    )
+    return FormatReaders(complete=complete)
 
 
-_FOLDER_READERS: Final[tuple[FolderReader, ...]] = (
-    ClineReader(),
-    ClineSessionReader(),
-    LiteLLMReader(),
-    OpenHandsReader(),
-    OpencodeStorageReader(),
-)
+_READERS: Final = FormatReaders()
 HEAD_BYTES: Final = 64 * 1024
 RECOGNIZED_SUFFIXES: Final = frozenset({".csv", ".md"})
 """Suffixes of files of which only few are recordings: those of a folder are read where one is recognized."""
@@ -140,22 +87,27 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
     if problem := unreadable(path):
         raise SourceError(str(path), problem)
     if path.is_dir():
-        names = names_in(path)
-        return next(
-            reader for reader in readers if isinstance(reader, FolderReader) and reader.parts(path, names)
-        )
+        return _folder_reader(path, readers)
     try:
         with compressed.open_recording(path) as file:
             head = file.read(HEAD_BYTES)
     except compressed.reading_errors() as error:
         raise SourceError(str(path), getattr(error, "strerror", None) or "cannot be read") from error
-    for reader in readers:
+    for reader in readers.for_file(path, head) if isinstance(readers, FormatReaders) else readers:
         if reader.recognizes(path, head):
             return reader
     if is_index(path, head):
         raise UnknownFormatError(str(path), INDEX)
-    expected = ", ".join(dict.fromkeys(reader.format for reader in readers))
+    formats = readers.names if isinstance(readers, FormatReaders) else [reader.format for reader in readers]
+    expected = ", ".join(dict.fromkeys(formats))
     raise UnknownFormatError(str(path), f"{_description(head)}; expected a recording of {expected}")
+
+
+def _folder_reader(path: Path, readers: Sequence[Reader]) -> Reader:
+    names = names_in(path)
+    if isinstance(readers, FormatReaders):
+        return next(reader for reader, _ in readers.for_folder(path, names))
+    return next(reader for reader in readers if isinstance(reader, FolderReader) and reader.parts(path, names))
 
 
 def stamp(path: Path, *, now: float | None = None) -> Stamp:
@@ -170,10 +122,7 @@ def parts_of(path: Path) -> list[str]:
 
 def _parts(folder: Path, names: Sequence[str]) -> list[str]:
     """Return those of the files of a folder that are one recording."""
-    for reader in _FOLDER_READERS:
-        if parts := reader.parts(folder, names):
-            return parts
-    return []
+    return next((parts for _, parts in _READERS.for_folder(folder, names)), [])
 
 
 def _gathered(paths: Iterable[Path]) -> list[Path]:
@@ -261,7 +210,7 @@ def _is_searched(file: Path) -> bool:
             head = opened.read(MARKDOWN_BYTES)
     except OSError:
         return False
-    return AiderHistoryReader.recognizes(file, head) or LangfuseReader.recognizes(file, head)
+    return any(reader.recognizes(file, head) for reader in _READERS.by_file_name(file))
 
 
 def unreadable(path: Path) -> str:

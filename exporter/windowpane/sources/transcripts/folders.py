@@ -15,6 +15,11 @@ from windowpane.sources.transcripts.databases import SUFFIXES
 SETTLED_SECONDS: Final = 600.0
 """A folder without a new file for so long is not searched for files that were written to since."""
 _DIGITS: Final = re.compile(r"(\d+)")
+AIDER_HISTORY: Final = ".aider.chat.history.md"
+BESIDE_EVENTS: Final = frozenset({"base_state.json", "metadata.json", "TASKS.json", "llm_registry.json"})
+"""Files that are read together with the folder `events` beside them."""
+STORAGE_FOLDERS: Final = ("message", "part")
+"""Folders of opencode's storage, beside which are others that are read with the messages, or hold none."""
 
 
 @runtime_checkable
@@ -41,6 +46,11 @@ def names_in(folder: Path) -> list[str]:
             return [entry.name for entry in entries if not entry.name.startswith(".")]
     except OSError:
         return []
+
+
+def is_searched_storage(storage: Path, name: str) -> bool:
+    """Return whether a folder of the storage holds messages: the first releases had theirs in `session`."""
+    return name == "message" or (name == "session" and (storage / name / "message").is_dir())
 
 
 def in_number_order(names: Sequence[str]) -> list[str]:

@@ -22,8 +22,7 @@ from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, Re
 from windowpane.sources.conversations.diff import ModelProfile
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.transcripts.branches import RemovedContent, move, up_to
-from windowpane.sources.transcripts.compaction import RecordedCompaction, recorded_compaction
-from windowpane.sources.transcripts.eviction import evict
+from windowpane.sources.transcripts.compaction import RecordedCompaction, evict, recorded_compaction
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import (
     Broken,

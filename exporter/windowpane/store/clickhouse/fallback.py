@@ -14,8 +14,7 @@ from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.interface import EventFilter
 from windowpane.store.reads.event_records import IdentifiedStore, identity_of
 from windowpane.store.reads.export import ExportRow
-from windowpane.store.records import DamagedEvent, StoredEvent, ToolUse, TrendRow
-from windowpane.store.repeated_days import RepeatedDay
+from windowpane.store.records import DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
 from windowpane.text.formats import count
 
 MAXIMUM_LAG_EVENTS: Final = 1_000

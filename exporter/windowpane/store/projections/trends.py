@@ -25,8 +25,7 @@ from windowpane.core.events import (
 )
 from windowpane.store.database import Database, Engine
 from windowpane.store.projections.session_drafts import SessionDraft
-from windowpane.store.records import TrendRow
-from windowpane.store.repeated_days import RepeatedDay
+from windowpane.store.records import RepeatedDay, TrendRow
 from windowpane.store.statements import Conditions, StatementBatch
 
 DAY_SECONDS: Final = 86_400

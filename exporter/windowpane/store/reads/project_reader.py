@@ -22,6 +22,7 @@ from windowpane.store.records import (
     BlockRow,
     DamagedEvent,
     FleetTotals,
+    RepeatedDay,
     SessionRow,
     StoredEvent,
     StoreSize,
@@ -29,7 +30,6 @@ from windowpane.store.records import (
     TrendRow,
     TurnRow,
 )
-from windowpane.store.repeated_days import RepeatedDay
 from windowpane.store.replays import MAXIMUM_REPLAYS, ReplayRow, StoredReplay
 from windowpane.store.search.content import ContentFilter, ContentHits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
 from windowpane.core.digests import keyed_digester
@@ -13,11 +13,11 @@ from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import Severity
-from windowpane.store import alerts, captured_content, events, registry, replays, tool_use, turns
+from windowpane.store import alerts, captured_content, events, registry, tool_use, turns
 from windowpane.store.database import Engine
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import block_life, blocks, export, fleet
+from windowpane.store.reads import fleet
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.projects import stated
@@ -33,11 +33,15 @@ from windowpane.store.records import (
     TurnRow,
     intact_events,
 )
-from windowpane.store.replays import ReplayRow, StoredReplay
 from windowpane.store.search import content as content_search
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
 from windowpane.store.statements import END
+
+if TYPE_CHECKING:  # reads that few programs make are loaded when they are made
+    from windowpane.store.reads.block_life import BlockLife
+    from windowpane.store.reads.export import ExportFormat, ExportRow
+    from windowpane.store.replays import ReplayRow, StoredReplay
 
 ALL_SESSIONS: Final = SessionFilter()
 
@@ -142,6 +146,8 @@ class Reader(CopyReads, TrendReads):
 
     def blocks_at(self, session_id: str, turn: int) -> Sequence[BlockRow]:
         """Return the exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
+        from windowpane.store.reads import blocks
+
         with self._engine.lend() as connection:
             return blocks.window_at(connection, fleet.current_key(connection, session_id), turn)
 
@@ -149,6 +155,8 @@ class Reader(CopyReads, TrendReads):
         self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
     ) -> Sequence[BlockRow]:
         """Return the blocks removed before the call of *turn*, latest first; *regretted*: those needed again."""
+        from windowpane.store.reads import blocks
+
         with self._engine.lend() as connection:
             key = fleet.current_key(connection, session_id)
             return blocks.removed_before(connection, key, turn, limit=limit, regretted=regretted)
@@ -180,8 +188,10 @@ class Reader(CopyReads, TrendReads):
         ids = dict.fromkeys(event.data.note_id for event in added if isinstance(event.data, NoteAdded))
         return [remaining[note_id] for note_id in ids if note_id in remaining]
 
-    def block_life(self, session_id: str, block_id: str) -> block_life.BlockLife | None:
+    def block_life(self, session_id: str, block_id: str) -> BlockLife | None:
         """Return how a block was added, used, removed, replaced and fetched again; None for an unknown one."""
+        from windowpane.store.reads import block_life
+
         with self._engine.lend() as connection:
             return block_life.read(connection, fleet.current_key(connection, session_id), block_id)
 
@@ -198,8 +208,10 @@ class Reader(CopyReads, TrendReads):
         """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
         return [events.event_or_damage(row) for row in self._find(query, events.AUDIT_COLUMNS)]
 
-    def export_batches(self, query: EventFilter) -> Iterator[list[export.ExportRow]]:
+    def export_batches(self, query: EventFilter) -> Iterator[list[ExportRow]]:
         """Yield every event that matches, whatever the limit, in batches by `seq`; for exports."""
+        from windowpane.store.reads import export
+
         size = search.MAXIMUM_HITS if query.text else export.BATCH  # a search finds that many at once anyway
         while True:
             limited = replace(query, limit=size, newest_first=False)
@@ -334,11 +346,15 @@ class Reader(CopyReads, TrendReads):
 
     def replays(self, *, limit: int = 50) -> list[ReplayRow]:
         """Return the latest policy replays, newest first."""
+        from windowpane.store import replays
+
         with self._engine.lend() as connection:
             return replays.latest(connection, limit)
 
     def replay(self, replay_id: str) -> StoredReplay | None:
         """Return a policy replay with its runs and their timelines, or None."""
+        from windowpane.store import replays
+
         with self._engine.lend() as connection:
             return replays.read(connection, replay_id)
 
@@ -351,11 +367,13 @@ class Reader(CopyReads, TrendReads):
         self,
         file: str | Path,
         *,
-        form: export.ExportFormat = "jsonl",
+        form: ExportFormat = "jsonl",
         session_id: str | None = None,
         project: str | None = None,
     ) -> int:
         """Write all events, or those of a session or project, to a file; return how many. Raises `StoreError`."""
+        from windowpane.store.reads import export
+
         if session_id is None and project is not None:
             batches = self.export_batches(EventFilter(projects=(project,)))
         else:

@@ -16,6 +16,7 @@ from typing import BinaryIO, ClassVar, Final
 from windowpane.core.events import Usage
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.exceptions import SourceError
+from windowpane.sources.transcripts.folders import AIDER_HISTORY
 from windowpane.sources.transcripts.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
@@ -35,7 +36,6 @@ from windowpane.sources.transcripts.records import (
 from windowpane.sources.transcripts.transcript import IDLE_SECONDS
 
 AGENT: Final = "aider"
-FILE_NAME: Final = ".aider.chat.history.md"
 MAXIMUM_LINE_BYTES: Final = 2**20
 _STARTED: Final = "# aider chat started at "
 _USER: Final = "#### "
@@ -67,7 +67,7 @@ class AiderHistoryReader:
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file is a history of chats."""
-        return path.name == FILE_NAME or (path.suffix == ".md" and any(mark in head for mark in _MARKS))
+        return path.name == AIDER_HISTORY or (path.suffix == ".md" and any(mark in head for mark in _MARKS))
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all chats. Raises `SourceError` when the file cannot be opened."""
@@ -118,7 +118,7 @@ class _History:
         self.rounded = False
         self._log = log
         self._stats = log.stats
-        self._folder = str(path.parent) if path.name == FILE_NAME else ""
+        self._folder = str(path.parent) if path.name == AIDER_HISTORY else ""
         self._opened: SessionOpened | None = None
         self._keys: dict[str, int] = {}
         self._user: list[str] = []

@@ -22,13 +22,28 @@ from windowpane.sources.transcripts.claude_code.content import (
     is_clear,
     text_of_attachment,
 )
-from windowpane.sources.transcripts.claude_code.row_types import BOOKKEEPING, MAXIMUM_UNKNOWN
 from windowpane.sources.transcripts.claude_code.session import ClaudeSession
 from windowpane.sources.transcripts.forks import IS_UUID, ForkedTranscript
 from windowpane.sources.transcripts.json_lines import head_rows, instant, mapping, text, texts
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import ContentAdded, ContentRemoved, SessionDescribed
 from windowpane.sources.transcripts.transcript import Transcript, TranscriptReader
+
+BOOKKEEPING: Final = frozenset(
+    {
+        "agent-color", "agent-name", "agent-setting", "api-request", "api-request-blob", "api-request-shape",
+        "artifact-autoreact-ledger", "artifact-comment-monitor", "atis-latch", "attribution-snapshot",
+        "bridge-session", "continued-in", "cost-state", "dev-mods", "ended-by-model", "file-history-delta",
+        "file-history-snapshot", "frame-link", "history-suppression", "isolation-latch", "last-prompt",
+        "marble-origami-snapshot", "memory-mode", "mode", "observer-ref", "permission-mode", "progress",
+        "queue-operation", "relocated", "result", "speculation-accept", "started", "tag", "task-summary",
+        "telemetry-latch", "worktree-state",
+    }
+)  # fmt: skip
+"""Types of rows that add nothing to a window."""
+MAXIMUM_UNKNOWN: Final = 100
+"""Unknown types of rows that are reported, each once a file."""
+
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of rows that Claude Code writes without a model call."""

@@ -238,15 +238,6 @@ def _new_messages(connection: sqlite3.Connection, key: str, log: DocumentLog) ->
         yield from rows.message(str(row_id), str(kind), stated.value)
 
 
-STORAGE_FOLDERS: Final = ("message", "part")
-"""Folders of opencode's storage, beside which are others that are read with the messages, or hold none."""
-
-
-def is_searched_storage(storage: Path, name: str) -> bool:
-    """Return whether a folder of the storage holds messages: the first releases had theirs in `session`."""
-    return name == "message" or (name == "session" and (storage / name / "message").is_dir())
-
-
 class OpencodeStorageReader:
     """Reads a folder with the messages of one session."""
 

@@ -46,8 +46,6 @@ from windowpane.sources.transcripts.records import (
 )
 from windowpane.sources.transcripts.transcript import IDLE_SECONDS
 
-BESIDE_EVENTS: Final = frozenset({"base_state.json", "metadata.json", "TASKS.json", "llm_registry.json"})
-"""Files that are read together with the folder `events` beside them."""
 SUBAGENTS: Final = "subagents"
 """Folder of a conversation in which the SDK keeps those of its sub-agents."""
 _SDK_FILE: Final = re.compile(r"event-\d+-[0-9A-Za-z-]+\.json")
