@@ -18,7 +18,7 @@ from windowpane.cli import main
 from windowpane.store.audit import verification as audit
 from windowpane.store.keys import KEY_VARIABLE, AuditKeys
 
-PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def another(value: object, random: Random) -> object:
 
 
 def test_the_documentation_has_the_table_of_these_tests() -> None:
-    """The table in docs/operating.md is the one these tests check; WINDOWPANE_UPDATE_GOLDENS=1 writes it."""
+    """The table in docs/audit.md is the one these tests check; WINDOWPANE_UPDATE_GOLDENS=1 writes it."""
     text = PAGE.read_text(encoding="utf-8")
     pattern = r"(<!-- tamperings: [^>]*-->\n).*?(<!-- /tamperings -->)"
     expected, count = re.subn(
