@@ -104,7 +104,6 @@ PURE_MODULES = sorted(
 
 
 def test_no_module_stands_loose_at_the_root() -> None:
-    """Every module lies in a folder, except for those that users import from the root."""
     root = PACKAGES["windowpane"]
     loose = {module for module, path in MODULES.items() if path.parent == root}
 
@@ -183,7 +182,6 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 @pytest.mark.parametrize("module", PURE_MODULES)
 def test_a_pure_folder_does_no_io(module: str) -> None:
-    """No file, socket, process, clock or chance, by import or by a built-in that needs none."""
     outside = {name.split(".")[0] for name in imports(module, typing=False)} - {"windowpane"}
     called = {
         ast.unparse(node.func)
@@ -197,7 +195,6 @@ def test_a_pure_folder_does_no_io(module: str) -> None:
 
 
 def test_the_rule_sees_every_kind_of_import() -> None:
-    """Imports in functions, of submodules and of whole packages are found; the rule is not blind."""
     assert "windowpane.core.window.blocks" in imports("windowpane.core.window.window")
     assert any("sqlite3" in imports(module) for module in MODULES if is_within(module, ("store",)))
     assert "windowpane.core.events.facts" in PURE_MODULES

@@ -195,7 +195,6 @@ def runner(expression: re.Pattern[str], method: str) -> Callable[[str], object]:
 
 @pytest.mark.timeout(300)
 def test_every_expression_is_linear() -> None:
-    """No expression takes much more than ten times as long for ten times the text."""
     slow, calls = [], calls_by_name()
     for found in all_patterns():
         expression = re.compile(found.pattern, found.flags)
@@ -216,7 +215,6 @@ def shape_spans(shape: Shape, literal: str, text: str) -> list[Span]:
 
 
 def test_every_shape_of_a_secret_is_linear() -> None:
-    """No shape takes much more than ten times as long for ten times its literals and examples."""
     slow = []
     for shape in SHAPES:
         for literal in shape.literals:
@@ -230,7 +228,6 @@ def test_every_shape_of_a_secret_is_linear() -> None:
 @pytest.mark.timeout(0)
 @pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="only with WINDOWPANE_TEST_ALL")
 def test_a_million_characters_are_redacted_in_linear_time() -> None:
-    """A million characters made of one literal take about ten times as long as a tenth of them."""
     slow = []
     for literal in sorted({literal for shape in SHAPES for literal in shape.literals})[::20]:
         small, large = (f"{literal}a1" * (size // (len(literal) + 2)) for size in (100_000, 1_000_000))
@@ -242,7 +239,6 @@ def test_a_million_characters_are_redacted_in_linear_time() -> None:
 
 
 def test_patterns_are_discovered() -> None:
-    """The search sees patterns in modules, in tables and in calls."""
     modules = {found.name for found in all_patterns()}
 
     assert "windowpane.fidelity.statements._SENTENCE_END" in modules
@@ -251,7 +247,6 @@ def test_patterns_are_discovered() -> None:
 
 
 def test_a_quadratic_expression_is_noticed() -> None:
-    """The expression that once read a judge's answer fails the check."""
     frame = re.compile(r"^[\s\"'`*_#>(\[]+|[\s\"'`*_)\]]+$")
 
     assert grows_too_fast(runner(frame, "finditer"), " ")

@@ -100,7 +100,6 @@ def metadata_of(wheel: zipfile.ZipFile) -> str:
 
 
 def test_the_wheel_holds_every_file_of_both_packages(wheel: zipfile.ZipFile) -> None:
-    """Code, type marks and data are all shipped, and nothing else is."""
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
     expected = {
         str(path.relative_to(ROOT / package.split("/")[0]))
@@ -116,7 +115,6 @@ def test_the_wheel_holds_every_file_of_both_packages(wheel: zipfile.ZipFile) -> 
 
 
 def test_the_wheel_carries_its_licence_and_notices(wheel: zipfile.ZipFile) -> None:
-    """Licence and notices travel with the code, and the metadata names the licence."""
     names = wheel.namelist()
 
     assert any(name.endswith("/licenses/LICENSE") for name in names)
@@ -125,7 +123,6 @@ def test_the_wheel_carries_its_licence_and_notices(wheel: zipfile.ZipFile) -> No
 
 
 def test_the_wheel_carries_the_files_that_commands_write(wheel: zipfile.ZipFile) -> None:
-    """The wheel has the files that `grafana export` and `fidelity --write-example` write from a checkout."""
     shipped = {
         name.removeprefix("windowpane/shipped/"): wheel.read(name)
         for name in wheel.namelist()
@@ -167,7 +164,6 @@ def test_the_long_description_has_no_relative_link(wheel: zipfile.ZipFile, sourc
 
 
 def test_the_docs_give_every_dependency_its_share_and_reason() -> None:
-    """The table of what an installation holds names each dependency of the library alone, and no other."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         dependencies = tomllib.load(file)["project"]["dependencies"]
     page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
@@ -249,7 +245,6 @@ def installed_package(environment: Path) -> str:
 
 
 def test_every_data_file_is_in_the_notices() -> None:
-    """Whatever data is shipped, NOTICE names its origin and licence."""
     notice = (ROOT / "NOTICE").read_text()
     data = [path for path in committed_files() if path.parent.name == "data" and path.suffix != ".py"]
 
@@ -258,7 +253,6 @@ def test_every_data_file_is_in_the_notices() -> None:
 
 
 def test_importing_the_package_is_light() -> None:
-    """`import windowpane` loads none of the slow libraries."""
     code = (
         "import json, sys, windowpane\n"
         f"print(json.dumps([name for name in {SLOW_LIBRARIES} if name in sys.modules]))"
@@ -268,7 +262,6 @@ def test_importing_the_package_is_light() -> None:
 
 
 def test_a_manager_without_outputs_loads_none() -> None:
-    """Neither store, pipeline nor endpoint is imported for an agent that never called `start`."""
     code = (
         "import json, sys, windowpane\n"
         "windowpane.ContextWindowManager(agent='a', model='gpt-5', limit_tokens=8_000)\n"
@@ -282,7 +275,6 @@ def test_a_manager_without_outputs_loads_none() -> None:
 
 
 def test_the_library_works_without_the_optional_ones() -> None:
-    """Every module of the exporter can be imported where only the required dependencies are installed."""
     code = f"""
 import importlib, json, pkgutil, sys
 for name in {OPTIONAL_LIBRARIES}:
@@ -316,7 +308,6 @@ def test_the_version_is_the_packages() -> None:
 
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_no_file_holds(what: str) -> None:
-    """Nothing of one machine, no package index and nothing unfinished is committed."""
     matches = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
         for path in committed_files()
@@ -333,7 +324,6 @@ def test_no_module_is_a_grab_bag() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    """Each module that holds code starts with a docstring."""
     silent = [
         str(path.relative_to(ROOT))
         for path in modules()

@@ -8,7 +8,6 @@ import windowpane
 
 
 def test_every_public_name_can_be_had() -> None:
-    """Each name in `__all__` resolves, and the list is sorted."""
     for name in windowpane.__all__:
         assert getattr(windowpane, name) is not None
 
@@ -16,13 +15,11 @@ def test_every_public_name_can_be_had() -> None:
 
 
 def test_public_objects_are_those_of_their_module() -> None:
-    """A lazily loaded name is the same object as in its own module."""
     from windowpane.agents.managers import ContextWindowManager
 
     assert windowpane.ContextWindowManager is ContextWindowManager
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """A typo is reported like on any module."""
     with pytest.raises(AttributeError, match="no_such_name"):
         windowpane.no_such_name  # noqa: B018  # the look-up is what is tested

@@ -34,14 +34,12 @@ def load(path: Path) -> ModuleType:
 
 @pytest.mark.parametrize("name", ["metrics", "alerts"])
 def test_the_generated_tables_are_current(name: str) -> None:
-    """Writing a table again changes nothing."""
     text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
     assert load(ROOT / "docs" / "make_tables.py").with_table(name, text) == text
 
 
 def test_every_command_it_shows_exists() -> None:
-    """Each `windowpane WORD` in a code block is a command."""
     blocks = "".join(re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL))
     examples = set(re.findall(r"^(?:\.venv/bin/)?windowpane (\w+)", blocks, flags=re.MULTILINE))
 
@@ -50,7 +48,6 @@ def test_every_command_it_shows_exists() -> None:
 
 
 def test_it_has_exactly_two_make_targets_for_setting_up() -> None:
-    """Setting up is `make demo` and `make test`, and both exist in the Makefile."""
     commands = re.findall(r"^make ([\w-]+)", README.read_text(encoding="utf-8"), flags=re.MULTILINE)
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
@@ -60,7 +57,6 @@ def test_it_has_exactly_two_make_targets_for_setting_up() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_to_files_lead_somewhere(page: str) -> None:
-    """Every relative link of a page names a file that exists."""
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
 
@@ -68,7 +64,6 @@ def test_links_to_files_lead_somewhere(page: str) -> None:
 
 
 def test_the_documented_configuration_is_valid(tmp_path: Path) -> None:
-    """The YAML of the configuration page is read without an error."""
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     (document,) = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     file = tmp_path / "windowpane.yaml"
@@ -82,7 +77,6 @@ def test_the_documented_configuration_is_valid(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_its_python_is_python(page: str, tmp_path: Path) -> None:
-    """Every Python block of a page compiles, imports public names only, and calls methods that a window has."""
     text = (ROOT / page).read_text(encoding="utf-8")
     window = windowpane.ContextWindowManager(agent="docs", model="unknown", data_folder=tmp_path)
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
@@ -99,7 +93,6 @@ def test_its_python_is_python(page: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_options_of_its_commands_exist(page: str) -> None:
-    """Each `--option` that follows a `windowpane` command in a page's shell blocks is one of that command."""
     text = (ROOT / page).read_text(encoding="utf-8")
     for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
         for line in re.findall(r"^(?:\.venv/bin/)?windowpane ([^#\n]+)", block, flags=re.MULTILINE):
@@ -115,7 +108,6 @@ def test_the_options_of_its_commands_exist(page: str) -> None:
 
 
 def test_how_it_works_names_what_exists() -> None:
-    """Every folder of the package has its line, and every function it names can be imported."""
     text = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
     package = ROOT / "exporter" / "windowpane"
     folders = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
@@ -123,5 +115,8 @@ def test_how_it_works_names_what_exists() -> None:
 
     assert folders == set(re.findall(r"`(\w+)/`(?=[^|\n]*\|[^|\n]+\|$)", text, flags=re.MULTILINE))
     assert len(names) > 20
+    dashboard = ROOT / "dashboard" / "windowpane_dashboard"
+    rooms = re.findall(r"`(\w+)`", text.split("Its folders: ")[1].split("\n\n")[0])
+    assert set(rooms) == {path.parent.name for path in dashboard.glob("*/__init__.py")}
     for name in sorted(names):
         assert pkgutil.resolve_name(f"windowpane.{name}") is not None

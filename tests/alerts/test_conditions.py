@@ -26,7 +26,6 @@ def evicted(tokens: int) -> BlocksEvicted:
 
 @pytest.mark.parametrize(("later", "counted"), [(CHURN_TURNS - 1, 1), (CHURN_TURNS, 0)])
 def test_churn_is_of_the_last_ten_turns(later: int, counted: int) -> None:
-    """A reduction or a change of zone ten turns ago is the first that no longer counts."""
     history = SignalHistory()
     history.record(evicted(100), 5)
     history.record(compressed(100, 10), 5)
@@ -37,7 +36,6 @@ def test_churn_is_of_the_last_ten_turns(later: int, counted: int) -> None:
 
 @pytest.mark.parametrize(("later", "ratio"), [(REGRET_TURNS - 1, 0.25), (REGRET_TURNS, 0.0)])
 def test_regret_looks_back_twenty_turns(later: int, ratio: float) -> None:
-    """An eviction twenty turns ago is the first that no longer counts, with what was regretted of it."""
     history = SignalHistory()
     history.record(evicted(400), 5)
     history.record(ContentRegretted("eviction", "same_call", "b1", "b9", 100, 5, "id"), 7)
@@ -46,7 +44,6 @@ def test_regret_looks_back_twenty_turns(later: int, ratio: float) -> None:
 
 
 def test_the_compression_ratio_is_of_all_tokens_together() -> None:
-    """Of the last three: a tiny one that shrank a hundredfold does not hide a large one that did not."""
     history = SignalHistory()
     for before, after in ((10, 10), (100, 1), (9_000, 6_000), (900, 399)):
         history.record(compressed(before, after), 5)
@@ -56,7 +53,6 @@ def test_the_compression_ratio_is_of_all_tokens_together() -> None:
 
 @pytest.mark.parametrize(("lost", "expected"), [(0.9, 0.0), (1.5, 0.15)])
 def test_cache_breaks_count_from_a_dollar_on(lost: float, expected: float) -> None:
-    """Their share of the session's dollars is 0 while they cost less than a dollar together."""
     history = SignalHistory()
     assert history.cache_break_ratio is None
     history.record(TurnEnded(None, "usage", 10.0), 1)

@@ -145,7 +145,6 @@ def evicted(tokens: int) -> BlocksEvicted:
 
 
 def test_utilization_fires_on_the_third_turn_in_red() -> None:
-    """Two turns above the red threshold stay quiet, the third alerts, and it names the turn of the start."""
     session = Session()
     session.turns(0.5, 0.91, 0.92)
     assert not session.fired(of="utilization")
@@ -160,7 +159,6 @@ def test_utilization_fires_on_the_third_turn_in_red() -> None:
 
 
 def test_utilization_stays_silent_when_red_is_interrupted() -> None:
-    """Two turns in red, one below, two in red: never three in a row."""
     session = Session()
 
     session.turns(0.95, 0.95, 0.89, 0.95, 0.95)
@@ -169,7 +167,6 @@ def test_utilization_stays_silent_when_red_is_interrupted() -> None:
 
 
 def test_utilization_resolves_only_below_the_hysteresis() -> None:
-    """0.88 is not yet a resolution of an alert at 0.90; 0.86 is, and the next time above 0.90 fires again."""
     session = Session()
     session.turns(0.91, 0.91, 0.91, 0.88)
     assert not session.resolved()
@@ -194,7 +191,6 @@ def test_utilization_follows_the_window_s_own_red() -> None:
 
 
 def test_only_the_final_pressure_counts_turns() -> None:
-    """Measurements before and after a reduction do not make turns."""
     session = Session()
     session.start_turn()
     for phase in ("before", "after", "before"):
@@ -207,7 +203,6 @@ def test_only_the_final_pressure_counts_turns() -> None:
 
 @pytest.mark.parametrize(("rate", "fires"), [(5.2, True), (5.0, False)])
 def test_eviction_rate(rate: float, fires: bool) -> None:
-    """More than 5 blocks per turn for 3 turns after the first removal alerts; exactly 5 does not."""
     session = Session()
 
     for _ in range(4):
@@ -218,7 +213,6 @@ def test_eviction_rate(rate: float, fires: bool) -> None:
 
 
 def test_one_removal_of_many_blocks_is_not_an_eviction_rate() -> None:
-    """An agent clears 42 old tool results at once: its working set is not larger than its window."""
     session = Session()
 
     session.start_turn(evicted(21_000))
@@ -231,7 +225,6 @@ def test_one_removal_of_many_blocks_is_not_an_eviction_rate() -> None:
 
 
 def test_eviction_rate_resolves_ten_percent_below() -> None:
-    """4.6 per turn is within the hysteresis of 5, 4.4 is not."""
     session = Session()
     for rate in (6, 6, 6, 6, 4.6):
         session.start_turn(evicted(100))
@@ -256,7 +249,6 @@ def test_eviction_rate_resolves_ten_percent_below() -> None:
     ],
 )
 def test_compression_ratio(pairs: list[tuple[int, int]], fires: bool) -> None:
-    """The pooled ratio of the last 3 compressions below 2 alerts, ratios of 1 and less included."""
     session = Session()
 
     for before, after in pairs:
@@ -267,7 +259,6 @@ def test_compression_ratio(pairs: list[tuple[int, int]], fires: bool) -> None:
 
 
 def test_a_window_scoped_or_rejected_compression_is_not_judged() -> None:
-    """An unknown ratio, or a compression that replaced nothing, is not evaluated."""
     session = Session()
 
     session.start_turn(compressed(1_000, 900, scope="window"), compressed(1_000, 990, outcome="rejected"))
@@ -277,7 +268,6 @@ def test_a_window_scoped_or_rejected_compression_is_not_judged() -> None:
 
 
 def test_burn_rate_spike_fires_once_and_resolves_after_quiet_turns() -> None:
-    """A spike fires at once, a second one within the quiet time does not, and it resolves by itself."""
     session = Session()
     session.start_turn()
     session.final()
@@ -295,7 +285,6 @@ def test_burn_rate_spike_fires_once_and_resolves_after_quiet_turns() -> None:
 
 
 def test_no_spike_no_alert() -> None:
-    """Only the tracker's event counts as a spike, however much a turn adds."""
     session = Session()
 
     session.start_turn()
@@ -306,7 +295,6 @@ def test_no_spike_no_alert() -> None:
 
 @pytest.mark.parametrize(("score", "fires"), [(0.09, True), (0.10, False), (None, False)])
 def test_fidelity_without_a_baseline(score: float | None, fires: bool) -> None:
-    """A score below 0.10 alerts; 0.10 does not, and an unknown one is not judged."""
     session = Session()
 
     session.start_turn(FidelityEvaluated("probe", score, 1.0))
@@ -316,7 +304,6 @@ def test_fidelity_without_a_baseline(score: float | None, fires: bool) -> None:
 
 @pytest.mark.parametrize(("score", "fires"), [(0.19, True), (0.20, False)])
 def test_fidelity_is_compared_with_what_is_usual(score: float, fires: bool) -> None:
-    """After three compressions a score below half of their median alerts, whatever its level."""
     session = Session()
     for usual in (0.3, 0.4, 0.9):
         session.start_turn(FidelityEvaluated("probe", usual, 1.0))
@@ -338,7 +325,6 @@ def test_a_late_judgment_of_an_older_compaction_is_not_the_newest_fidelity() -> 
 
 
 def test_a_call_that_returns_the_same_three_times_within_ten_turns_alerts() -> None:
-    """Other arguments, another result or ten turns in between do not count."""
     session = Session()
 
     def call(arguments: str, result: str) -> None:
@@ -362,7 +348,6 @@ def test_a_call_that_returns_the_same_three_times_within_ten_turns_alerts() -> N
 
 
 def test_red_soon_is_silent_where_the_agent_compacts_before() -> None:
-    """A forecast of red is of no use if the window never gets there by itself."""
     session = Session()
 
     session.start_turn()
@@ -384,7 +369,6 @@ def test_red_soon_is_silent_where_the_agent_compacts_before() -> None:
 def test_red_soon_is_silent_where_a_manager_reduces_the_window_before(
     reduction: BlocksEvicted | ContentCompressed,
 ) -> None:
-    """Until it cannot."""
     session = Session()
     near: dict[str, Any] = {"turns_until_red": 1.5, "used_tokens": 80_000, "red_tokens": 90_000}
 
@@ -412,7 +396,6 @@ def in_red(session: Session, *turns_until_red: float, **gauges: Any) -> list[str
 
 
 def test_a_window_that_fills_slowly_escalates() -> None:
-    """Red is near, then a turn away, then there for three turns: each once."""
     session = Session()
 
     assert in_red(session, 1.8, 0.9, 0, 0, 0, 0) == ["red_soon", "red_imminent", "utilization"]
@@ -421,7 +404,6 @@ def test_a_window_that_fills_slowly_escalates() -> None:
 
 
 def test_a_jump_into_red_warns_and_is_critical_if_nothing_reduces_the_window() -> None:
-    """Red that has come is not imminent: the warning is for red, the critical alert for three turns of it."""
     session = Session()
 
     assert in_red(session, 9, 0, 0, 0, 0) == ["red_soon", "utilization"]
@@ -429,14 +411,12 @@ def test_a_jump_into_red_warns_and_is_critical_if_nothing_reduces_the_window() -
 
 
 def test_the_gravest_of_what_holds_at_once_is_the_one_that_fires() -> None:
-    """Red by a jump, with less room than an answer needs and most of it tool results: one alert."""
     session = Session()
 
     assert in_red(session, 0, utilization=0.99, tool_result_ratio=0.8) == ["output_reserve"]
 
 
 def test_an_inhibited_alert_fires_once_the_graver_one_is_over() -> None:
-    """The answer has room again, but the window is still red: that was never announced."""
     session = Session()
     in_red(session, 0, utilization=0.99)
 
@@ -445,7 +425,6 @@ def test_an_inhibited_alert_fires_once_the_graver_one_is_over() -> None:
 
 
 def test_red_before_the_level_of_a_compaction_that_is_near_is_no_alert_of_its_own() -> None:
-    """Codex compacts above red: its own compaction is the exact announcement, until it does not come."""
     session = Session()
     near = {"compaction_tokens": 124_000, "compaction_evidence": "documented", "turns_until_compaction": 5.0}
 
@@ -466,7 +445,6 @@ def test_an_assumed_size_that_the_agent_passed_by_its_compaction_level_warns_onc
 
 @pytest.mark.parametrize("source", ["provider", "given", "catalogue", "assumed"])
 def test_a_size_without_such_evidence_is_taken_as_it_is(source: str) -> None:
-    """Only an agent that compacts by itself can show that a size is wrong, and only one that is assumed."""
     session = Session()
     level = {} if source == "assumed" else {"compaction_tokens": 105_000, "turns_until_compaction": 40.0}
     in_red(session, 30, utilization=0.8, limit_source=source, **level)
@@ -485,7 +463,6 @@ def test_rules_are_evaluated_after_those_that_inhibit_them() -> None:
 
 
 def test_fidelity_does_not_flap_within_a_turn() -> None:
-    """Several evaluations in one turn make one firing at most; resolution waits for the turn's end."""
     session = Session()
 
     session.start_turn(*[FidelityEvaluated("probe", score, 1.0) for score in (0.05, 0.9, 0.05, 0.9)])
@@ -504,7 +481,6 @@ def test_fidelity_does_not_flap_within_a_turn() -> None:
     ("ratio", "utilization", "fires"), [(0.61, 0.8, True), (0.60, 0.8, False), (0.8, 0.6, False)]
 )
 def test_tool_results(ratio: float, utilization: float, fires: bool) -> None:
-    """Above 60% of used alerts after 3 turns, but only from orange up."""
     session = Session()
 
     for _ in range(3):
@@ -518,7 +494,6 @@ def test_tool_results(ratio: float, utilization: float, fires: bool) -> None:
 
 
 def test_red_soon_warns_then_turns_critical() -> None:
-    """Within 2 turns is a warning, within 1 a second, critical alert; both clear when the forecast is flat."""
     session = Session()
 
     for turns in (None, 5.0, 1.6, 0.9):
@@ -537,7 +512,6 @@ def test_red_soon_warns_then_turns_critical() -> None:
 
 
 def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
-    """It fires within 16 turns, again 14 turns later, and clears once the level is refuted."""
     session = Session()
 
     for _ in range(16):
@@ -563,7 +537,6 @@ def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
 
 
 def test_a_compaction_that_is_far_away_does_not_alert() -> None:
-    """More than 16 turns, and unknown turns, do not warn."""
     session = Session()
 
     for turns in (16.1, 40.0, None):
@@ -574,7 +547,6 @@ def test_a_compaction_that_is_far_away_does_not_alert() -> None:
 
 
 def test_overflow_and_a_failed_reduction() -> None:
-    """Each overflow is critical; one that could not be reduced has a second alert."""
     session = Session()
 
     session.start_turn(OverflowDetected("provider", "retried", 130_000, LIMIT))
@@ -586,7 +558,6 @@ def test_overflow_and_a_failed_reduction() -> None:
 
 
 def test_a_rejected_call_that_was_only_observed_is_not_a_failed_reduction() -> None:
-    """Without an attempt to reduce the window, no reduction has failed."""
     session = Session()
 
     session.start_turn(OverflowDetected("provider", "rejected", 130_000, LIMIT))
@@ -612,7 +583,6 @@ def regretted(tokens: int, turn_left: int, cause: str = "eviction") -> ContentRe
 
 @pytest.mark.parametrize(("tokens", "fires"), [(110, True), (100, False)])
 def test_regret(tokens: int, fires: bool) -> None:
-    """More than 10% of the evicted tokens needed again is a warning."""
     session = Session()
     session.start_turn(evicted(1_000))
     session.final()
@@ -624,7 +594,6 @@ def test_regret(tokens: int, fires: bool) -> None:
 
 
 def test_regret_resolves_when_the_eviction_is_long_ago() -> None:
-    """After 20 turns without evictions there is nothing to regret."""
     session = Session()
     session.start_turn(evicted(1_000), regretted(900, 1))
     session.final()
@@ -635,7 +604,6 @@ def test_regret_resolves_when_the_eviction_is_long_ago() -> None:
 
 
 def test_thrashing_counts_turns_not_steps_of_a_cascade() -> None:
-    """A cascade in one turn is one reduction; five turns that reduce within ten are thrashing."""
     session = Session()
     session.start_turn(evicted(10), compressed(90, 10), compressed(90, 10), compressed(90, 10))
     session.final()
@@ -652,7 +620,6 @@ def test_thrashing_counts_turns_not_steps_of_a_cascade() -> None:
 
 
 def test_oscillation_and_yellow() -> None:
-    """Four zone changes within ten turns are noted; so is entering yellow."""
     session = Session()
     for _ in range(2):
         session.start_turn(ZoneChanged("green", "yellow", 1, 0.5))
@@ -667,7 +634,6 @@ def test_oscillation_and_yellow() -> None:
 
 @pytest.mark.parametrize(("error", "fires"), [(-0.11, True), (0.11, True), (-0.1, False), (None, False)])
 def test_estimate_off(error: float | None, fires: bool) -> None:
-    """An estimate off by more than 10% either way is noted."""
     session = Session()
 
     session.start_turn()
@@ -677,7 +643,6 @@ def test_estimate_off(error: float | None, fires: bool) -> None:
 
 
 def test_rolled_and_compacted_are_noted_and_pass() -> None:
-    """A new window and a finished compaction are announced once and resolve a turn later."""
     session = Session()
     session.start_turn(WindowRolled("checkpoint", 1, 2, 90_000), compressed(9_000, 1_000, strategy="compaction"))
     session.final()
@@ -689,7 +654,6 @@ def test_rolled_and_compacted_are_noted_and_pass() -> None:
 
 
 def test_the_rot_threshold_is_off_until_it_is_switched_on() -> None:
-    """The absolute threshold alerts only if enabled, also without a known limit."""
     on = AlertEngine(configured({"rot_threshold": 500}, enable=["rot_threshold"]))
     silent, enabled = Session(limit=None), Session(engine=on, limit=None)
     for session in (silent, enabled):
@@ -701,7 +665,6 @@ def test_the_rot_threshold_is_off_until_it_is_switched_on() -> None:
 
 
 def test_a_condition_checked_outside_has_the_same_states() -> None:
-    """The state of the audit chain fires once and resolves."""
     engine = AlertEngine()
     context = EventContext("session", "agent", "m", 4, 1, "live", "audit")
 
@@ -717,7 +680,6 @@ def test_a_condition_checked_outside_has_the_same_states() -> None:
 
 
 def test_unknown_neither_fires_nor_resolves() -> None:
-    """In a turn without a known limit a firing alert stays firing and a pending one pending."""
     session = Session()
     session.turns(0.95, 0.95)
     session.start_turn()
@@ -732,7 +694,6 @@ def test_unknown_neither_fires_nor_resolves() -> None:
 
 
 def test_session_end_resolves_all_alerts() -> None:
-    """The end resolves what fires, with the end's time; later events of the session are not judged."""
     session = Session()
     session.turns(*[0.95] * 3)
     count = len(session.fired())
@@ -747,7 +708,6 @@ def test_session_end_resolves_all_alerts() -> None:
 
 
 def test_a_session_that_continues_in_its_stream_keeps_numbering() -> None:
-    """Started again in the same stream, alerts continue with the next number and never repeat one."""
     session = Session()
     session.turns(*[0.95] * 3)
     session.emit(SessionEnded("idle"))
@@ -759,7 +719,6 @@ def test_a_session_that_continues_in_its_stream_keeps_numbering() -> None:
 
 
 def test_alerts_travel_in_their_own_stream() -> None:
-    """Alert events have the session's identity, the time of their cause, and their own numbering."""
     session = Session()
 
     session.turns(*[0.95] * 3)
@@ -771,7 +730,6 @@ def test_alerts_travel_in_their_own_stream() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Thousands of sessions that never end are not all kept in memory."""
     engine = AlertEngine(sessions=50)
 
     for i in range(500):
@@ -786,7 +744,6 @@ UTILIZATIONS = st.lists(st.one_of(st.none(), st.floats(0, 1.2)), max_size=60)
 
 @given(UTILIZATIONS)
 def test_firing_and_resolving_alternate(utilizations: Sequence[float | None]) -> None:
-    """For any course, each alert fires and resolves alternately, once per crossing turn, and ends resolved."""
     session = Session()
     for utilization in utilizations:
         session.start_turn()
@@ -804,7 +761,6 @@ def test_firing_and_resolving_alternate(utilizations: Sequence[float | None]) ->
 
 @given(UTILIZATIONS)
 def test_a_firing_needs_its_turns_and_a_resolution_its_distance(utilizations: Sequence[float | None]) -> None:
-    """Utilization fires only after 3 known turns in red in a row, and resolves only below 0.87."""
     session = Session()
     in_red = 0
     for utilization in utilizations:
@@ -824,7 +780,6 @@ def test_a_firing_needs_its_turns_and_a_resolution_its_distance(utilizations: Se
 
 @given(st.lists(st.floats(0.8805, 0.93), min_size=3, max_size=60))
 def test_no_flapping_inside_the_hysteresis(utilizations: list[float]) -> None:
-    """A window that varies around red fires at most once and does not resolve."""
     session = Session()
 
     session.turns(*utilizations)
@@ -835,7 +790,6 @@ def test_no_flapping_inside_the_hysteresis(utilizations: list[float]) -> None:
 
 @given(UTILIZATIONS, st.integers(1, 7))
 def test_the_same_events_give_the_same_bytes(utilizations: list[float | None], size: int) -> None:
-    """Evaluated again, in other batches or interleaved, a recording gives the same alerts to the byte."""
     recorded: list[Event] = []
     context = EventContext("session", "agent", "gpt-5", 0, 1, "codex", "rec")
     recorded.append(Event(context, 0, None, SessionStarted(LIMIT)))

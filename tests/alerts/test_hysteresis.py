@@ -34,7 +34,6 @@ def test_the_hysteresis_depends_on_the_unit(name: str, expected: float) -> None:
 def test_a_value_within_the_hysteresis_neither_fires_nor_resolves(
     name: str, threshold: float, value: float, is_breach: bool, is_clear: bool
 ) -> None:
-    """Above, at and past the hysteresis, for thresholds from both sides."""
     rule = RULES_BY_NAME[name]
 
     assert (breaches(rule, value, threshold), has_cleared(rule, value, threshold)) == (is_breach, is_clear)

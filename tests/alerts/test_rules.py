@@ -44,20 +44,17 @@ ROWS = [line.split() for line in TABLE.strip().splitlines()]
 
 
 def test_names_are_unique_and_safe_as_labels() -> None:
-    """A name is one alert, usable as label value and runbook anchor."""
     assert len(RULES_BY_NAME) == len(RULES)
     assert all(rule.name.isidentifier() and rule.name.islower() for rule in RULES)
     assert len({rule.runbook for rule in RULES}) == len(RULES)
 
 
 def test_the_first_six_come_first() -> None:
-    """The six alerts everyone needs lead the table."""
     assert tuple(rule.name for rule in RULES[:6]) == FIRST_SIX
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_each_rule_is_whole(rule: Rule) -> None:
-    """Each has a severity, texts, a threshold where it compares, and a readable summary."""
     assert rule.title
     assert rule.todo.endswith(".")
     assert (rule.threshold is None) == (rule.comparison == "occurs")
@@ -68,7 +65,6 @@ def test_each_rule_is_whole(rule: Rule) -> None:
 
 
 def test_configuration() -> None:
-    """Thresholds, on and off are settings; everything else stays."""
     rules = {
         rule.name: rule for rule in configured({"fidelity": 0.6}, enable=["rot_threshold"], disable=["regret"])
     }
@@ -81,7 +77,6 @@ def test_configuration() -> None:
 
 @pytest.mark.parametrize(("name", "problem"), [("fidelty", "unknown alert"), ("overflow", "no threshold")])
 def test_a_wrong_setting_is_named(name: str, problem: str) -> None:
-    """An unknown alert, or a threshold where nothing is compared, is an error."""
     with pytest.raises(ConfigurationError, match=f"alerts.{name}.*{problem}"):
         configured({name: 1.0})
 
@@ -90,7 +85,6 @@ def test_a_wrong_setting_is_named(name: str, problem: str) -> None:
     ("turns", "text"), [(0.0, "now"), (0.4, "within a turn"), (1.2, "in 1 turn"), (2.6, "in 3 turns")]
 )
 def test_forecasts_as_text(turns: float, text: str) -> None:
-    """Turns are rounded to a short phrase."""
     assert value_text(turns, "turns") == text
 
 
@@ -102,19 +96,16 @@ def test_forecasts_as_text(turns: float, text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_threshold_that_could_never_be_met_is_refused(name: str, threshold: float) -> None:
-    """A percentage instead of a ratio, or NaN: a typing error must not silence an alert."""
     with pytest.raises(ConfigurationError, match=f"alerts.{name}: threshold"):
         configured({name: threshold})
 
 
 def test_the_table_lists_all_alerts() -> None:
-    """No alert is missing in the table, and none is added."""
     assert [row[0] for row in ROWS] == [rule.name for rule in RULES]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_an_alert_is_as_in_the_table(row: list[str]) -> None:
-    """Severity, comparison, threshold, turns in a row and hysteresis."""
     name, severity, comparison, threshold, turns, expected = row
     rule = RULES_BY_NAME[name]
 
@@ -125,7 +116,6 @@ def test_an_alert_is_as_in_the_table(row: list[str]) -> None:
 
 
 def test_thresholds_that_depend_on_the_window() -> None:
-    """Red follows the zones, room for an answer is at most a quarter, and tool results count from orange up."""
     assert RULES_BY_NAME["utilization"].threshold_from == "red"
     assert RULES_BY_NAME["output_reserve"].threshold_from == "output_reserve"
     assert MINIMUM_OUTPUT_RATIO == 0.25

@@ -72,7 +72,6 @@ def test_batches_may_start_with_any_event(campaign: Campaign, sessions_dir: Path
 
 
 def test_recordings_imported_while_they_grow(campaign: Campaign, sessions_dir: Path, tmp_path: Path) -> None:
-    """An importer that is started again for each longer version of a recording stores what one import does."""
     chance, tried, failures = random.Random(3), 0, list[str]()
     for path in _recordings(campaign, sessions_dir):
         for events in _sessions(path):
@@ -88,7 +87,6 @@ def test_recordings_imported_while_they_grow(campaign: Campaign, sessions_dir: P
 
 
 def test_built_session_in_any_three_batches(campaign: Campaign, sessions_dir: Path, tmp_path: Path) -> None:
-    """Empty blocks, repeated texts and a secret over two blocks, appended and imported."""
     events = _built(sessions_dir)
     whole, imported = _stored(tmp_path, [events]), _imported(tmp_path, [events])
     pairs = list(combinations(range(1, len(events)), 2))
@@ -110,7 +108,6 @@ def test_built_session_in_any_three_batches(campaign: Campaign, sessions_dir: Pa
 
 @pytest.mark.server
 def test_batches_in_postgresql(campaign: Campaign, sessions_dir: Path, postgres_server: PostgresServer) -> None:
-    """A server's store holds the same wherever the batches are cut."""
     failures = list[str]()
     sessions = [_built(sessions_dir)]
     if campaign.whole:

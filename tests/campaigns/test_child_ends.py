@@ -89,7 +89,6 @@ class Outcome(NamedTuple):
 
 
 def test_ends_of_child_processes(campaign: Campaign, tmp_path: Path) -> None:
-    """No turn is missing where a child may finish; where it is killed, the parent's `flush()` is False once."""
     methods = multiprocessing.get_all_start_methods() if campaign.whole else ["fork"]
     rounds = campaign.attempts(sample=1, whole=4)
     program = tmp_path / "program.py"

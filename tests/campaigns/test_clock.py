@@ -25,7 +25,6 @@ def stopped() -> Iterator[None]:
 
 
 def test_jumping_clocks(campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hooks are as fast, every event is stored in the order of its number, and no newer checkpoint is refused."""
     tried, held, chance = campaign.attempts(sample=1, whole=60), 0, random.Random(5)
     during, without = [], []
     real_time = time.time

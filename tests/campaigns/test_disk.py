@@ -65,7 +65,6 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 def test_full_disks(campaign: Campaign, disk: SmallDisk) -> None:
-    """No hook waits, flush() is True only for what is stored, and everything is stored once there is room."""
     tried, held = campaign.attempts(sample=1, whole=40), 0
     during, without = [], []
     for number in range(tried):
@@ -95,7 +94,6 @@ def test_full_disks(campaign: Campaign, disk: SmallDisk) -> None:
 
 
 def test_processes_that_end_on_a_full_disk(campaign: Campaign, disk: SmallDisk) -> None:
-    """The end is bounded, and what was acknowledged before is stored."""
     tried, held, longest = campaign.attempts(sample=1, whole=20), 0, 0.0
     for number in range(tried):
         store = disk.folder / f"end-{number}.db"
@@ -121,7 +119,6 @@ def test_processes_that_end_on_a_full_disk(campaign: Campaign, disk: SmallDisk) 
 
 
 def test_slow_disks(campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No hook takes as long as a sync or a transaction, which need most of a second each."""
     tried, held = campaign.attempts(sample=1, whole=15), 0
     during, without = [], []
     for number in range(tried):

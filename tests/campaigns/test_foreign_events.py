@@ -134,7 +134,6 @@ class Door:
 
 @pytest.mark.timeout(0)
 def test_nasty_values_harm_only_their_line(campaign: Campaign, address: str) -> None:
-    """Nothing is answered with 5xx, the other project loses nothing, and everything can be read afterwards."""
     lines = islice(cases(Random(5)), campaign.attempts(sample=1_500, whole=10**9))
     tried = failed = lost = batches = 0
     with closing(open_store(address)) as store:

@@ -191,7 +191,6 @@ def damaged_copies(folder: Path, originals: list[tuple[str, bytes]]) -> Callable
 def test_damaged_recordings_are_read_or_refused(
     campaign, sessions_dir: Path, tmp_path: Path, source: str
 ) -> None:
-    """Every mutated file is read with its problems listed, or refused with a reason, within seconds."""
     write = damaged_copies(tmp_path, excerpts(sessions_dir / source))
     survives(campaign, f"damaged recordings: {source}", write, campaign.attempts(sample=20, whole=100_000))
 
@@ -199,6 +198,5 @@ def test_damaged_recordings_are_read_or_refused(
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", BUILT)
 def test_damaged_built_recordings_are_read_or_refused(campaign, tmp_path: Path, name: str) -> None:
-    """The same holds for what no real recording shows."""
     write = damaged_copies(tmp_path, [BUILT[name]])
     survives(campaign, f"damaged recordings: {name}", write, campaign.attempts(sample=20, whole=100_000))

@@ -24,7 +24,6 @@ def events_of(session_id: str, count: int) -> list[Event]:
 def test_what_comes_late_for_thousands_of_gaps_is_stored_once(
     campaign: Campaign, database: str, tmp_path, request: pytest.FixtureRequest
 ) -> None:
-    """An event that is acknowledged as a repetition is stored."""
     name = tmp_path / "w.db" if database == "sqlite" else request.getfixturevalue("postgres_url")
     attempts, size = campaign.attempts(sample=2, whole=40), campaign.attempts(sample=4_000, whole=10_000)
     lost = held = 0

@@ -186,7 +186,6 @@ def start_server(tmp_path: Path, free_port) -> Iterator[StartServer]:
 def test_killed_agents(
     campaign: Campaign, tmp_path: Path, start_server: StartServer, start_agents: StartAgents
 ) -> None:
-    """An agent's process dies at any moment; the next one sends what it had spooled."""
     server, chance = start_server(str(tmp_path / "w.db")), random.Random(3)
     tried, killed = campaign.attempts(sample=1, whole=60), list[Agents]()
     for number in range(tried):
@@ -207,7 +206,6 @@ def test_killed_agents(
 def test_killed_servers(
     campaign: Campaign, tmp_path: Path, start_server: StartServer, start_agents: StartAgents
 ) -> None:
-    """The server dies while agents send; they go on as soon as it is back."""
     server, chance = start_server(str(tmp_path / "w.db")), random.Random(4)
     tried = campaign.attempts(sample=1, whole=40)
     agents = start_agents(server, "outlives", agents=10, turns=100_000, folder=tmp_path / "data")
@@ -228,7 +226,6 @@ def test_killed_servers(
 def test_restarted_databases(
     campaign: Campaign, tmp_path: Path, start_server: StartServer, start_agents: StartAgents, new_postgres_server
 ) -> None:
-    """Agents of several processes store in PostgreSQL, which is stopped and started again meanwhile."""
     database = new_postgres_server()
     server = start_server(database.create_database())
     processes, agents = campaign.attempts(sample=1, whole=4), campaign.attempts(sample=10, whole=500)

@@ -32,7 +32,6 @@ while True:
 
 
 def test_killed_writers(campaign: Campaign, tmp_path: Path) -> None:
-    """Every acknowledged event is stored, in order and once, and every chain verifies."""
     store, chance = tmp_path / "w.db", random.Random(11)
     tried, held, lost = campaign.attempts(sample=2, whole=200), 0, 0
     for number in range(tried):

@@ -52,7 +52,6 @@ def stopped() -> Iterator[None]:
 
 
 def test_locks_for_a_while(campaign: Campaign, tmp_path: Path) -> None:
-    """No hook waits for them, flush() is True only for what is stored, and everything is stored afterwards."""
     tried, held = campaign.attempts(sample=1, whole=40), 0
     during, without = [], []
     for number in range(tried):
@@ -79,7 +78,6 @@ def test_locks_for_a_while(campaign: Campaign, tmp_path: Path) -> None:
 
 
 def test_processes_that_end_while_the_store_is_locked(campaign: Campaign, tmp_path: Path) -> None:
-    """The end is bounded, and the next start has every event, once and in order."""
     tried, held, longest = campaign.attempts(sample=1, whole=20), 0, 0.0
     for number in range(tried):
         store, data, session = tmp_path / f"{number}.db", tmp_path / "data", f"ended-{number}"

@@ -170,7 +170,6 @@ def server(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[OtlpServer]
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_busy_receiver_is_stopped(campaign: Campaign, server: OtlpServer, number: signal.Signals) -> None:
-    """At any moment; exporters send what was not acknowledged again to the next process."""
     chance, senders = random.Random(int(number)), Senders(server.port)
     tried = campaign.attempts(sample=1, whole=8)
     try:

@@ -50,7 +50,6 @@ def own_server(new_postgres_server: Callable[[], PostgresServer]) -> PostgresSer
 
 
 def test_killed_writers_of_a_server(campaign: Campaign, own_server: PostgresServer, tmp_path: Path) -> None:
-    """Every acknowledged event is stored, in order and once, and every chain verifies."""
     url, chance = own_server.create_database(), random.Random(16)
     tried, held, lost = campaign.attempts(sample=1, whole=100), 0, 0
     for number in range(tried):
@@ -70,7 +69,6 @@ def test_killed_writers_of_a_server(campaign: Campaign, own_server: PostgresServ
 
 
 def test_killed_servers(campaign: Campaign, own_server: PostgresServer, tmp_path: Path) -> None:
-    """The server crashes while agents write, and is started again; a third of the time agents end in between."""
     url, chance = own_server.create_database(), random.Random(61)
     tried, held, lost = campaign.attempts(sample=2, whole=60), 0, 0
     for number in range(tried):

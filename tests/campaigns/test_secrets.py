@@ -56,7 +56,6 @@ def test_secrets_are_found_whatever_they_are_written_in(campaign) -> None:
 
 @pytest.mark.timeout(0)
 def test_recorded_sessions_stay_as_they_are(campaign, sessions_dir: Path) -> None:
-    """At most one text in a million characters of the recordings is replaced without being a secret."""
     characters, alarms = 0, []
     budget = campaign.attempts(sample=1_500_000, whole=1_000_000_000)
     for text in recorded_texts(sessions_dir):
@@ -77,7 +76,6 @@ def test_recorded_sessions_stay_as_they_are(campaign, sessions_dir: Path) -> Non
 
 @pytest.mark.timeout(0)
 def test_composed_secrets_of_the_half_that_no_rule_was_tuned_on(campaign) -> None:
-    """The recall on documents and encodings that were combined independently of the rules, with its misses."""
     tried: Counter[str] = Counter()
     missed: Counter[str] = Counter()
     for number in range(campaign.attempts(sample=1, whole=10)):

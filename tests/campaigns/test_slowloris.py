@@ -210,12 +210,10 @@ def check(campaign: Any, fault: str, server: MetricsServer, attack: Attack, *, d
 
 @pytest.mark.parametrize("attack", PLAIN)
 def test_a_scrape_succeeds_beside_idle_clients(servers: Any, campaign: Any, attack: Attack) -> None:
-    """Any number of clients that send too little or read nothing do not keep Prometheus out."""
     check(campaign, attack.__name__.replace("_", " "), servers(), attack)
 
 
 def test_a_scrape_succeeds_beside_clients_of_one_byte_a_moment(servers: Any, campaign: Any) -> None:
-    """A byte now and then renews nothing: the whole request has one deadline."""
     check(campaign, "a byte now and then", servers(), half_headers, drip=True)
 
 
@@ -223,7 +221,6 @@ def test_a_scrape_succeeds_beside_clients_of_one_byte_a_moment(servers: Any, cam
 def test_a_scrape_over_tls_succeeds_beside_idle_clients(
     servers: Any, campaign: Any, tls: TlsOptions, attack: Attack
 ) -> None:
-    """Neither before the handshake nor after it."""
     check(campaign, f"TLS, {attack.__name__.replace('_', ' ')}", servers(tls), attack)
 
 
@@ -231,7 +228,6 @@ def test_a_scrape_over_tls_succeeds_beside_idle_clients(
 def test_a_request_has_one_deadline(
     servers: Any, monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., None], *, drip: bool
 ) -> None:
-    """A client that is not done by then is disconnected, also while it sends."""
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
     server = servers()
     with socket.create_connection((server.host, server.port), timeout=5) as client:
@@ -254,7 +250,6 @@ def test_a_request_has_one_deadline(
 def test_a_response_that_is_not_read_has_a_deadline(
     servers: Any, monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., None]
 ) -> None:
-    """A client that reads slowly is disconnected, and its thread ends."""
     monkeypatch.setattr(connections, "RESPONSE_SECONDS", 0.3)
     server = servers()
     with socket.socket() as client:
@@ -267,7 +262,6 @@ def test_a_response_that_is_not_read_has_a_deadline(
 
 
 def test_a_request_has_a_largest_size(servers: Any) -> None:
-    """Headers beyond it are refused and not kept."""
     server = servers()
     connection = http.client.HTTPConnection(server.host, server.port, timeout=5)
     connection.request("GET", "/metrics", headers={"X-Large": "x" * http_server.MAXIMUM_HEAD_BYTES})

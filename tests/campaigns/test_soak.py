@@ -61,7 +61,6 @@ windowpane.stop()
 
 @pytest.mark.timeout(0)
 def test_soak_of_managed_agents(campaign: Campaign, tmp_path: Path) -> None:
-    """Every session is stored whole and verifies; memory, threads, files and series stay where they were."""
     agents = campaign.attempts(sample=8, whole=1_000)
     turns = campaign.attempts(sample=3, whole=4 * SESSION_TURNS)
     here = Path(__file__).parent

@@ -18,7 +18,7 @@ from windowpane.cli import main
 from windowpane.store.audit import verification as audit
 from windowpane.store.keys import KEY_VARIABLE, AuditKeys
 
-PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,6 @@ def check(way: str, file: StoreFile, expected: Report) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_untouched_store_is_intact(originals: dict[bool, StoreFile], way: str) -> None:
-    """Every way reports the store as it was recorded as intact, with exit code 0."""
     assert not check(way, originals[way.startswith("key")], None)
 
 
@@ -59,7 +58,6 @@ def test_an_untouched_store_is_intact(originals: dict[bool, StoreFile], way: str
 def test_each_way_of_verifying_reports_as_in_the_table(
     originals: dict[bool, StoreFile], tmp_path: Path, tampering: Tampering
 ) -> None:
-    """A tampering that is found is reported with its problem and exit code 1, any other as intact with 0."""
     differences = []
     for keyed, ways in ((False, (0, 1)), (True, (2, 3))):
         file = originals[keyed].copy_to(tmp_path / f"keyed-{keyed}")
@@ -70,7 +68,6 @@ def test_each_way_of_verifying_reports_as_in_the_table(
 
 
 def test_a_keyed_store_is_never_intact_without_its_key(originals: dict[bool, StoreFile], tmp_path: Path) -> None:
-    """Without the key the report names the key that is needed, with exported heads or without."""
     for heads in (False, True):
         code, output = verify(originals[True], key=None, heads=heads)
         assert (code, "needs the audit key" in output) == (1, True)
@@ -79,7 +76,6 @@ def test_a_keyed_store_is_never_intact_without_its_key(originals: dict[bool, Sto
 def test_any_changed_value_of_the_record_or_its_rows_is_found(
     originals: dict[bool, StoreFile], campaign: Campaign
 ) -> None:
-    """After a change of any value of any row, verification with the key does not report the store as intact."""
     random, attempts, missed = Random(7), campaign.attempts(sample=80, whole=1_500), []
     with originals[True].connect() as connection:
         for _ in range(attempts):
@@ -125,7 +121,7 @@ def another(value: object, random: Random) -> object:
 
 
 def test_the_documentation_has_the_table_of_these_tests() -> None:
-    """The table in docs/operating.md is the one these tests check; WINDOWPANE_UPDATE_GOLDENS=1 writes it."""
+    """The table in docs/audit.md is the one these tests check; WINDOWPANE_UPDATE_GOLDENS=1 writes it."""
     text = PAGE.read_text(encoding="utf-8")
     pattern = r"(<!-- tamperings: [^>]*-->\n).*?(<!-- /tamperings -->)"
     expected, count = re.subn(

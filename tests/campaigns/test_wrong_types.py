@@ -101,7 +101,6 @@ def _database(folder: Path, write: Callable[[Path, Any], None], value: Any, rand
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("source", ["cline", "gemini_cli", "goose", "opencode", "qwen_code"])
 def test_wrong_types_at_any_path_are_read_or_refused(campaign, tmp_path: Path, source: str) -> None:
-    """Values of wrong types, sizes and depths are reported, and the rest is read."""
     folder = tmp_path / "task"
     folder.mkdir()
     attempts = campaign.attempts(sample=60, whole=100_000)

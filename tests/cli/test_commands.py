@@ -55,7 +55,6 @@ def imported(run: Run, recording: Path) -> str:
 class TestHelp:
     @pytest.mark.parametrize("name", sorted(COMMANDS))
     def test_every_command_explains_itself_with_an_example(self, run: Run, name: str) -> None:
-        """`--help` of every command describes it and shows how it is called."""
         output = run(name, "--help").output
         group = main.get_command(click.Context(main), name)
 
@@ -68,14 +67,12 @@ class TestHelp:
 
 class TestImport:
     def test_it_prints_what_it_found(self, run: Run, recording: Path) -> None:
-        """The table names the file, its format and how much was stored."""
         output = run("import", recording).output
 
         assert "conversation.json" in output
         assert "1 session" in output
 
     def test_the_user_may_name_the_model_a_recording_does_not(self, run: Run, recording: Path) -> None:
-        """With --model the window's size comes from the catalog."""
         run("import", recording, "--model", "gpt-4o")
 
         (row,) = json.loads(run("sessions", "--json").stdout)
@@ -83,13 +80,11 @@ class TestImport:
         assert row["limit_source"] == "catalogue"
 
     def test_importing_twice_changes_nothing(self, run: Run, recording: Path) -> None:
-        """The second import of the same file adds no event."""
         run("import", recording)
 
         assert "0 new events" in run("import", recording).output
 
     def test_a_broken_file_beside_a_good_one_is_partial(self, run: Run, recording: Path, tmp_path: Path) -> None:
-        """The good file is stored, the broken one is named, and the exit code is that of a partial success."""
         broken = tmp_path / "broken.json"
         broken.write_bytes(b"\x00\x01\x02 not a recording")
 
@@ -99,14 +94,12 @@ class TestImport:
         assert "1 session" in result.output
 
     def test_nothing_readable_is_a_failure(self, run: Run, tmp_path: Path) -> None:
-        """A file of no known format alone exits with 1 and names what was expected."""
         unknown = tmp_path / "notes.txt"
         unknown.write_text("shopping list")
 
         assert "expected a recording" in run("import", unknown, code=EXIT_FAILED).output
 
     def test_skipped_files_of_a_folder_are_named(self, run: Run, recording: Path) -> None:
-        """A file of no known format beside a good one is not a failure; its name and the reason are printed."""
         (recording.parent / "empty.jsonl").touch()
         (recording.parent / "noise.jsonl").write_bytes(bytes(range(256)))
 
@@ -127,13 +120,11 @@ class TestImport:
         assert "0 sessions" in output
 
     def test_a_path_that_does_not_exist_is_a_usage_error(self, run: Run, tmp_path: Path) -> None:
-        """A wrong path is reported before anything is opened."""
         assert "does not exist" in run("import", tmp_path / "nowhere", code=2).output
 
 
 class TestReport:
     def test_it_answers_first(self, run: Run, imported: str) -> None:
-        """The report summarizes in one sentence what happened, then shows composition, zones and alerts."""
         output = run("report", imported).output
 
         assert "highest" in output
@@ -142,14 +133,12 @@ class TestReport:
         assert "Alerts" in output
 
     def test_a_prefix_is_enough_and_lines_fit_80_columns(self, run: Run, imported: str) -> None:
-        """The first characters name a session; no line is longer than a terminal is wide."""
         output = run("report", imported[:20]).output
 
         assert imported in output
         assert max(len(line) for line in output.splitlines()) <= 80
 
     def test_html_is_one_file_that_fetches_nothing(self, run: Run, imported: str, tmp_path: Path) -> None:
-        """The page has no script and no address, and draws the window."""
         page = tmp_path / "report.html"
 
         run("report", imported, "--html", page)
@@ -161,28 +150,23 @@ class TestReport:
         assert "https://" not in text
 
     def test_an_unknown_session_is_a_plain_error(self, run: Run, imported: str) -> None:
-        """A wrong id is one line with the command that lists valid ones."""
         assert "windowpane sessions" in run("report", "nothing-like-it", code=1).output
 
     def test_without_a_store_the_error_names_the_next_step(self, run: Run) -> None:
-        """Without a store the message names the command that makes one."""
         assert "windowpane import" in run("report", "x", code=1).output
 
 
 class TestSessionsAndCheck:
     def test_sessions_lists_what_was_imported(self, run: Run, imported: str) -> None:
-        """The list as JSON holds the imported session with its values."""
         rows = json.loads(run("sessions", "--json").stdout)
 
         assert [row["session_id"] for row in rows] == [imported]
         assert rows[0]["limit_tokens"] == 16_000
 
     def test_check_fails_on_alerts_of_the_given_severity(self, run: Run, imported: str) -> None:
-        """A window driven to its limit fails the check at critical, and names the alert."""
         assert "critical" in run("check", imported, "--fail-on", "critical", code=EXIT_ALERTS).output
 
     def test_check_passes_where_nothing_that_bad_fired(self, run: Run, tmp_path: Path) -> None:
-        """A short conversation in a known large window passes."""
         path = tmp_path / "short.json"
         path.write_text(json.dumps(conversation(rounds=1)), encoding="utf-8")
         session = json.loads(run("import", path, "--limit", "200000", "--json").stdout)[0]["sessions"][0][
@@ -194,18 +178,15 @@ class TestSessionsAndCheck:
 
 class TestAudit:
     def test_an_untouched_store_verifies(self, run: Run, imported: str) -> None:
-        """The chain of a fresh import holds."""
         assert "chain intact" in run("audit", "verify").output
 
     def test_heads_kept_elsewhere_verify_too(self, run: Run, imported: str, tmp_path: Path) -> None:
-        """The exported heads agree with the store they came from."""
         heads = tmp_path / "heads.jsonl"
         run("audit", "heads", "--output", heads)
 
         assert "chain intact" in run("audit", "verify", "--heads", heads).output
 
     def test_export_writes_every_event(self, run: Run, imported: str, tmp_path: Path) -> None:
-        """The export has one JSON object a line, with sequence number and hash."""
         out = tmp_path / "events.jsonl"
         run("audit", "export", imported, "--output", out)
         rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
@@ -216,7 +197,6 @@ class TestAudit:
 
 class TestDoctor:
     def test_it_names_what_is_there(self, run: Run, imported: str) -> None:
-        """The tokenizer, the catalog and the store are checked and reported as fine."""
         findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").stdout)}
 
         assert findings["tokenizer"]["verdict"] == "ok"
@@ -224,7 +204,6 @@ class TestDoctor:
         assert findings["store"]["verdict"] == "ok"
 
     def test_a_store_that_is_no_store_is_a_problem(self, run: Run, tmp_path: Path) -> None:
-        """A file that is not a database is reported and left alone."""
         bad = tmp_path / "bad.db"
         bad.write_bytes(b"this is not a database, but somebody named it so" * 50)
 
@@ -236,6 +215,5 @@ class TestDoctor:
 
 class TestPrune:
     def test_old_sessions_go_and_leave_a_valid_chain(self, run: Run, imported: str) -> None:
-        """Nothing young is deleted, and the chain still verifies."""
         assert "deleted" in run("prune", "--older-than", "1").output
         assert "chain intact" in run("audit", "verify").output

@@ -95,7 +95,6 @@ def alerts_in(store: SqliteStore) -> set[str]:
 
 
 def test_imports_are_judged_by_the_configured_rules(configure: Configure, transcript: Path) -> None:
-    """A threshold that is set fires, an alert that is disabled does not."""
     store = configure(LOUD)
     run("import", transcript, "--limit", str(LIMIT))
     loud = fired(store)
@@ -108,7 +107,6 @@ def test_imports_are_judged_by_the_configured_rules(configure: Configure, transc
 
 
 def test_zones_of_recordings_are_the_configured_ones(configure: Configure, transcript: Path) -> None:
-    """The zones are configured once, for agents and for recordings."""
     store = configure({"pressure": {"thresholds": {"yellow": 0.1, "orange": 0.2, "red": 0.3}}})
     run("import", transcript, "--limit", str(LIMIT))
     with closing(SqliteStore(store)) as opened:
@@ -123,7 +121,6 @@ def test_zones_of_recordings_are_the_configured_ones(configure: Configure, trans
 def test_watching_judges_as_importing_does(
     configure: Configure, transcript: Path, tmp_path: Path, document: dict[str, Any]
 ) -> None:
-    """Followed from the start or settled as a whole, with the same rules a file gives the same alerts."""
     imported = configure(document)
     run("import", transcript, "--limit", str(LIMIT))
     once = tmp_path / "once.db"
@@ -146,7 +143,6 @@ def test_watching_judges_as_importing_does(
 
 
 def test_the_demo_is_judged_by_the_configured_rules(configure: Configure, tmp_path: Path) -> None:
-    """Recordings and reruns alike."""
     configure({"health_monitoring": {"alerts": {"disable": ["utilization", "yellow_entered"]}}})
     with closing(SqliteStore(tmp_path / "demo.db")) as store:
         load(store, now=1_790_000_000.0, progress=lambda _what: None, config=load_config())
@@ -159,7 +155,6 @@ def test_the_demo_is_judged_by_the_configured_rules(configure: Configure, tmp_pa
 def test_commands_use_the_configured_store_and_key(
     configure: Configure, transcript: Path, tmp_path: Path
 ) -> None:
-    """Without --store every command means the store of the file, and its chain is keyed with the file's key."""
     key = tmp_path / "key"
     key.write_text("a key of thirty-two characters..")
     store = configure({"store": {"audit_key_file": str(key)}})
@@ -175,7 +170,6 @@ def test_commands_use_the_configured_store_and_key(
 def test_serve_sends_an_alert_about_a_broken_chain(
     configure: Configure, transcript: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
 ) -> None:
-    """The configured channels receive it once, without Prometheus, and it is counted."""
     store = configure({"notify": {"channels": [{"url": "log://", "min_severity": "critical"}]}})
     run("import", transcript, "--limit", str(LIMIT))
     with closing(sqlite3.connect(store)) as raw, raw:
@@ -198,7 +192,6 @@ def test_serve_sends_an_alert_about_a_broken_chain(
 
 
 def test_serve_refuses_what_would_mislead(configure: Configure, tmp_path: Path) -> None:
-    """A named port that is taken, an empty token and an invalid certificate are plain errors."""
     configure({})
     empty = tmp_path / "token"
     empty.write_text("\n")
@@ -217,7 +210,6 @@ def test_serve_refuses_what_would_mislead(configure: Configure, tmp_path: Path) 
 def test_nothing_is_served_to_other_machines_by_accident(
     configure: Configure, transcript: Path, command: str
 ) -> None:
-    """An address beyond loopback without protection is an error that names the ways out."""
     configure({"server": {"address": "0.0.0.0"}} if command == "watch" else {})
     arguments = [transcript] if command == "watch" else ["--address", "0.0.0.0"]
     output = run(command, *arguments, code=1).output
@@ -229,7 +221,6 @@ def test_nothing_is_served_to_other_machines_by_accident(
 
 
 def test_pruning_keeps_what_the_configured_retention_keeps(configure: Configure, transcript: Path) -> None:
-    """Without options the retention of the file holds; an option stands before it."""
     configure({"store": {"retention_days": 100_000}})
     run("import", transcript, "--limit", str(LIMIT))
 

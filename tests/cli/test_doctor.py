@@ -25,7 +25,6 @@ def findings(store: Path) -> list[dict[str, Any]]:
 
 
 def test_waiting_spool_files_are_reported(tmp_path: Path) -> None:
-    """A note with their number and the store they belong to."""
     store = tmp_path / "w.db"
     with closing(SqliteStore(store)):
         context = EventContext("s", "a", "m", 0, 1, "live", "s")
@@ -40,7 +39,6 @@ def test_waiting_spool_files_are_reported(tmp_path: Path) -> None:
 def test_a_process_whose_store_takes_no_events_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The endpoint answers, and reports itself as degraded."""
     broken = tmp_path / "not-a-database"
     broken.write_bytes(b"something else" * 1_000)
     running = windowpane.start(port=0, store=broken, notify=[])

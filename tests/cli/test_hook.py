@@ -63,7 +63,6 @@ def set_last_event(home: Path, last_at: float, *, ended: int) -> None:
 
 
 def test_install_prints_what_belongs_in_the_settings(home: Path) -> None:
-    """By default nothing is written; what is printed is valid settings."""
     result = hook("install")
 
     assert " hook status" in json.loads(result.stdout)["statusLine"]["command"]
@@ -71,7 +70,6 @@ def test_install_prints_what_belongs_in_the_settings(home: Path) -> None:
 
 
 def test_install_writes_where_claude_code_reads(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable of Claude Code moves its settings."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "moved"))
     hook("install", "--write")
 
@@ -94,7 +92,6 @@ def test_installed_commands_run_from_anywhere(home: Path) -> None:
 
 
 def test_commands_survive_blanks_in_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment in a folder with a blank and a store with a quote are quoted for the shell."""
     folder = tmp_path / "my environment" / "bin"
     folder.mkdir(parents=True)
     script = folder / "windowpane"
@@ -108,7 +105,6 @@ def test_commands_survive_blanks_in_paths(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_without_a_script_the_interpreter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation whose scripts are elsewhere is run as a module."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
 
     assert HookCommands.of().import_ == f"{tmp_path / 'python'} -P -m windowpane hook import"
@@ -118,7 +114,6 @@ def test_without_a_script_the_interpreter_is_named(tmp_path: Path, monkeypatch: 
     "old", ["windowpane", "/gone/bin/windowpane", "'/gone my/bin/windowpane'", "/p/python -m windowpane"]
 )
 def test_install_replaces_the_commands_of_another_installation(home: Path, old: str) -> None:
-    """After a move or an upgrade nothing is there twice, and other entries stay."""
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     entry = {"hooks": [{"type": "command", "command": f"{old} hook import", "timeout": 20}], "matcher": "auto"}
@@ -136,7 +131,6 @@ def test_install_replaces_the_commands_of_another_installation(home: Path, old: 
 
 
 def test_install_keeps_what_others_wrote(home: Path) -> None:
-    """Foreign settings, hooks and status line stay, with a backup of the file as it was."""
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     theirs = {
@@ -160,7 +154,6 @@ def test_install_keeps_what_others_wrote(home: Path) -> None:
 
 
 def test_install_twice_changes_nothing(home: Path) -> None:
-    """A second installation adds nothing and makes no backup."""
     hook("install", "--write")
     before = (home / ".claude" / "settings.json").read_bytes()
     assert "is up to date" in hook("install", "--write").output
@@ -170,7 +163,6 @@ def test_install_twice_changes_nothing(home: Path) -> None:
 
 
 def test_a_status_line_is_replaced_on_request(home: Path) -> None:
-    """With the option ours takes the place of theirs."""
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     path.write_text('{"statusLine": {"type": "command", "command": "theirs"}}', encoding="utf-8")
@@ -181,7 +173,6 @@ def test_a_status_line_is_replaced_on_request(home: Path) -> None:
 
 @pytest.mark.parametrize("broken", ["{not json", "[]", '{"hooks": []}', '{"hooks": {"PreCompact": {}}}'])
 def test_settings_that_cannot_be_read_are_not_changed(home: Path, broken: str) -> None:
-    """A file of another shape is an error with its name, and stays as it is."""
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     path.write_text(broken, encoding="utf-8")
@@ -191,7 +182,6 @@ def test_settings_that_cannot_be_read_are_not_changed(home: Path, broken: str) -
 
 
 def test_the_status_line_shows_the_utilization(home: Path) -> None:
-    """Zone, utilization and size from what Claude Code sends, cache included; one line."""
     usage = {"input_tokens": 6_000, "cache_read_input_tokens": 140_000, "cache_creation_input_tokens": 10_000,
              "output_tokens": 900}  # fmt: skip
     given = {"session_id": SESSION, "context_window": {"context_window_size": 200_000, "current_usage": usage}}
@@ -200,7 +190,6 @@ def test_the_status_line_shows_the_utilization(home: Path) -> None:
 
 
 def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
-    """Once the session is in the store, velocity and the forecast are there, and the size where none was sent."""
     path = transcript(home / f"{SESSION}.jsonl", calls=6)
     result = CliRunner().invoke(main, ["import", str(path), "--limit", "100000"])
     assert result.exit_code == 0, result.output
@@ -212,7 +201,6 @@ def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
 
 
 def test_the_status_line_forecasts_nothing_for_a_session_that_is_over(home: Path) -> None:
-    """As on the pages and in the report."""
     path = transcript(home / f"{SESSION}.jsonl", calls=6)
     assert CliRunner().invoke(main, ["import", str(path), "--limit", "100000"]).exit_code == 0
     for last_at, ended in ((time.time() - 86_400.0, 0), (time.time(), 1)):
@@ -225,7 +213,6 @@ def test_the_status_line_forecasts_nothing_for_a_session_that_is_over(home: Path
 
 @pytest.mark.parametrize("given", ["", "{", "[]", "null", '{"context_window": 7}', '{"session_id": {}}'])
 def test_the_status_line_never_fails(home: Path, given: str) -> None:
-    """Any input results in a line, empty where nothing is known."""
     assert hook("status", given=given).stdout == "\n"
 
 
@@ -238,7 +225,6 @@ def test_the_import_hook_is_silent(home: Path, given: str) -> None:
 
 
 def test_the_import_hook_imports_in_the_background(home: Path) -> None:
-    """The transcript it starts on ends up in the store."""
     path = transcript(home / f"{SESSION}.jsonl", calls=3)
     process = start_import(str(path), str(home / "windowpane.db"))
 
@@ -251,7 +237,6 @@ def test_the_import_hook_imports_in_the_background(home: Path) -> None:
 
 
 def test_settings_that_only_their_owner_may_read_stay_so(home: Path) -> None:
-    """Settings may hold keys: neither the new file nor the backup is open to more people than the old one."""
     settings = home / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{"env": {"API_KEY": "x"}}', encoding="utf-8")
@@ -266,7 +251,6 @@ def test_settings_that_only_their_owner_may_read_stay_so(home: Path) -> None:
 
 
 def test_an_import_has_the_sub_agents_of_the_session(home: Path) -> None:
-    """Claude Code writes them into a folder beside the transcript."""
     path = transcript(home / f"{SESSION}.jsonl", calls=2)
     folder = home / SESSION / "subagents"
     folder.mkdir(parents=True)

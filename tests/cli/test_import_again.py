@@ -107,7 +107,6 @@ def is_read_again(run: Run, folder: Path, calls: list[object]) -> Callable[..., 
 def test_an_import_without_a_change_reports_the_same(
     run: Run, folder: Path, is_read_again: Callable[..., bool]
 ) -> None:
-    """Also as JSON, and an unknown file of the folder is still skipped with its reason."""
     printed = [run("import", folder).output for _ in range(2)]
     documents = [run("import", folder, "--json").output for _ in range(2)]
 
@@ -123,7 +122,6 @@ def test_an_import_without_a_change_reports_the_same(
 def test_neither_readers_nor_settings_are_loaded_for_it(
     run: Run, folder: Path, store: Path, *, is_given: bool
 ) -> None:
-    """The second import is done by metadata and a few rows of the store."""
     paths = [str(folder)] if is_given else []
     run("import", *paths)
     code = f"""
@@ -160,7 +158,6 @@ print([name for name in {UNUSED!r} if name in sys.modules])
 def test_every_change_of_the_files_is_found(
     folder: Path, is_read_again: Callable[..., bool], change: Callable[[Path], object]
 ) -> None:
-    """A file that was written to, added, removed or renamed is found by metadata."""
     assert not is_read_again()
     change(folder)
 
@@ -170,7 +167,6 @@ def test_every_change_of_the_files_is_found(
 def test_other_settings_and_a_store_without_a_session_are_read_again(
     folder: Path, store: Path, is_read_again: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An option, a variable, the content of the configuration, and a session that was deleted."""
     assert is_read_again("--limit", "1000")
     assert not is_read_again("--limit", "1000")
     config = tmp_path / "windowpane.yml"
@@ -189,7 +185,6 @@ def test_other_settings_and_a_store_without_a_session_are_read_again(
 def test_what_metadata_does_not_show_is_always_looked_at(
     run: Run, folder: Path, is_read_again: Callable[..., bool]
 ) -> None:
-    """Links lead elsewhere, a database has a log, and a folder that just changed may change once more."""
     assert not is_read_again()
     (folder / "link.jsonl").symlink_to(folder / "s0.jsonl")
     os.utime(folder, (LONG_AGO + 1, LONG_AGO + 1))
@@ -202,7 +197,6 @@ def test_what_metadata_does_not_show_is_always_looked_at(
 
 
 def test_the_folder_of_another_tool_is_found(run: Run, home: Path, calls: list[object]) -> None:
-    """Without paths nothing is read again, until there is a folder of a tool that was not there before."""
     for _ in range(2):
         assert "3 sessions," in run("import").output
     assert len(calls) == 1
@@ -219,7 +213,6 @@ def test_the_folder_of_another_tool_is_found(run: Run, home: Path, calls: list[o
 def test_a_recording_of_several_files_is_read_again(
     run: Run, home: Path, calls: list[object], changed: Path
 ) -> None:
-    """Any file of a folder that is a recording, and the log of a database, show the change."""
     run("import")
     run("import")
     assert len(calls) == 1

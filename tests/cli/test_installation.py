@@ -39,7 +39,6 @@ def program(folder: Path, text: str) -> Path:
 
 class TestOtherDistributions:
     def test_one_that_holds_the_module_is_named(self, tmp_path: Path) -> None:
-        """A project named windowpane, and any that installs a module of that name, is foreign."""
         distribution(tmp_path, "windowpane")
         distribution(tmp_path, "glazing")
         distribution(tmp_path, "unrelated", module="unrelated")
@@ -49,19 +48,16 @@ class TestOtherDistributions:
         assert found == ["distribution glazing 3.1", "distribution windowpane 3.1"]
 
     def test_ours_is_not_foreign(self, tmp_path: Path) -> None:
-        """Neither our distribution nor one from before its renaming is reported."""
         distribution(tmp_path, "windowpane-observability")
         distribution(tmp_path, "windowpane", summary=doctor.SUMMARY)
 
         assert list(doctor.other_distributions([str(tmp_path)])) == []
 
     def test_the_summary_is_the_packages(self) -> None:
-        """Our older installations are recognized by the summary of pyproject.toml."""
         assert f'description = "{doctor.SUMMARY}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_a_module_of_the_same_name_is_named(tmp_path: Path) -> None:
-    """A `windowpane.py` in a folder of the path is reported, this package is not."""
     (tmp_path / "windowpane.py").write_text("", encoding="utf-8")
 
     found = list(doctor.other_modules([*sys.path, str(tmp_path)]))
@@ -70,7 +66,6 @@ def test_a_module_of_the_same_name_is_named(tmp_path: Path) -> None:
 
 
 def test_a_foreign_command_earlier_in_the_path_is_named(tmp_path: Path) -> None:
-    """Programs before the first that runs this package are reported, those behind it are not."""
     foreign = program(tmp_path / "a", "exec glass")
     ours = program(tmp_path / "b", "from windowpane.cli import main")
     behind = program(tmp_path / "c", "exec glass")
@@ -80,7 +75,6 @@ def test_a_foreign_command_earlier_in_the_path_is_named(tmp_path: Path) -> None:
 
 
 def test_doctor_names_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A foreign distribution, module and command are problems, each with what to do about it."""
     distribution(tmp_path / "site", "windowpane")
     monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.setenv("PATH", str(program(tmp_path / "bin", "exec glass").parent), prepend=os.pathsep)
@@ -98,7 +92,6 @@ def test_doctor_names_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 class TestGrafanaExport:
     def test_it_writes_the_stack(self, run: Run, tmp_path: Path) -> None:
-        """Dashboards, provisioning, rules, routes and the runbook are written unchanged."""
         run("grafana", "export", tmp_path / "out")
 
         for entry in GRAFANA:
@@ -109,7 +102,6 @@ class TestGrafanaExport:
             assert (tmp_path / "out" / name).read_bytes() == (ROOT / "grafana" / name).read_bytes()
 
     def test_a_changed_file_is_not_overwritten(self, run: Run, tmp_path: Path) -> None:
-        """The second export names the file that was changed and writes nothing; --force overwrites it."""
         run("grafana", "export", tmp_path)
         changed = tmp_path / "prometheus" / "prometheus.yml"
         changed.write_text("mine", encoding="utf-8")
@@ -123,14 +115,12 @@ class TestGrafanaExport:
         assert changed.read_text(encoding="utf-8") != "mine"
 
     def test_a_file_in_the_way_is_one_line(self, run: Run, tmp_path: Path) -> None:
-        """A file where a folder is needed is an error that names it."""
         (tmp_path / "dashboards").write_text("", encoding="utf-8")
 
         assert f"cannot write {tmp_path / 'dashboards'}" in run("grafana", "export", tmp_path, code=1).output
 
 
 def test_the_example_suite_runs_where_it_was_written(run: Run, tmp_path: Path) -> None:
-    """`fidelity --write-example` writes a suite that passes as it is."""
     run("fidelity", "--write-example", tmp_path / "example")
 
     assert "passed" in run("fidelity", tmp_path / "example" / "suite.yaml").output

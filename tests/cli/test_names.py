@@ -59,7 +59,6 @@ def imported(run: Run, tmp_path: Path) -> str:
 
 
 def test_sessions_are_listed_and_selected_by_their_names(run: Run, imported: str) -> None:
-    """The title is in the table, and each filter selects by a part of its name."""
     listed = {row["session_id"]: row for row in json.loads(run("sessions", "--json").stdout)}
     first = listed[imported]
 
@@ -74,7 +73,6 @@ def test_sessions_are_listed_and_selected_by_their_names(run: Run, imported: str
 
 
 def test_a_report_is_found_by_the_title_and_names_the_folder(run: Run, imported: str) -> None:
-    """Its first lines are the title, the id and the location."""
     lines = run("report", "repair of").stdout.splitlines()
 
     assert lines[0] == "Repair of the cart"
@@ -83,7 +81,6 @@ def test_a_report_is_found_by_the_title_and_names_the_folder(run: Run, imported:
 
 
 def test_the_cost_of_sub_agents_is_part_of_the_cost(run: Run, imported: str) -> None:
-    """The list and the report show both the own cost and that with the sub-agents."""
     parent = next(row for row in json.loads(run("sessions", "--json").stdout) if row["session_id"] == imported)
 
     assert parent["subagent_cost_dollars"] == pytest.approx(parent["cost_dollars"] / 2, rel=0.2)
@@ -116,7 +113,6 @@ def test_imported_sessions_belong_to_the_project_of_the_setting(
 
 
 def test_a_session_is_named_by_the_id_that_its_agent_uses(tmp_path: Path) -> None:
-    """The stored id ends in the project, and another session starts with the same characters."""
     store = open_store(tmp_path / "w.db")
     sent = [(SAME, "shop"), (SAME, "bank"), (f"{SAME}-too", "shop"), ("lone", "bank"), ("lone-2", "bank")]
     for session_id, project in sent:

@@ -61,7 +61,6 @@ def imported(run: Run, tmp_path: Path) -> Path:
 def test_a_store_that_is_not_there_is_an_error_and_none_is_made(
     run: Run, store: Path, arguments: tuple[str, ...]
 ) -> None:
-    """A store that was deleted is never called intact, nor replaced by an empty one."""
     result = run(*arguments, code=EXIT_FAILED)
 
     assert f"no store at {store}" in result.output
@@ -69,7 +68,6 @@ def test_a_store_that_is_not_there_is_an_error_and_none_is_made(
 
 
 def test_a_report_that_cannot_be_written_names_the_path(run: Run, imported: Path, tmp_path: Path) -> None:
-    """A folder that does not exist is one line that names the file, and no traceback."""
     target = tmp_path / "missing" / "report.html"
     session = json.loads(run("sessions", "--json").stdout)[0]["session_id"]
 
@@ -79,7 +77,6 @@ def test_a_report_that_cannot_be_written_names_the_path(run: Run, imported: Path
 
 
 def test_a_folder_without_recordings_names_what_was_expected(run: Run, tmp_path: Path) -> None:
-    """No recording differs from no new event."""
     result = run("import", tmp_path, code=EXIT_FAILED)
 
     suffixes = ".db, .eval, .har, .json, .jsonl, .ndjson, .sqlite, .sqlite3, .traj"
@@ -89,7 +86,6 @@ def test_a_folder_without_recordings_names_what_was_expected(run: Run, tmp_path:
 def test_a_named_file_of_no_known_format_fails_however_it_was_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relative path is as much named as an absolute one."""
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
@@ -100,7 +96,6 @@ def test_a_named_file_of_no_known_format_fails_however_it_was_named(
 
 
 def test_pipes_and_devices_are_not_read(run: Run, imported: Path, tmp_path: Path) -> None:
-    """A pipe below a folder is skipped with a word, and one that is named is refused: neither is waited for."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "zero.json").symlink_to("/dev/zero")
 
@@ -114,7 +109,6 @@ def test_pipes_and_devices_are_not_read(run: Run, imported: Path, tmp_path: Path
 
 @pytest.mark.parametrize("name", ["notes.jsonl", "pipe.jsonl"])
 def test_a_folder_with_nothing_readable_is_a_failure(run: Run, tmp_path: Path, name: str) -> None:
-    """A script that imports the wrong folder notices: the exit code is 1, and the reason is printed."""
     folder = tmp_path / "wrong"
     folder.mkdir()
     if name.startswith("pipe"):
@@ -151,7 +145,6 @@ def test_a_store_that_is_no_file_is_named(
 def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(
     run: Run, imported: Path, store: Path
 ) -> None:
-    """After an upgrade the first command works; it reports on standard error what it did."""
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("DELETE FROM migrations WHERE name = 'm002_add_replays'")
         for name in ("replay_runs", "replays"):
@@ -165,7 +158,6 @@ def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(
 
 
 def test_names_of_agents_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
-    """Escape sequences and direction marks of a session's id or agent are table as question marks."""
     (tmp_path / "session.jsonl").write_text(transcript(HOSTILE), encoding="utf-8")
     run("import", tmp_path / "session.jsonl", "--agent", HOSTILE)
     session = json.loads(run("sessions", "--json").stdout)[0]["session_id"]
@@ -180,7 +172,6 @@ def test_names_of_agents_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> 
 def test_a_table_in_a_pipe_keeps_every_number(
     run: Run, imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forty columns cut neither a column nor the end of a number."""
     monkeypatch.setenv("COLUMNS", "40")
     other = tmp_path / "a-rather-long-name-of-a-recording.json"
     other.write_text(json.dumps(conversation() * 40), encoding="utf-8")
@@ -196,7 +187,6 @@ def test_a_table_in_a_pipe_keeps_every_number(
 
 
 def test_a_terminal_without_the_symbols_gets_question_marks(imported: Path, store: Path) -> None:
-    """An encoding that lacks the shapes of the zones ends no command, and JSON stays lossless."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "WINDOWPANE_STORE": str(store)}
     command = [sys.executable, "-m", "windowpane", "sessions"]
 
@@ -210,7 +200,6 @@ def test_a_terminal_without_the_symbols_gets_question_marks(imported: Path, stor
 
 @pytest.mark.parametrize("number", ["9007199254740991", "1" + "0" * 30, "1" * 5_000, "1e308", "-1"])
 def test_a_number_out_of_range_costs_its_field(run: Run, tmp_path: Path, number: str) -> None:
-    """An impossible count of one call is unknown; the session and its other calls are imported and reported."""
     reply = '{{"role": "assistant", "content": "x", "usage": {{"prompt_tokens": {}, "completion_tokens": {}}}}}'
     good = reply.format(900, 5)
     messages = f'{{"role": "user", "content": "hi"}}, {good}, {reply.format(number, number)}, {good}'
@@ -226,7 +215,6 @@ def test_a_number_out_of_range_costs_its_field(run: Run, tmp_path: Path, number:
 
 @pytest.mark.parametrize("tokens", [2**40 + 1, 10**30])
 def test_a_window_that_no_model_has_is_refused(run: Run, imported: Path, tmp_path: Path, tokens: int) -> None:
-    """A limit beyond the store's integers is an error in the option, the setting and the call that give it."""
     assert "is not a window size" in run("import", imported, "--limit", str(tokens), code=EXIT_FAILED).output
     with pytest.raises(ConfigurationError, match="not a window size"):
         windowpane.ContextWindowManager(agent="a", model="m", limit_tokens=tokens, data_folder=tmp_path)
@@ -238,7 +226,6 @@ def test_a_window_that_no_model_has_is_refused(run: Run, imported: Path, tmp_pat
 
 
 def test_an_import_names_the_turns_that_lists_show(run: Run, sessions_dir: Path, store: Path) -> None:
-    """A turn whose call is not reported is listed too: both numbers are printed where they differ."""
     recording = next((sessions_dir / "codex").glob("rollout_small_a3-*.jsonl"))
 
     output = run("import", recording).output

@@ -73,7 +73,6 @@ class TestTop:
     def test_it_runs_on_a_terminal_without_a_keyboard(
         self, run: Run, recording: Path, store: Path, wait_until: Callable[..., None]
     ) -> None:
-        """With nothing to read keys from it shows the table, does not spin, and ends on Ctrl-C."""
         run("import", recording)
         screen, terminal = pty.openpty()
         process = subprocess.Popen(
@@ -104,7 +103,6 @@ class TestTop:
     def test_a_narrow_terminal_cuts_no_number_of_what_is_printed_once(
         self, run: Run, recording: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Forty columns wrap the lines of `--once`; every column is there."""
         run("import", recording)
         monkeypatch.setenv("COLUMNS", "40")
 
@@ -131,14 +129,12 @@ class TestHook:
         ids=["endless window", "endless usage", "deep"],
     )
     def test_a_status_line_never_shows_an_error(self, run: Run, given: str) -> None:
-        """Numbers without end and nesting without end give a line, perhaps an empty one."""
         for name in ("status", "import"):
             result = CliRunner().invoke(main, ["hook", name], input=given)
 
             assert (result.exit_code, result.exception) == (0, None)
 
     def test_a_store_that_cannot_be_read_costs_only_the_pace(self, run: Run, store: Path) -> None:
-        """The values of Claude Code are drawn in any case."""
         store.parent.mkdir()
         store.write_bytes(b"no database" * 1_000)
         window = {"context_window_size": 200_000, "current_usage": {"input_tokens": 100_000}}
@@ -153,25 +149,21 @@ class TestHook:
 class TestReplay:
     @pytest.mark.parametrize("keep", ["²", "0", "-1", "many"])
     def test_groups_to_keep_are_a_number(self, run: Run, recording: Path, keep: str) -> None:
-        """Whatever looks like a digit without being one is named in the message."""
         result = run("replay", recording, "--keep", keep, code=EXIT_USAGE)
 
         assert f"{keep!r} is not a number of groups" in result.output
 
     def test_no_window_is_an_error_and_not_an_empty_result(self, run: Run, recording: Path) -> None:
-        """An empty variable in a script does not pass for a replay."""
         assert "no size given" in run("replay", recording, "--window", "", code=EXIT_USAGE).output
 
 
 class TestServe:
     def test_an_authority_for_clients_needs_a_certificate(self, run: Run, recording: Path) -> None:
-        """Asked to check clients, it never serves all clients in clear instead."""
         result = run("serve", "--tls-client-ca", recording, code=EXIT_USAGE)
 
         assert "--tls-client-ca requires --tls-certificate" in result.output
 
     def test_a_bad_certificate_is_named(self, run: Run, recording: Path) -> None:
-        """The message names the file to look at, not only the error of the library."""
         result = run(
             "serve", "--port", "0", "--tls-certificate", recording, "--tls-key", recording, code=EXIT_FAILED
         )
@@ -181,7 +173,6 @@ class TestServe:
 
 class TestWatch:
     def test_nothing_to_import_is_reported(self, run: Run, tmp_path: Path) -> None:
-        """Once over a folder without transcripts is reported instead of printing nothing."""
         assert "no session" in run("watch", "--once", tmp_path).stderr
 
 
@@ -190,21 +181,18 @@ class TestAlertsTest:
         "url", ["alertmanager://host:99999", "alertmanager://host:port", "alertmanager://[::1", "json://[::1"]
     )
     def test_an_address_that_is_none_is_one_line(self, run: Run, url: str) -> None:
-        """A port out of range or a broken bracket is reported without a traceback, and without the address."""
         output = run("alerts", "test", url, code=EXIT_FAILED).output
 
         assert output.startswith("Error: notify.channels.url:")
         assert url not in output
 
     def test_a_plain_webhook_is_pointed_to_its_scheme(self, run: Run) -> None:
-        """The error for an http address names Apprise's form of a webhook."""
         output = run("alerts", "test", "https://hooks.example.org/T0/secret", code=EXIT_FAILED).output
 
         assert "jsons://" in output
         assert "secret" not in output
 
     def test_something_that_does_not_speak_http_is_a_failed_delivery(self, run: Run) -> None:
-        """A channel whose answer is not understood has not taken the message."""
         with speaking(b"-ERR unknown command\r\n") as port:
             output = run("alerts", "test", f"alertmanager://127.0.0.1:{port}", code=EXIT_FAILED).output
 
@@ -215,7 +203,6 @@ class TestDoctor:
     def test_it_looks_at_the_configured_port(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A server on another port than the default is found where the configuration has it."""
         with start_http_server(Routes(registry_of()), port=0) as server:
             configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
 
@@ -235,7 +222,6 @@ class TestDoctor:
     def test_a_failing_server_differs_from_another_program(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A broken chain is reported as a failure of the server, not as a port in use by another program."""
         with start_http_server(Routes(registry_of(), health=lambda: Health(ok=False)), port=0) as server:
             configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
 
@@ -247,7 +233,6 @@ class TestDoctor:
     def test_a_port_of_another_program_is_a_problem(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
     ) -> None:
-        """Any response of it is one line."""
         with speaking(text) as port:
             configured(tmp_path, monkeypatch, {"server": {"port": port}})
 
@@ -259,7 +244,6 @@ class TestDoctor:
     def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Behind a company's proxy the server on loopback is still found."""
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
         monkeypatch.delenv("no_proxy", raising=False)
         with start_http_server(Routes(registry_of()), port=0) as server:
@@ -273,7 +257,6 @@ class TestDoctor:
     def test_the_audit_key_is_the_one_commands_use(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None, verdict: str
     ) -> None:
-        """A key file of the configuration counts, and one that cannot be used is a problem."""
         file = tmp_path / "audit.key"
         if key is not None:
             file.write_text(key, encoding="utf-8")
@@ -288,7 +271,6 @@ class TestDemo:
     def test_terminated_while_it_starts_it_stops_the_dashboard(
         self, tmp_path: Path, wait_until: Callable[..., None]
     ) -> None:
-        """A request to terminate ends the dashboard's process too, also before both are ready."""
         program = (
             "import sys, time\nfrom pathlib import Path\nfrom windowpane.cli import demo\n"
             "def ready(url, process):\n    print(process.pid, flush=True)\n    time.sleep(60)\n"

@@ -98,7 +98,6 @@ def store(tmp_path: Path, recordings: list[Path], monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_project_is_hostile(ran: Ran) -> None:
-    """A command that searches modules in the current folder runs its code."""
     subprocess.run([sys.executable, "-c", "import json"], check=True, timeout=60)
 
     assert "json" in ran()
@@ -145,7 +144,6 @@ UNSAFE = "/usr/bin/python3 -m windowpane hook {}"
 def test_doctor_names_hooks_that_run_code_of_projects_and_install_repairs_them(
     where: str, part: str, ran: Ran, tmp_path: Path
 ) -> None:
-    """Those of an earlier release; with `-P`, or as a script, they are in order."""
     path = tmp_path / where
     path.parent.mkdir(parents=True)
     line = {"type": "command", "command": UNSAFE.format("status")}
@@ -170,7 +168,6 @@ def test_doctor_names_hooks_that_run_code_of_projects_and_install_repairs_them(
 def test_hooks_name_the_script_beside_any_interpreter(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script has no version in its name."""
     (tmp_path / "windowpane").touch()
     monkeypatch.setattr(sys, "executable", str(tmp_path / f"python{suffix}"))
 
@@ -196,7 +193,6 @@ def test_the_import_of_a_hook_runs_nothing_of_the_project(ran: Ran, recordings: 
 def test_commands_run_nothing_of_the_project(
     arguments: list[str], ran: Ran, recordings: list[Path], store: Path
 ) -> None:
-    """Neither do the processes that they start."""
     given = [argument.format(recording=recordings[0]) for argument in arguments]
     done = subprocess.run([SCRIPT, *given], check=False, capture_output=True, text=True, timeout=120)
 
@@ -217,7 +213,6 @@ def test_the_dashboard_of_the_demo_reads_nothing_of_the_project(
 
 
 def test_a_simulation_runs_nothing_of_the_project(ran: Ran, store: Path) -> None:
-    """It starts processes for two sessions."""
     job = start_simulation(SimulationRequest(str(store), RECORDED, ("fifo",), (), ("8k",)))
     job.wait(120)
 
@@ -226,7 +221,6 @@ def test_a_simulation_runs_nothing_of_the_project(ran: Ran, store: Path) -> None
 
 
 def test_every_interpreter_that_is_started_ignores_the_current_folder() -> None:
-    """`-P` follows the interpreter wherever a command is built."""
     sources = [
         path
         for package in (windowpane, windowpane_dashboard)

@@ -31,7 +31,6 @@ def filled(store: Path) -> Path:
 
 
 def test_a_new_token_is_that_of_the_printed_configuration(run: Run, tmp_path: Path) -> None:
-    """The token itself is not in the configuration; two are never the same."""
     first, second = (run("token", "new", "--project", "shop").output for _ in range(2))
     token = re.search(r"WINDOWPANE_INGEST_TOKEN=(\S+)", first)
     assert token is not None
@@ -47,7 +46,6 @@ def test_a_new_token_is_that_of_the_printed_configuration(run: Run, tmp_path: Pa
 
 
 def test_commands_read_one_project(run: Run, filled: Path, tmp_path: Path) -> None:
-    """Reports, exports and searches find nothing of another one."""
     report = run("report", "one-of", "--project", "shop").output
     assert "work for shop" in report
     assert "project shop" in report

@@ -30,7 +30,6 @@ def search(store: Path, *arguments: str) -> str:
 
 
 def test_a_part_of_a_word_is_found_with_its_turn(store: Path) -> None:
-    """Each hit names the session, the turn and the block, and quotes the text around the match."""
     output = search(store, "ontinue", "--limit", "3")
 
     assert " turn " in output
@@ -39,7 +38,6 @@ def test_a_part_of_a_word_is_found_with_its_turn(store: Path) -> None:
 
 
 def test_the_life_of_a_block_has_its_turns(store: Path) -> None:
-    """It starts with its addition; as JSON it has the same steps."""
     assert "Added as" in search(store, "ontinue", "--limit", "1", "--life")
     document = json.loads(search(store, "ontinue", "--limit", "1", "--life", "--json"))
     (steps,) = document["lives"].values()
@@ -56,7 +54,6 @@ def test_without_captured_texts_the_way_to_capture_is_shown(tmp_path: Path, sess
 
 
 def test_capture_can_be_configured(tmp_path: Path, sessions_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`store.capture` holds for the command line as well as for an agent."""
     monkeypatch.setenv("WINDOWPANE_CAPTURE", "1")
     path = tmp_path / "windowpane.db"
     recording = next(sessions_dir.glob(f"{RECORDING}*"))

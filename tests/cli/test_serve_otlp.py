@@ -75,7 +75,6 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
 
 
 def test_received_calls_are_sessions_and_metrics(serving: Serving) -> None:
-    """Everything acknowledged is in the store when the process ends, without its texts."""
     for name in ("vercel_json", "openllmetry_anthropic", "otel_openai_events"):
         serving.send(name)
 
@@ -93,7 +92,6 @@ def test_received_calls_are_sessions_and_metrics(serving: Serving) -> None:
 
 
 def test_metrics_show_what_was_received(serving: Serving) -> None:
-    """The endpoint of metrics follows the same store."""
     serving.send("vercel_proto")
     until = time.monotonic() + SECONDS
     while True:
@@ -109,7 +107,6 @@ def test_metrics_show_what_was_received(serving: Serving) -> None:
 
 
 def test_a_session_is_looked_up_once_in_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that was imported from its transcript is not recorded from its telemetry; later imports are noticed."""
     now = 1_000.0
     with closing(SqliteStore(tmp_path / "windowpane.db")) as store:
         recorded_elsewhere = RecordedElsewhere(store, monotonic=lambda: now)

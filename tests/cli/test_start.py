@@ -61,12 +61,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    """Names are loaded when they are used."""
     assert heavy(loaded()) == set()
 
 
 def test_the_status_line_loads_nothing_heavy(store: Path) -> None:
-    """Neither for a session in the store nor where there is none: it is drawn at every prompt."""
     given = {"session_id": "s", "context_window": {"context_window_size": 200_000}}
 
     in_store = loaded("hook", "status", given=given, WINDOWPANE_STORE=str(store))
@@ -76,7 +74,6 @@ def test_the_status_line_loads_nothing_heavy(store: Path) -> None:
 
 
 def test_the_import_hook_loads_nothing_heavy() -> None:
-    """It only starts another process."""
     assert heavy(loaded("hook", "import", given={}) - loaded_by_runpy()) == set()
 
 
@@ -158,7 +155,6 @@ def test_an_import_loads_one_reader(
 
 
 def test_every_command_is_listed_in_full() -> None:
-    """Each has one line that is not cut off, in a terminal of 80 columns."""
     context = click.Context(main, terminal_width=80)
     lines = main.get_help(context).split("Commands:\n")[1].splitlines()
 
@@ -169,13 +165,11 @@ def test_every_command_is_listed_in_full() -> None:
 
 
 def test_a_misspelled_command_is_answered_with_the_nearest(run: Callable[..., Result]) -> None:
-    """Another one with where to look."""
     assert "no such command 'sesions'; did you mean 'sessions'?" in run("sesions", code=2).output
     assert "`windowpane --help` lists them" in run("xyzzy", code=2).output
 
 
 def test_commands_are_completed_without_importing_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A press of the tab key is answered from the list of commands, and options are completed too."""
     monkeypatch.setattr(cli, "import_module", lambda name: pytest.fail(f"{name} is imported"))
     context = click.Context(main)
 
@@ -199,7 +193,6 @@ def test_commands_are_completed_without_importing_them(monkeypatch: pytest.Monke
 def test_the_quickly_found_store_is_the_default_one(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
 ) -> None:
-    """Hooks find the same file as every other command."""
     for name in ("XDG_DATA_HOME", "WINDOWPANE_STORE", "WINDOWPANE_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
@@ -209,7 +202,6 @@ def test_the_quickly_found_store_is_the_default_one(
 
 
 def test_a_configured_store_is_found_by_the_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A configuration file is read where there is one."""
     file = tmp_path / "windowpane.yaml"
     file.write_text(f"store: {{path: {tmp_path / 'mine.db'}}}")
     monkeypatch.delenv("WINDOWPANE_STORE", raising=False)

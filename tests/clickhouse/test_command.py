@@ -18,7 +18,6 @@ def printed(*arguments: str) -> str:
 
 
 def test_the_printed_schema_creates_the_tables(clickhouse):
-    """Each statement runs as it is printed."""
     statements = printed("--database", clickhouse.database, "--retention-days", "30").split(";\n")
 
     for statement in filter(str.strip, statements):
@@ -29,7 +28,6 @@ def test_the_printed_schema_creates_the_tables(clickhouse):
 
 
 def test_the_schema_of_a_cluster_names_it_in_every_statement():
-    """Both tables of each pair are on the cluster."""
     output = printed("--cluster", "main")
 
     assert output.count(" ON CLUSTER 'main'") == 1 + 2 * len(TABLES)
@@ -44,7 +42,6 @@ def test_the_schema_of_a_cluster_names_it_in_every_statement():
     ],
 )
 def test_an_address_that_is_none_is_refused(url, expected):
-    """The error names the key, and never a password."""
     with pytest.raises(ConfigurationError, match=expected) as raised:
         load_config(environ={"WINDOWPANE_CLICKHOUSE_URL": url})
 
@@ -54,13 +51,11 @@ def test_an_address_that_is_none_is_refused(url, expected):
 
 @pytest.mark.parametrize("name", ["a-b", "x; DROP DATABASE y", "1st", ""])
 def test_the_database_is_a_name(name):
-    """It is part of statements."""
     with pytest.raises(ConfigurationError, match=r"clickhouse.database"):
         load_config(environ={}, arguments={"clickhouse": {"database": name}})
 
 
 def test_the_password_is_text_and_is_not_shown():
-    """One of digits stays text, and the configuration does not print it."""
     config = load_config(environ={"WINDOWPANE_CLICKHOUSE_PASSWORD": "0123"})
 
     assert config.clickhouse.password.get_secret_value() == "0123"

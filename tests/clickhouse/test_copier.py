@@ -33,7 +33,6 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_a_copy_continues_when_the_server_is_back(
     store, make_session, clickhouse_server, clickhouse, monkeypatch
 ):
-    """While it is away the lag grows, the reason is in the health, and the store is not disturbed."""
     monkeypatch.setattr(copier_module, "LAST_RETRY_SECONDS", 0.2)
     monkeypatch.setattr(copier_module, "FIRST_RETRY_SECONDS", 0.05)
     store.append(make_session("s1"))
@@ -56,7 +55,6 @@ def test_a_copy_continues_when_the_server_is_back(
 
 
 def test_serve_copies_and_continues_after_it_was_killed(store, make_session, clickhouse_server, clickhouse):
-    """Nothing is lost and nothing is there twice; health and metrics state how far the copy is."""
     store.append(make_session("s1"))
     first = Serve(store.path, clickhouse_server.url, clickhouse.database)
     first.wait_until_copied(store.newest_seq())

@@ -30,7 +30,6 @@ def nowhere(port: int) -> ClickHouse:
 
 
 def test_the_store_is_read_while_clickhouse_does_not_answer(store, make_session, free_port, caplog):
-    """The rows are those of the store, with a line for the reader."""
     store.append(make_session())
     reads = ReadsWithFallback(store, Copy(ClickHouseReader(nowhere(free_port()))), copied=store)
 
@@ -46,7 +45,6 @@ def test_the_store_is_read_while_clickhouse_does_not_answer(store, make_session,
 
 
 def test_after_a_failure_pages_do_not_wait_for_clickhouse(store, make_session, free_port, monkeypatch):
-    """It is tried again half a minute later."""
     store.append(make_session())
     attempts = []
     clock = Clock()
@@ -62,7 +60,6 @@ def test_after_a_failure_pages_do_not_wait_for_clickhouse(store, make_session, f
 
 
 def test_without_clickhouse_the_store_is_read(store, make_session):
-    """No line is shown."""
     store.append(make_session())
     reads = ReadsWithFallback(store)
 
@@ -93,7 +90,6 @@ def test_a_copy_that_is_behind_is_read_with_a_line(store, make_session, clickhou
 def test_a_database_without_a_copy_of_the_store_is_not_read(
     store, make_session, clickhouse, copy_store, tmp_path
 ):
-    """Such as that of another store."""
     from windowpane.store.embedded import SqliteStore
 
     copy_store(store)
@@ -108,7 +104,6 @@ def test_a_database_without_a_copy_of_the_store_is_not_read(
 
 
 def test_an_export_continues_with_the_store_where_clickhouse_fails(store, make_session):
-    """No event is missing and none is there twice."""
     store.append(make_session("s1"))
     rows = [row for batch in store.export_batches(EVERYTHING) for row in batch]
 
@@ -127,7 +122,6 @@ def test_an_export_continues_with_the_store_where_clickhouse_fails(store, make_s
 
 
 def test_a_refused_login_is_reported_without_the_password(clickhouse_server):
-    """The reason is one line with the address."""
     connection = ClickHouse(clickhouse_server.url, database="windowpane", user="windowpane", password="wrong one")
 
     with pytest.raises(ClickHouseError, match="AUTHENTICATION_FAILED") as raised:

@@ -25,7 +25,6 @@ def engine_of(clickhouse, table: str) -> str:
 
 
 def test_the_tables_are_created_once(store, clickhouse):
-    """A second start finds them and changes nothing."""
     opened(store, clickhouse)
     opened(store, clickhouse)
 
@@ -34,7 +33,6 @@ def test_the_tables_are_created_once(store, clickhouse):
 
 
 def test_columns_of_a_later_release_are_added(store, clickhouse):
-    """A database of an earlier release gets them when the copier starts."""
     opened(store, clickhouse)
     clickhouse.execute("ALTER TABLE turns DROP COLUMN burn_rate")
 
@@ -47,7 +45,6 @@ def test_columns_of_a_later_release_are_added(store, clickhouse):
 
 
 def test_the_retention_of_the_copy_can_change(store, clickhouse):
-    """It is set, changed and removed at a start; sums by day, which are small, never expire."""
     for days, expected in ((30, "toIntervalDay(30)"), (90, "toIntervalDay(90)"), (None, None)):
         opened(store, clickhouse, retention_days=days)
 
@@ -57,7 +54,6 @@ def test_the_retention_of_the_copy_can_change(store, clickhouse):
 
 
 def test_expired_rows_are_deleted_and_those_without_a_time_are_kept(store, make_session, clickhouse, copy_store):
-    """An event without a time has no age."""
     store.append(make_session("old", turns=2, start=1e9))
     store.append([event._replace(at=None) for event in make_session("timeless", turns=2)])
     copy_store(store)
@@ -70,7 +66,6 @@ def test_expired_rows_are_deleted_and_those_without_a_time_are_kept(store, make_
 
 
 def test_the_tables_of_a_cluster_are_replicated_behind_distributed_ones(clickhouse):
-    """Every statement names the cluster and is one that the engine parses."""
     statements = list(Schema("copy", cluster="main", retention_days=400).create())
 
     for statement in statements:

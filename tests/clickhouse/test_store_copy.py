@@ -56,7 +56,6 @@ def fill(store: SqliteStore, make_session, *, sessions: int = 3) -> None:
 
 
 def test_a_copy_returns_what_the_store_returns(store, make_session, clickhouse, copy_store):
-    """Trends, tools, events, searches and exports are equal row for row, whatever the batches were."""
     fill(store, make_session)
 
     copy_store(store, batch_events=90)
@@ -65,7 +64,6 @@ def test_a_copy_returns_what_the_store_returns(store, make_session, clickhouse, 
 
 
 def test_the_sums_do_not_count_a_session_that_another_record_counts_for(store, clickhouse, copy_store):
-    """The proxy's record was copied before the transcript came: its days and tools no longer count."""
     store.append(record("proxy", tool_calls=TOOL_CALLS))
     copy_store(store)
     store.import_session(lambda: record("claude_code", tool_calls=TOOL_CALLS))
@@ -78,7 +76,6 @@ def test_the_sums_do_not_count_a_session_that_another_record_counts_for(store, c
 
 
 def test_a_copy_of_recorded_sessions_returns_what_the_store_returns(store, sessions_dir, clickhouse, copy_store):
-    """The same for what people's agents recorded."""
     playback = PlaybackSettings(digest=store.digester(), counter_for=lambda model: QuarterCounter())
     folders = [sessions_dir / name for name in ("codex", "pi", "tau_bench")]
     import_paths(folders, store, playback=playback, readers=all_readers(complete=True))
@@ -92,7 +89,6 @@ def test_a_copy_of_recorded_sessions_returns_what_the_store_returns(store, sessi
 def test_a_copy_of_a_postgresql_store_returns_what_the_store_returns(
     make_session, postgres_url, clickhouse, copy_store
 ):
-    """Whatever database the store is in."""
     with closing(PostgresStore(postgres_url)) as store:
         fill(store, make_session, sessions=1)
 
@@ -102,7 +98,6 @@ def test_a_copy_of_a_postgresql_store_returns_what_the_store_returns(
 
 
 def test_sessions_that_grow_are_followed(store, make_session, clickhouse, copy_store):
-    """Rows of open turns, blocks in the window and firing alerts are replaced when they change."""
     events = make_session("s1", turns=9)
     position = 0
     for end in range(10, len(events), 43):
@@ -117,7 +112,6 @@ def test_sessions_that_grow_are_followed(store, make_session, clickhouse, copy_s
 
 
 def test_copying_everything_again_changes_nothing(store, make_session, clickhouse, copy_store):
-    """Also in other batches: every row replaces itself."""
     fill(store, make_session)
     copy = copy_store(store)
     before = counts(clickhouse)
@@ -131,7 +125,6 @@ def test_copying_everything_again_changes_nothing(store, make_session, clickhous
 
 
 def test_two_copiers_do_not_disturb_each_other(store, make_session, clickhouse):
-    """Both copy everything in different batches, and every row is there once."""
     fill(store, make_session, sessions=1)
     copies = [StoreCopy(store, clickhouse, Schema(clickhouse.database), batch_events=size) for size in (60, 110)]
     for copy in copies:
@@ -179,7 +172,6 @@ class Interrupted(ClickHouse):
 
 @pytest.mark.parametrize("after", [pytest.param(False, id="before", marks=LONG), pytest.param(True, id="after")])
 def test_a_copy_that_breaks_at_any_statement_is_complete(store, make_session, clickhouse, copy_store, after):
-    """Each start of a copier breaks one statement later than the one before it, until everything is copied."""
     fill(store, make_session, sessions=2)
     recorded = make_session("revised", turns=3)
     store.import_session(lambda: recorded)
@@ -219,7 +211,6 @@ def test_a_superseded_revision_counts_once(store, make_session, clickhouse, copy
 
 
 def test_sessions_that_a_migration_folded_again_are_copied_again(store, make_session, clickhouse, copy_store):
-    """Their events are the same, but not their cost: a copy that is opened later replaces their rows."""
     for name in ("old", "new"):
         store.append(make_session(name, turns=5))
     with closing(sqlite3.connect(store.path)) as earlier:
@@ -251,7 +242,6 @@ def cost_of(session_id: str, clickhouse: ClickHouse) -> float:
 
 @LONG
 def test_the_removal_of_a_revision_that_was_interrupted_is_summed(store, make_session, clickhouse, copy_store):
-    """The days of rows that were removed are summed again when the batch is repeated."""
     store.import_session(lambda: make_session("s1", turns=5))
     copy_store(store)
     moved = [event._replace(at=event.at + DAY) for event in make_session("s1", turns=6)]
@@ -269,7 +259,6 @@ def test_the_removal_of_a_revision_that_was_interrupted_is_summed(store, make_se
 
 
 def test_tools_of_a_session_that_gets_a_time_move_to_its_day(store, make_session, clickhouse, copy_store):
-    """They are on no day before, and count once afterwards."""
     events = make_session("s1", turns=6)
     store.append([event._replace(at=None) for event in events[:60]])
     copy_store(store)
@@ -299,7 +288,6 @@ def test_what_retention_deletes_stays_in_the_copy(store, make_session, clickhous
 
 
 def test_trends_from_before_the_copy_are_in_it(store, make_session, clickhouse, copy_store):
-    """The sums of sessions that retention had deleted are taken over once, when the copy starts."""
     fill(store, make_session)
     assert store.prune(before=1.7e9 + 1.5 * DAY) > 1
     expected = store.trends(days=30)
@@ -325,7 +313,6 @@ def test_another_store_is_refused(store, make_session, tmp_path, clickhouse, cop
 
 
 def test_damaged_events_are_copied_as_they_are(store, make_session, clickhouse, copy_store):
-    """Bytes that are not an event, or not even text, are in the copy and are reported like those of the store."""
     store.append(make_session("s1", turns=3))
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("UPDATE events SET body = ? WHERE seq = 7", (b"\xff\xfe\x00 no event",))
@@ -339,7 +326,6 @@ def test_damaged_events_are_copied_as_they_are(store, make_session, clickhouse, 
 
 
 def test_broken_clocks_and_names_do_not_stop_the_copy(store, make_session, clickhouse, copy_store):
-    """Times far outside the calendar belong to no day; a name that is not valid text is replaced."""
     times = [-5.0, 1e300, 0.0, 6.3e9]
     for number, at in enumerate(times):
         events = make_session(f"s{number}", turns=2)
@@ -351,7 +337,6 @@ def test_broken_clocks_and_names_do_not_stop_the_copy(store, make_session, click
 
 
 def test_a_large_batch_is_inserted_in_parts(store, make_session, clickhouse, monkeypatch):
-    """A bounded number of rows waits in memory."""
     monkeypatch.setattr("windowpane.store.clickhouse.store_copy.INSERTED_ROWS", 25)
     inserted: list[int] = []
     insert = ClickHouse.insert
@@ -369,7 +354,6 @@ def test_a_large_batch_is_inserted_in_parts(store, make_session, clickhouse, mon
 
 
 def test_the_sums_of_a_day_are_made_from_the_rows_of_that_day(store, make_session, clickhouse, copy_store):
-    """A batch costs the same however many months are there: the other days' rows are not read."""
     for month in range(4):
         store.append(make_session(f"s{month}", turns=2, start=1.7e9 + 31 * month * DAY))
     copy_store(store)
@@ -400,7 +384,6 @@ def assert_projects_equal(store: SqliteStore, clickhouse) -> None:
 
 
 def test_the_sums_of_a_project_follow_its_sessions(store, make_session, clickhouse, copy_store):
-    """Also one that moves to another project, and those that retention deletes, before and after the copy."""
     for number, project in enumerate(("shop", "bank", "", "shop")):
         store.append(make_session(f"s{number}", turns=1, start=1.7e9 + number * DAY))
         if project:
@@ -420,7 +403,6 @@ def test_the_sums_of_a_project_follow_its_sessions(store, make_session, clickhou
 
 @LONG
 def test_a_copy_of_an_earlier_release_gets_its_projects(store, make_session, clickhouse, copy_store):
-    """From the sessions that it holds, when the copier starts."""
     for number, project in enumerate(("shop", "bank", "shop")):
         store.append(make_session(f"s{number}", turns=3, start=1.7e9 + number * DAY))
         store.assign_project(f"s{number}", project)

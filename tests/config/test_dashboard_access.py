@@ -55,12 +55,10 @@ def configured(rules: list[dict[str, Any]] = RULES, **more: Any) -> DashboardCon
     ],
 )
 def test_a_user_has_what_the_matching_rules_give(claims: dict[str, Any], access: Access | None) -> None:
-    """Addresses without regard to case and only verified, claims exactly or as one of a list."""
     assert configured().access_of(claims) == access
 
 
 def test_an_unverified_address_counts_only_where_it_is_allowed() -> None:
-    """For providers that state nothing about it."""
     assert configured(unverified_email=True).access_of({"email": "ann@example.org"}) == FULL_ACCESS
 
 
@@ -77,7 +75,6 @@ def test_an_unverified_address_counts_only_where_it_is_allowed() -> None:
     ],
 )
 def test_a_login_ends(claims: dict[str, Any], is_current: bool) -> None:
-    """After the configured time, and where the token states no time of issue."""
     assert configured(oidc={"session_hours": 1}).is_current(claims, 1_000.0) == is_current
 
 
@@ -98,13 +95,11 @@ def test_a_login_ends(claims: dict[str, Any], is_current: bool) -> None:
     ],
 )
 def test_an_invalid_login_is_an_error(settings: dict[str, Any], message: str) -> None:
-    """Before the dashboard is served."""
     with pytest.raises(ConfigurationError, match=message):
         load_config(environ={}, arguments={"dashboard": settings})
 
 
 def test_the_documented_settings_are_valid(tmp_path: Path) -> None:
-    """Every block of settings in the document."""
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/projects.md").read_text(encoding="utf-8"), re.DOTALL)
     for block in blocks:
         file = tmp_path / "config.yml"

@@ -111,12 +111,10 @@ def test_a_whole_file_is_read(write: Write) -> None:
 
 
 def test_secrets_do_not_show(write: Write) -> None:
-    """Tokens and addresses are not in the settings' own text."""
     assert "s3cr3t" not in repr(load(write(WHOLE)))
 
 
 def test_arguments_win_over_environment_over_file(write: Write) -> None:
-    """Each origin overrides the ones below it key by key."""
     file = write("server: {port: 1, address: 10.0.0.1}\npressure: {velocity_window: 3}")
     environ = {"WINDOWPANE_PORT": "2", "WINDOWPANE_PRESSURE__VELOCITY_WINDOW": "4"}
 
@@ -128,7 +126,6 @@ def test_arguments_win_over_environment_over_file(write: Write) -> None:
 
 
 def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> None:
-    """Common settings have a short name."""
     environ = {
         "WINDOWPANE_CONFIG": str(write("session_label: 5")),
         "WINDOWPANE_STORE": "123",
@@ -260,7 +257,6 @@ def test_an_error_in_the_file_names_its_location(write: Write, text: str, where:
 
 
 def test_an_error_names_its_key_once(write: Write) -> None:
-    """The location names the key, and the problem does not repeat it."""
     file = write("eviction:\n  policy: newest")
     with pytest.raises(ConfigurationError) as caught:
         load(file)
@@ -269,7 +265,6 @@ def test_an_error_names_its_key_once(write: Write) -> None:
 
 
 def test_a_section_in_which_every_line_is_commented_out_has_its_defaults(write: Write) -> None:
-    """The environment may still set its keys."""
     config = load(write("pressure:\n  # velocity_window: 3\nbudget:\nhealth_monitoring:\n  judge:\n"))
 
     assert (config.pressure, config.budget, config.health_monitoring.judge) == (
@@ -281,7 +276,6 @@ def test_a_section_in_which_every_line_is_commented_out_has_its_defaults(write: 
 
 
 def test_yaml_anchors_and_merge_keys_work(write: Write) -> None:
-    """An alias repeats a value, and a merged mapping gives way to the keys beside it."""
     config = load(
         write(
             "eviction: {type_ttl: &turns {thinking: 3}}\n"
@@ -295,18 +289,15 @@ def test_yaml_anchors_and_merge_keys_work(write: Write) -> None:
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    """A file that was named is never silently ignored."""
     with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: file not found"):
         load(tmp_path / "nowhere.yaml")
 
 
 def test_an_empty_file_is_no_settings(write: Write) -> None:
-    """A file with only comments changes nothing."""
     assert load(write("# nothing yet\n")) == load()
 
 
 def test_an_error_in_the_environment_names_the_variable() -> None:
-    """The error names the variable, and does not repeat a value that may be a secret."""
     with pytest.raises(ConfigurationError, match=r"WINDOWPANE_PORT \(server.port\)") as caught:
         load(None, {"WINDOWPANE_PORT": "s3cr3t"})
     assert "s3cr3t" not in str(caught.value)
@@ -316,7 +307,6 @@ def test_an_error_in_the_environment_names_the_variable() -> None:
 
 
 def test_an_error_in_an_argument_names_the_key(write: Write) -> None:
-    """Arguments are named by their key alone, also when the file sets others beside it."""
     with pytest.raises(ConfigurationError) as caught:
         load(write("server: {address: x}"), server={"port": -1})
 
@@ -324,7 +314,6 @@ def test_an_error_in_an_argument_names_the_key(write: Write) -> None:
 
 
 def test_health_metrics_choose_the_alerts() -> None:
-    """A health metric that is not listed is not judged; single alerts can be switched."""
     names = {
         rule.name
         for rule in configured(**load(
@@ -339,7 +328,6 @@ def test_health_metrics_choose_the_alerts() -> None:
 
 
 def test_an_unknown_preset_is_refused_with_the_choices(tmp_path: Path) -> None:
-    """A preset can be named for every session, in the file or the environment."""
     file = tmp_path / "windowpane.yaml"
     file.write_text("preset: opencode\n", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="cascade, baseagent, picoclaw, ai_sdk_go"):
@@ -360,13 +348,11 @@ def test_an_unknown_preset_is_refused_with_the_choices(tmp_path: Path) -> None:
     ],
 )
 def test_a_misspelled_key_is_answered_with_the_nearest_one(write: Write, text: str, expected: str) -> None:
-    """The nearest key of its section, or the section that has a key of that name."""
     with pytest.raises(ConfigurationError, match=rf"unknown key.*; expected {re.escape(expected)}$"):
         load_config(write(text), environ={})
 
 
 def test_a_misspelled_variable_is_answered_with_the_nearest_key() -> None:
-    """Variables are keys too."""
     with pytest.raises(ConfigurationError, match=r"VELOCTY_WINDOW .*expected pressure\.velocity_window"):
         load_config(environ={"WINDOWPANE_PRESSURE__VELOCTY_WINDOW": "3"})
 
@@ -384,14 +370,12 @@ def test_a_misspelled_variable_is_answered_with_the_nearest_key() -> None:
     ids=["sequences", "mappings", "closed", "date", "number", "key"],
 )
 def test_yaml_that_python_cannot_hold_is_a_configuration_error(write: Write, text: str, problem: str) -> None:
-    """Whatever is in the file, the error names it."""
     with pytest.raises(ConfigurationError, match=problem):
         load_config(write(text), environ={})
 
 
 @pytest.mark.parametrize("value", ["[" * 1_500, "2020-13-45", "9" * 5_000], ids=["deep", "date", "number"])
 def test_a_variable_that_python_cannot_hold_is_a_configuration_error(value: str) -> None:
-    """The error names the variable, not the value."""
     with pytest.raises(ConfigurationError, match=r"^WINDOWPANE_SESSION_LABEL: cannot be parsed"):
         load_config(environ={"WINDOWPANE_SESSION_LABEL": value})
 
@@ -412,7 +396,6 @@ ODD_VALUES = (
 
 @pytest.mark.parametrize("key", sorted(set(keys_of(Config))), ids=".".join)
 def test_a_value_of_any_type_is_valid_or_a_configuration_error(key: tuple[str, ...]) -> None:
-    """Nothing else is ever raised, whatever a program passes, and the error names the setting."""
     refusals = []
     for value in ODD_VALUES:
         settings: Any = value
@@ -429,7 +412,6 @@ def test_a_value_of_any_type_is_valid_or_a_configuration_error(key: tuple[str, .
 
 @pytest.mark.parametrize("key", ["public_url", "otlp.endpoint", "otlp.forward"])
 def test_an_address_is_the_url_of_a_host(key: str) -> None:
-    """Other texts are errors at once, not at the first request."""
     section, _, name = key.rpartition(".")
 
     def load_with(url: str) -> Config:
@@ -454,7 +436,6 @@ def test_an_address_is_the_url_of_a_host(key: str) -> None:
 
 @pytest.mark.parametrize("value", [1, True, [1], "x", b"x", object()], ids=lambda value: type(value).__name__)
 def test_settings_that_are_no_mapping_are_a_configuration_error(value: Any) -> None:
-    """Likewise a file that is not a path."""
     with pytest.raises(ConfigurationError, match="expected a mapping"):
         load_config(environ={}, arguments=value)
     if not isinstance(value, str):

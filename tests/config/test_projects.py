@@ -21,7 +21,6 @@ def configured(tmp_path: Path, text: str) -> Config:
 
 
 def test_a_token_belongs_to_one_project(tmp_path: Path) -> None:
-    """Plain or hashed, and each of several; any other text belongs to none, also the digest itself."""
     config = configured(
         tmp_path,
         f"projects:\n  shop: {{tokens: [{FIRST}, '{hashed_token(SECOND)}']}}\n"
@@ -50,7 +49,6 @@ def test_a_token_belongs_to_one_project(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_project_is_an_error(tmp_path: Path, text: str, message: str) -> None:
-    """The error names the key and what was expected, and never a token."""
     with pytest.raises(ConfigurationError, match=message) as error:
         configured(tmp_path, text)
     assert FIRST not in str(error.value)

@@ -34,7 +34,6 @@ def compressed(sink: RecordingSink) -> list[ContentCompressed]:
 
 
 def test_a_refused_call_drops_the_older_turns_and_notes_it_in_the_summary() -> None:
-    """Three turns of five messages: the history is shorter, the note is in the summary, the reason is a retry."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         talk(win, "first question", "We decided to use alpha because it is small. " + filler(6_000))
@@ -60,7 +59,6 @@ def test_a_refused_call_drops_the_older_turns_and_notes_it_in_the_summary() -> N
 
 
 def test_before_a_call_the_reason_is_the_budget() -> None:
-    """Messages and output together exceed the window: the older turns go before the call is made."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, requested_output_tokens=10_000) as win:
         for n in range(4):
@@ -76,7 +74,6 @@ def test_before_a_call_the_reason_is_the_budget() -> None:
 
 
 def test_one_message_is_not_reduced() -> None:
-    """There is no older half of one turn: where it fits nothing is done, even when asked for."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         win.add_user("hello")
@@ -90,7 +87,6 @@ def test_one_message_is_not_reduced() -> None:
 
 
 def test_two_messages_that_fit_are_not_reduced() -> None:
-    """A question and its answer are one turn; nothing is dropped from it, not even when it is forced."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         talk(win, "hello", "hi")
@@ -117,7 +113,6 @@ def test_two_messages_that_do_not_fit_are_reduced_inside() -> None:
 
 
 def test_a_turn_with_a_huge_result_keeps_its_request() -> None:
-    """One user message, one call, one result larger than the window: the request survives, the pair stays."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=8_192) as win:
         win.add_user("read the whole file")
@@ -130,7 +125,6 @@ def test_a_turn_with_a_huge_result_keeps_its_request() -> None:
 
 
 def test_below_every_threshold_nothing_changes() -> None:
-    """Few messages and little in them."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         for n in range(5):
@@ -142,7 +136,6 @@ def test_below_every_threshold_nothing_changes() -> None:
 
 
 def test_too_many_messages_are_summarised_after_the_turn() -> None:
-    """Above twenty messages the older ones become a summary, and the last four stay."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         for n in range(11):
@@ -163,7 +156,6 @@ def test_too_many_messages_are_summarised_after_the_turn() -> None:
 
 
 def test_too_much_history_is_summarised_after_the_turn() -> None:
-    """Above three quarters of the window, strictly, however few the messages are."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=10_000, requested_output_tokens=500) as win:
         talk(win, "a", filler(2_490))
@@ -197,7 +189,6 @@ def call_model(win: Any, n: int) -> None:
 
 
 def test_a_second_trigger_joins_the_first() -> None:
-    """While a summary is being written the next turn's end starts no other."""
     sink, records = RecordingSink(), []
     model = Slow()
     with picoclaw(sink, records, model=model) as win:
@@ -215,7 +206,6 @@ def test_a_second_trigger_joins_the_first() -> None:
 
 
 def test_messages_that_come_while_the_summary_is_written_stay() -> None:
-    """Exactly the messages sent to the summarizer are removed; later ones stay."""
     sink, records = RecordingSink(), []
     model = Slow()
     with picoclaw(sink, records, model=model) as win:
@@ -234,7 +224,6 @@ def test_messages_that_come_while_the_summary_is_written_stay() -> None:
 
 
 def test_the_summary_there_was_is_taken_up_by_the_next() -> None:
-    """A decision of the first summary is still in the third."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         talk(win, "begin", "We decided to use sqlite_wal because of readers_and_writers.")
@@ -249,7 +238,6 @@ def test_the_summary_there_was_is_taken_up_by_the_next() -> None:
 
 
 def test_the_work_after_a_turn_runs_as_a_task_on_an_event_loop() -> None:
-    """The async manager's hook returns before the summary is there."""
     sink, records = RecordingSink(), []
 
     async def loop() -> int:
@@ -272,7 +260,6 @@ def test_the_work_after_a_turn_runs_as_a_task_on_an_event_loop() -> None:
 
 @pytest.mark.parametrize("over", [False, True])
 def test_the_budget_formula_is_strict(over: bool) -> None:
-    """Messages and output may fill the window exactly."""
     limits = window(40_000, "given", 10_000)
     at = levels(limits, 0.85)
 

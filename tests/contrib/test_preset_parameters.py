@@ -13,7 +13,6 @@ from windowpane.manager.presets.picoclaw import (
 
 
 def test_picoclaw_is_over_budget_strictly() -> None:
-    """Messages, tools and output that fill the window to the last token still fit."""
     message = {"role": "user", "content": "x" * 88}
     tokens = estimate_message_tokens(message)
 
@@ -23,7 +22,6 @@ def test_picoclaw_is_over_budget_strictly() -> None:
 
 
 def test_picoclaw_s_history_budget_is_the_rest_and_never_negative() -> None:
-    """The window without system prompt, summary, tools and output."""
     parts = {"system_tokens": 10, "summary_tokens": 20, "tool_tokens": 30}
 
     assert history_budget(1_000, **parts, max_tokens=100) == 840
@@ -31,7 +29,6 @@ def test_picoclaw_s_history_budget_is_the_rest_and_never_negative() -> None:
 
 
 def test_picoclaw_counts_media_flat_and_keeps_a_quarter_for_output() -> None:
-    """An attachment adds its own tokens beside the characters; what is asked for replaces the quarter."""
     plain = estimate_message_tokens({"role": "user", "content": "hi"})
 
     assert estimate_message_tokens({"role": "user", "content": "hi", "media": ["a.png"]}) == plain + 256
@@ -41,7 +38,6 @@ def test_picoclaw_counts_media_flat_and_keeps_a_quarter_for_output() -> None:
 
 
 def test_ai_sdk_go_s_strategies_have_the_source_s_defaults() -> None:
-    """Twenty messages in the sliding window, ten beside a summary, 85% of the model's input."""
     limits = ai_sdk_go().limits(40_000, "given")
 
     assert (SlidingWindow().messages, Summarize().keep) == (20, 10)

@@ -40,7 +40,6 @@ def texts(records: list[Any]) -> list[str]:
 
 
 def test_baseagent_prunes_its_worked_example_from_150k_to_60k() -> None:
-    """Results of 50K and 40K give way to markers, the newest 24K stay, and nothing is compacted."""
     sink, records = RecordingSink(), []
     with manager(sink, limit=200_000, preset=UNCAPPED) as window:
         window.on_record(records.append)
@@ -124,7 +123,6 @@ def test_the_presets_take_other_numbers_under_their_sources_names() -> None:
     ],
 )
 def test_a_number_out_of_range_is_refused_by_its_name(make: Any, numbers: dict[str, Any]) -> None:
-    """Invalid values are refused when the preset is made."""
     with pytest.raises(ConfigurationError) as error:
         make(**numbers)
 
@@ -141,7 +139,6 @@ def test_baseagent_acts_strictly_above_85_percent_of_what_is_usable() -> None:
 
 
 def test_baseagent_compacts_what_pruning_cannot_bring_down() -> None:
-    """Talk alone is not pruned: the conversation becomes a summary; task and current message stay."""
     sink, records = RecordingSink(), []
     with manager(sink, limit=32_768, preset="baseagent", task_goal="Port the parser") as window:
         window.on_record(records.append)
@@ -162,7 +159,6 @@ def test_baseagent_compacts_what_pruning_cannot_bring_down() -> None:
 
 
 def test_the_cascade_has_its_source_s_numbers() -> None:
-    """Thresholds, weights, a budget that sums to 1 with the output, and the map of strategies."""
     limits = CASCADE.limits(128_000, "given")
     levels = CASCADE.control.levels_of(limits, 0.85)
 
@@ -178,7 +174,6 @@ def test_the_cascade_has_its_source_s_numbers() -> None:
 
 
 def test_the_cascade_evicts_from_75_percent_and_compacts_only_from_92() -> None:
-    """Between the two a window of talk is unchanged; above it becomes a summary."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, preset="cascade") as window:
         decisions = [talk(window, f"question {n}", filler(10_000, tag=f"a{n}x")) for n in range(9)]
@@ -191,7 +186,6 @@ def test_the_cascade_evicts_from_75_percent_and_compacts_only_from_92() -> None:
 
 
 def test_an_unknown_profile_names_the_choices() -> None:
-    """So does an unknown preset."""
     with pytest.raises(ConfigurationError, match="code_review"):
         manager(RecordingSink(), preset="cascade", budget="cooking")
     with pytest.raises(ConfigurationError, match="cascade, baseagent, picoclaw, ai_sdk_go"):
@@ -206,7 +200,6 @@ def fill(window: Any, exchanges: int, tokens: int) -> None:
 
 
 def test_ai_sdk_go_keeps_the_newest_messages_and_reports_it() -> None:
-    """At 85% of the input the last twenty messages stay, and the status event gives used and limit."""
     sink, records = RecordingSink(), []
     with manager(sink, limit=40_000, preset=ai_sdk_go(strategy=SlidingWindow(6)), task_goal="Help") as window:
         window.on_record(records.append)
@@ -230,7 +223,6 @@ def test_ai_sdk_go_keeps_the_newest_messages_and_reports_it() -> None:
 
 
 def test_ai_sdk_go_drops_the_oldest_and_keeps_the_system_prompt() -> None:
-    """Until a fifth below the threshold is reached."""
     sink = RecordingSink()
     with manager(sink, limit=40_000, preset=ai_sdk_go(strategy=DropOldest())) as window:
         window.add_system("You are careful.")
@@ -245,7 +237,6 @@ def test_ai_sdk_go_drops_the_oldest_and_keeps_the_system_prompt() -> None:
 
 
 def test_ai_sdk_go_summarises_all_but_the_newest() -> None:
-    """The ten newest messages stay as they are."""
     sink = RecordingSink()
     with manager(sink, limit=40_000, preset=ai_sdk_go(strategy=Summarize(keep=10))) as window:
         fill(window, 20, 1_765)
@@ -259,8 +250,6 @@ def test_ai_sdk_go_summarises_all_but_the_newest() -> None:
 
 
 def test_ai_sdk_go_takes_a_strategy_of_the_user_s() -> None:
-    """Messages that the function omits are dropped, except protected ones; no pair is split."""
-
     def only_the_last(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
         assert budget == 8_500
         return messages[-1:]
@@ -279,8 +268,6 @@ def test_ai_sdk_go_takes_a_strategy_of_the_user_s() -> None:
 
 @pytest.mark.parametrize("copied", [False, True])
 def test_a_custom_strategy_removes_messages_that_equal_the_one_it_returns(copied: bool) -> None:
-    """A message that is retained does not retain others with the same content, also if it was copied."""
-
     def only_the_last(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
         return [dict(message) if copied else message for message in messages[-3:]]
 
@@ -299,8 +286,6 @@ def test_a_custom_strategy_removes_messages_that_equal_the_one_it_returns(copied
 
 
 def test_a_strategy_of_the_user_s_that_fails_costs_nothing() -> None:
-    """The window is still brought below its limit."""
-
     def broken(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
         raise ZeroDivisionError
 
@@ -342,7 +327,6 @@ def test_ai_sdk_go_answers_a_huge_result_with_a_structured_error() -> None:
     ],
 )
 def test_what_ai_sdk_go_refuses_is_refused(options: dict[str, Any], path: str) -> None:
-    """With the name of the setting."""
     with pytest.raises(ConfigurationError) as caught:
         ai_sdk_go(**options)
 
@@ -361,7 +345,6 @@ def test_a_cap_of_0_is_none() -> None:
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_a_preset_is_selected_by_name_and_shares_the_window_out_as_its_source(name: str) -> None:
-    """The session reports its window size."""
     sink = RecordingSink()
     with manager(sink, limit=200_000, preset=name) as window:
         window.add_user("hello")
@@ -381,7 +364,6 @@ STEPS = st.lists(
 def test_whatever_comes_in_every_preset_keeps_the_invariants(
     steps: list[Any], name: str, limit: int, pinned_at: int
 ) -> None:
-    """Messages are valid, the task and what is pinned stay, totals are right, and every call fits."""
     sink = RecordingSink()
     preset = preset_named(name)
     preset = replace(preset, control=replace(preset.control, background=False))

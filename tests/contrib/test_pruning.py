@@ -40,7 +40,6 @@ def run(*results: int, tools: dict[int, str] | None = None) -> list[Item]:
 
 
 def test_old_output_is_cleared_and_a_protected_tool_s_is_not() -> None:
-    """50K of output from before the last two user turns is cleared, but not what a protected tool returned."""
     items = [user(0, 1), *tool_items(0, 50_000), *tool_items(1, 50_000, tool="skill")]
     items += [*tool_items(2, 41_000), user(1, 2), *tool_items(3, 60_000), user(2, 3)]
     found = prune(items, replace(BASE, protected_tools=("skill",)))
@@ -56,7 +55,6 @@ def test_exactly_at_the_bounds_nothing_happens() -> None:
 
 
 def test_a_cleared_result_ends_the_scan() -> None:
-    """The scan ends at a result that was cleared before; pruning again changes nothing."""
     items = run(50_000, 30_000, 40_000)
     first = prune(items)
     done = [
@@ -72,12 +70,10 @@ def test_a_cleared_result_ends_the_scan() -> None:
 
 
 def test_a_run_with_a_single_instruction_is_pruned_too() -> None:
-    """With one user message there are no older turns to wait for; the newest 40K still stay."""
     assert cleared(prune(run(30_000, 30_000, 40_000))) == ["result0", "result1"]
 
 
 def test_the_input_is_not_touched() -> None:
-    """A plan is made; the snapshot is as it was."""
     snap = snapshot(run(30_000, 30_000, 40_000))
     before = copy.deepcopy(snap.items)
     plan_prune(snap, BASE, counter=COUNTER)
@@ -98,7 +94,6 @@ def test_truncation_keeps_both_ends_once() -> None:
 
 
 def test_arguments_that_cannot_be_truncated_are_skipped() -> None:
-    """Arguments that are not an object stay as they are; the window is brought down by what can be shortened."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_user("read it")
@@ -124,7 +119,6 @@ def test_arguments_that_cannot_be_truncated_are_skipped() -> None:
 
 
 def test_the_newest_so_many_results_stay_whatever_their_size() -> None:
-    """Keep three, clear at least a minimum, exclude tools: as Anthropic's clearing is configured."""
     keep_three = Pruning(0, 0, keep_results=3, skipped_user_turns=0)
 
     assert cleared(prune(run(9_000, 9_000, 9_000, 9_000, 9_000), keep_three)) == ["result0", "result1"]
@@ -135,7 +129,6 @@ def test_the_newest_so_many_results_stay_whatever_their_size() -> None:
 
 
 def test_inputs_of_calls_can_be_cleared_and_stay_objects() -> None:
-    """Long strings of a call's arguments go, its keys stay."""
     clipped = clip_arguments('{"path": "a.py", "content": "' + "x" * 9_000 + '"}', 100, COUNTER)
 
     assert '"path": "a.py"' in clipped
@@ -144,13 +137,11 @@ def test_inputs_of_calls_can_be_cleared_and_stay_objects() -> None:
 
 @pytest.mark.parametrize("field", ["protect_tokens", "minimum_tokens", "keep_results", "skipped_user_turns"])
 def test_a_negative_bound_is_refused_by_name(field: str) -> None:
-    """No bound may be below 0."""
     with pytest.raises(ConfigurationError, match=field):
         replace(BASE, **{field: -1})
 
 
 def test_a_marker_that_is_not_smaller_is_not_used() -> None:
-    """Results shorter than the marker stay as they are."""
     found = prune(run(*[5] * 9_000, 30_000, 40_000))
 
     assert cleared(found) == ["result9000"]

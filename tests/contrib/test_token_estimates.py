@@ -30,12 +30,10 @@ def call(arguments: Any = "{}") -> dict[str, Any]:
 
 
 def test_an_empty_message_costs_its_structure() -> None:
-    """Role and punctuation take tokens too."""
     assert count() == 12 * 2 // 5
 
 
 def test_tool_calls_add_to_the_text() -> None:
-    """Id, type, name and arguments count; a name without a function object counts as itself."""
     assert count(content="hi", tool_calls=[call()]) > count(content="hi")
     assert count(tool_calls=[{"id": "1", "name": "read_file"}]) > count(tool_calls=[{"id": "1"}])
 
@@ -46,12 +44,10 @@ def test_long_arguments_count_in_full() -> None:
 
 
 def test_reasoning_adds() -> None:
-    """Reasoning is sent again and counts."""
     assert count(content="hi", reasoning_content="because " * 50) > count(content="hi") + 100
 
 
 def test_images_are_flat_and_their_bytes_never_count() -> None:
-    """Two images are two flat costs, three megabytes of base64 or not, in a tool result too; never 0."""
     image = {"type": "image_url", "image_url": {"url": PICTURE}}
     text = {"type": "text", "text": "look"}
     plain = estimate_message_tokens({"role": "user", "content": "look"})
@@ -66,7 +62,6 @@ def test_images_are_flat_and_their_bytes_never_count() -> None:
 
 
 def test_the_manager_counts_an_image_flat() -> None:
-    """The window's count of an image does not depend on its bytes."""
     sink = RecordingSink()
     with manager(sink, limit=200_000) as window:
         image = {"type": "image_url", "image_url": {"url": PICTURE}}
@@ -77,7 +72,6 @@ def test_the_manager_counts_an_image_flat() -> None:
 
 
 def test_parts_of_a_system_prompt_stand_instead_of_it() -> None:
-    """The larger of both counts, never their sum."""
     whole = count(content="x" * 1_000)
     parts = [{"text": "x" * 500}, {"text": "x" * 500}]
 
@@ -87,7 +81,6 @@ def test_parts_of_a_system_prompt_stand_instead_of_it() -> None:
 
 
 def test_tool_definitions_count_and_none_costs_nothing() -> None:
-    """Three tools cost more than one."""
     tool = {"function": {"name": "f", "description": "does it", "parameters": {"type": "object"}}}
 
     assert estimate_tool_definition_tokens([]) == 0
@@ -95,19 +88,16 @@ def test_tool_definitions_count_and_none_costs_nothing() -> None:
 
 
 def test_characters_outside_ascii_count_as_themselves() -> None:
-    """Chinese text counts, and its arguments are not inflated to escapes six characters long."""
     assert count(content="你好世界") > count()
     assert count(tool_calls=[call({"path": "文件" * 100})]) < count(tool_calls=[call({"path": "x" * 300})])
 
 
 @pytest.mark.parametrize(("characters", "tokens"), [(4_000, 1_000), (20_000, 5_000), (0, 0)])
 def test_four_characters_a_token(characters: int, tokens: int) -> None:
-    """The plain estimate of BaseAgent and ai-sdk-go."""
     assert CharacterEstimate(4).count("x" * characters) == tokens
 
 
 def test_cached_tokens_of_earlier_calls_are_not_summed() -> None:
-    """Each report covers only its own call: three calls that read the same cache are not three windows."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -126,7 +116,6 @@ def test_cached_tokens_of_earlier_calls_are_not_summed() -> None:
 
 
 def test_a_report_above_the_given_window_is_not_believed() -> None:
-    """It is reported, and our own count stands."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_user("hello")
@@ -152,7 +141,6 @@ def test_what_came_after_the_last_reply_is_added_to_the_report() -> None:
 
 
 def test_encrypted_reasoning_takes_no_room() -> None:
-    """Reasoning that the provider keeps for itself is not counted as its base64."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")

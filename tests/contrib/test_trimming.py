@@ -61,7 +61,6 @@ def test_the_turn_under_way_stays_whole_though_it_is_too_large() -> None:
 
 
 def test_a_history_that_fits_is_unchanged() -> None:
-    """Five messages of ten tokens in a budget of a hundred."""
     history = [*exchanges(2, 5), message("user", 5)]
     fitted = trim_to_fit(history, 100, estimate=ten)
 

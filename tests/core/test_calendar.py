@@ -17,7 +17,6 @@ YEAR_33658 = 1e12
 
 @given(st.floats())
 def test_no_time_is_an_error(at: float) -> None:
-    """Whatever a clock states, a date in any zone comes out, or none."""
     date = moment(at)
 
     assert (date is None) == (math.isnan(at) or not EARLIEST <= at <= LATEST)
@@ -29,12 +28,10 @@ def test_no_time_is_an_error(at: float) -> None:
 
 @pytest.mark.parametrize("at", [YEAR_33658, -1e18, math.inf, math.nan])
 def test_a_time_outside_the_calendar_is_unknown(at: float) -> None:
-    """It is shown like a time that was not recorded."""
     assert moment(at) is None
     assert formats.utc(at) == formats.local(at) == formats.UNKNOWN
 
 
 def test_an_ordinary_time_is_exact() -> None:
-    """Microseconds are kept."""
     assert moment(0.25) == within_calendar(0.25) == datetime(1970, 1, 1, microsecond=250_000, tzinfo=UTC)
     assert moment(None) is None

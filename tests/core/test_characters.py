@@ -19,7 +19,6 @@ def acts(character: str) -> bool:
 
 @given(st.text(alphabet=st.characters(categories=None), max_size=200))
 def test_every_character_that_acts_is_replaced(text: str) -> None:
-    """A name becomes one line and keeps its length; a text keeps its line breaks and tabs."""
     assert not any(acts(character) for character in plain(text))
     assert len(plain(text)) == len(text)
     assert not any(acts(character) for character in harmless(text) if character not in "\t\n")
@@ -27,14 +26,12 @@ def test_every_character_that_acts_is_replaced(text: str) -> None:
 
 
 def test_every_control_of_direction_is_replaced() -> None:
-    """All characters of Unicode that act are known, so also those that no example draws."""
     every = [chr(point) for point in range(0x110000)]
 
     assert [hex(ord(character)) for character in every if acts(character) and plain(character) != "?"] == []
 
 
 def test_writing_stays_as_it_is() -> None:
-    """Letters of any script, wide spaces and joined emoji are shown."""
     for text in ("Zoë", "مراجع", "レビュー\u3000担当", "18\u202f% de 20\u00a0k", "👩\u200d💻", "نمی\u200cخواهم"):
         assert plain(text) == harmless(text) == text
     assert harmless("a\tb\nc") == "a\tb\nc"

@@ -98,7 +98,6 @@ class TestEveryPayload:
     @few
     @given(data=st.data())
     def test_survives_a_round_trip(self, name: str, data: st.DataObject) -> None:
-        """Decoding returns the same event and encoding the same bytes; only texts are never written."""
         event = data.draw(events(name))
         raw = encode(event)
         back = decode(raw)
@@ -114,7 +113,6 @@ class TestEveryPayload:
     @few
     @given(data=st.data())
     def test_ignores_unknown_fields(self, name: str, data: st.DataObject) -> None:
-        """A later release may add fields anywhere."""
         event = data.draw(events(name))
         document = json.loads(encode(event))
         document["added_later"] = {"a": [1]}
@@ -125,7 +123,6 @@ class TestEveryPayload:
     @few
     @given(data=st.data())
     def test_names_the_invalid_field(self, name: str, data: st.DataObject) -> None:
-        """A value of the wrong type is refused with the names of field and event."""
         event = data.draw(events(name))
         document = json.loads(encode(event))
         kind = Block if name == "block.added" else PAYLOADS[name]
@@ -144,7 +141,6 @@ class TestEveryPayload:
         assert wrong in str(refused.value)
 
     def test_names_a_missing_required_field(self, name: str) -> None:
-        """A field without a default that may not be None is required by name."""
         kind = Block if name == "block.added" else PAYLOADS[name]
         hints = get_type_hints(kind)
         required = [
@@ -172,7 +168,6 @@ class TestEnvelope:
         ],
     )  # fmt: skip
     def test_an_invalid_field_is_named(self, field: str, value: object) -> None:
-        """Each field of the envelope is checked."""
         document = to_document(Event(CONTEXT, 0, 1.5, PAYLOADS["turn.started"]()))
         document[field] = value
 
@@ -181,18 +176,15 @@ class TestEnvelope:
 
     @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"5", b"\xff", b'{"a":1', "null", b"{}{}"])
     def test_bytes_other_than_a_json_object_are_refused(self, raw: bytes | str) -> None:
-        """They raise `EventFormatError`."""
         with pytest.raises(EventFormatError):
             decode(raw)
 
     @given(raw=st.binary(max_size=200))
     def test_any_bytes_are_decoded_or_refused(self, raw: bytes) -> None:
-        """Any bytes give an event or an `EventFormatError`."""
         with contextlib.suppress(EventFormatError):
             assert decode(raw).n >= 0
 
     def test_infinity_is_written_as_a_string(self) -> None:
-        """JSON has no infinity; an infinite forecast is the string `inf`."""
         measured = PressureMeasured(1, {}, "usage", turns_until_red=math.inf, velocity=0.0, phase="final")
         document = json.loads(encode(Event(CONTEXT, 0, None, measured)))
 
@@ -209,7 +201,6 @@ class TestEnvelope:
             decode(json.dumps(document).encode())
 
     def test_keys_are_in_the_order_of_the_fields(self) -> None:
-        """The hashed bytes do not depend on how an event was made."""
         keys = list(json.loads(encode(Event(CONTEXT, 7, 1.5, PAYLOADS["turn.started"]()))))
 
         assert keys == [
@@ -225,7 +216,6 @@ class TestEnvelope:
         assert keys[:5] == ["phase", "used_tokens", "used_by_component", "count_source", "limit_tokens"]
 
     def test_half_a_surrogate_pair_is_stored_as_a_question_mark(self) -> None:
-        """A model can write one into any name; the event is stored all the same, nested records included."""
         evicted = EvictedBlock("b\udc00", "tool_result", 1, "drop", "r", terms={"\ud800": 0.5}, tool_name="x")
         context = EventContext("s\ud800", "a", "m", 3, 1, "live", "stream\ud800")
         event = Event(context, 0, 1.5, BlocksEvicted("p", (evicted,), 1, 1))
@@ -238,7 +228,6 @@ class TestEnvelope:
         assert encode(back) == encode(event)
 
     def test_every_payload_has_one_name(self) -> None:
-        """Names are unique, and each payload class has its name in the registry."""
         assert all(cls.type == name for name, cls in PAYLOADS.items())
         assert len(set(PAYLOADS.values())) == len(PAYLOADS)
 
@@ -255,7 +244,6 @@ class TestEventId:
 
     @given(stream=TEXT, n=st.integers(0, 2**53), at=st.floats(0, 4e9))
     def test_depends_only_on_its_arguments_and_contains_the_time(self, stream: str, n: int, at: float) -> None:
-        """The same arguments give the same id; its first ten digits are the milliseconds."""
         made = event_id(stream, n, at)
         value = 0
         for digit in made[:10]:
@@ -265,20 +253,17 @@ class TestEventId:
         assert value == int(at * 1000)
 
     def test_differs_with_each_part(self) -> None:
-        """Stream, number and time each change the id, and a stream's name cannot run into its number."""
         made = [event_id("s", 1, 5.0), event_id("s", 2, 5.0), event_id("s1", 1, 5.0), event_id("s", 1, 6.0)]
 
         assert len({*made, event_id("s", 11, None), event_id("s1", 1, None)}) == 6
 
     def test_sorts_by_time(self) -> None:
-        """Ids of later milliseconds sort later."""
         made = [event_id("s", n, at) for n, at in enumerate((0.0, 1.0, 1.5, 2e9, 4e9))]
 
         assert made == sorted(made)
 
 
 def test_the_generator_supports_every_field_type() -> None:
-    """The strategies above can generate every field type of the payloads."""
     for cls in PAYLOADS.values():
         assert typing.get_type_hints(cls) is not None
         records(cls)

@@ -7,7 +7,6 @@ from windowpane.core.names import SessionDescriptions, without_wrappers
 
 
 def test_a_title_is_one_short_line_without_secrets_and_control_characters() -> None:
-    """Line breaks become spaces, what acts in a terminal a question mark, and a secret its kind."""
     given = "use sk-ant-api03-" + "A1b2C3d4" * 11 + "-zZ9yX8AA\nand\tred \x1b[31m \u202etxt" + " more" * 99
     event = SessionDescriptions().state(title=given)
 
@@ -18,7 +17,6 @@ def test_a_title_is_one_short_line_without_secrets_and_control_characters() -> N
 
 
 def test_a_title_is_replaced_only_by_one_from_closer_to_the_session() -> None:
-    """The user's title stays, whatever the agent calls the session later."""
     names = SessionDescriptions()
     first = names.state(title="please mend it", title_source="first_message")
     agent = names.state(title="Mending", title_source="agent", folder="/work")
@@ -32,7 +30,6 @@ def test_a_title_is_replaced_only_by_one_from_closer_to_the_session() -> None:
 
 
 def test_a_repeated_statement_changes_nothing() -> None:
-    """Agents state the same names with every row."""
     names = SessionDescriptions()
 
     assert names.state(folder="/work", branch="main") is not None
@@ -40,7 +37,6 @@ def test_a_repeated_statement_changes_nothing() -> None:
 
 
 def test_text_that_programs_add_to_a_message_is_not_part_of_a_title() -> None:
-    """Reminders, commands, their output and instructions of the project are not the text of the user."""
     reminded = "<system-reminder>\nbe brief\n</system-reminder>\nfix the parser"
 
     assert without_wrappers(reminded) == "fix the parser"

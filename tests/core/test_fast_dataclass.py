@@ -17,7 +17,6 @@ BLOCK = Block("b0", "user_message", 1, 1, "b0", 1, "", 2, "exact", "go")
 
 
 def test_fields_have_their_names_defaults_and_kind() -> None:
-    """A field with a factory and a keyword-only one are described as such."""
     fields = {field.name: field for field in dataclasses.fields(PressureMeasured)}
 
     assert fields["blocks"].default == 0
@@ -27,7 +26,6 @@ def test_fields_have_their_names_defaults_and_kind() -> None:
 
 
 def test_a_value_can_be_replaced_and_copied_and_not_changed() -> None:
-    """As that of a frozen dataclass."""
     changed = dataclasses.replace(BLOCK, tokens=2)
 
     assert (changed.tokens, BLOCK.tokens, dataclasses.asdict(changed)["text"]) == (2, 1, "go")
@@ -39,5 +37,4 @@ def test_a_value_can_be_replaced_and_copied_and_not_changed() -> None:
 
 
 def test_the_garbage_collector_does_not_look_at_a_value() -> None:
-    """A recording makes tens of thousands, none of which is part of a cycle."""
     assert not gc.is_tracked(BLOCK)

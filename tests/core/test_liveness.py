@@ -27,5 +27,4 @@ class Session(NamedTuple):
     ids=["silent for fifteen minutes", "silent for longer", "ended", "without times"],
 )
 def test_a_session_is_live_for_fifteen_minutes_after_its_last_event(session: Session, *, live: bool) -> None:
-    """An ended session and a recording without times are never live."""
     assert is_live(session, now=1_000.0 + LIVE_SECONDS) is live

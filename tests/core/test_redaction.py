@@ -176,7 +176,6 @@ _CRUMBS = st.sampled_from(
 
 @pytest.mark.parametrize(("kind", "secret"), SHAPED.items())
 def test_a_shaped_secret_is_replaced_by_its_kind(kind: str, secret: str) -> None:
-    """Each kind is named and counted, and the text around it is unchanged."""
     result = redact(f"before {secret} after")
 
     assert result.text == f"before [redacted:{kind}] after"
@@ -188,7 +187,6 @@ def test_a_shaped_secret_is_replaced_by_its_kind(kind: str, secret: str) -> None
 )
 @pytest.mark.parametrize("signature", [27, 38])
 def test_a_discord_token_of_any_age_is_replaced(number: int, signature: int) -> None:
-    """User numbers of 17 to 19 digits and signatures of both lengths are recognized."""
     name = base64.b64encode(str(number).encode()).decode().rstrip("=")
     token = f"{name}.G3x-_9." + (BODY + BODY)[:signature]
 
@@ -197,7 +195,6 @@ def test_a_discord_token_of_any_age_is_replaced(number: int, signature: int) -> 
 
 @pytest.mark.parametrize(("frame", "expected"), IN_CONTEXT.items())
 def test_a_secret_in_context_is_replaced(frame: str, expected: tuple[str, str]) -> None:
-    """Only the value is replaced; the name, the host and the quotes stay readable."""
     kind, secret = expected
 
     assert redact(frame.format(secret)).text == frame.format(f"[redacted:{kind}]")
@@ -205,7 +202,6 @@ def test_a_secret_in_context_is_replaced(frame: str, expected: tuple[str, str]) 
 
 @pytest.mark.parametrize("text", CLEAN)
 def test_ordinary_text_is_unchanged(text: str) -> None:
-    """Code, templates, prose and identifiers that only sound secret are returned as the same object."""
     result = redact(text)
 
     assert result.text is text
@@ -213,7 +209,6 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 
 
 def test_a_known_shape_names_the_kind_of_an_assigned_secret() -> None:
-    """A key that is assigned to a variable is counted once, under its kind."""
     result = redact(f"export OPENAI_API_KEY={SHAPED['openai_key']}\n")
 
     assert result.text == "export OPENAI_API_KEY=[redacted:openai_key]\n"
@@ -221,12 +216,10 @@ def test_a_known_shape_names_the_kind_of_an_assigned_secret() -> None:
 
 
 def test_a_key_cut_off_by_truncated_output_is_replaced() -> None:
-    """A private key without its end is still replaced."""
     assert redact("cat id_rsa\n" + PEM[:70]).text == "cat id_rsa\n[redacted:private_key]"
 
 
 def test_a_key_in_escaped_json_is_replaced() -> None:
-    """Line breaks as two characters neither hide a key nor join it to the word before."""
     text = json.dumps({"stdout": "done\n" + SHAPED["openai_key"] + "\n" + PEM})
 
     assert redact(text).text == '{"stdout": "done\\n[redacted:openai_key]\\n[redacted:private_key]"}'
@@ -246,7 +239,6 @@ def test_no_part_of_a_secret_remains(parts: list[tuple[str, str, tuple[str, str]
 
 
 def test_a_secret_that_only_another_secret_ends_is_replaced() -> None:
-    """Two secrets without a character between them are both found."""
     result = redact(SHAPED["twilio_key"] + SHAPED["anthropic_key"])
 
     assert result.text == "[redacted:twilio_key][redacted:anthropic_key]"
@@ -255,7 +247,6 @@ def test_a_secret_that_only_another_secret_ends_is_replaced() -> None:
 
 @given(text=st.lists(_CRUMBS | st.text(max_size=6), max_size=14).map("".join))
 def test_redacting_twice_changes_nothing(text: str) -> None:
-    """The result contains nothing to redact, however secrets are adjacent or overlap."""
     once = redact(text)
 
     assert redact(once.text).text == once.text
@@ -263,7 +254,6 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 
 @given(text=st.lists(_CRUMBS | st.text(max_size=6), max_size=14).map("".join))
 def test_growth_is_bounded(text: str) -> None:
-    """Each secret adds at most the length of its replacement."""
     result = redact(text)
 
     assert len(result.text) <= len(text) + 32 * sum(result.counts.values())
@@ -309,7 +299,6 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
     ],
 )
 def test_a_secret_over_two_texts_is_replaced(texts: tuple[str, str], secret: str) -> None:
-    """The replacement is in the first text, and the rest of the second is unchanged."""
     first, second = join_split_secrets(texts)
 
     assert secret not in first + second
@@ -318,7 +307,6 @@ def test_a_secret_over_two_texts_is_replaced(texts: tuple[str, str], secret: str
 
 
 def test_texts_without_a_secret_between_them_are_unchanged() -> None:
-    """A secret within one text is not touched by the search between texts."""
     texts = ["some text", f"token={ALNUM}", "more text"]
 
     assert join_split_secrets(texts) == texts
@@ -326,7 +314,6 @@ def test_texts_without_a_secret_between_them_are_unchanged() -> None:
 
 @pytest.mark.parametrize("color", ["\x1b[1;31m", "\\u001b[31m", "\\033[0m", "\u200b"])
 def test_a_secret_interrupted_by_colors_is_replaced(color: str) -> None:
-    """Colors and invisible characters within a secret are removed with it; others remain."""
     token = SHAPED["github_token"]
     text = f"{color}ok{color} token {token[:9]}{color}{token[9:]}{color} end"
 
@@ -334,7 +321,6 @@ def test_a_secret_interrupted_by_colors_is_replaced(color: str) -> None:
 
 
 def test_a_secret_inside_base64_is_replaced() -> None:
-    """A text in Base64 is replaced as a whole if there is a secret in it, and else remains."""
     hidden = base64.b64encode(b"password: Hunter2Hunter2\n").decode()
     harmless = base64.b64encode(b"greeting: hello, world, how are you?\n").decode()
 
@@ -342,7 +328,6 @@ def test_a_secret_inside_base64_is_replaced() -> None:
 
 
 def test_a_secret_inside_percent_encoding_is_replaced() -> None:
-    """A part in percent-encoding is replaced as a whole if there is a secret in it, and else remains."""
     hidden = quote('{"api_token": "9f8e7d6c5b4a39281706f5e4d3c2b1a0"}', safe="")
     harmless = quote('{"greeting": "hello, world"}', safe="")
 
@@ -352,7 +337,6 @@ def test_a_secret_inside_percent_encoding_is_replaced() -> None:
 
 
 def test_a_secret_beside_every_separator_in_percent_encoding_is_replaced() -> None:
-    """Quotation marks of both kinds, a colon and an equals sign."""
     hidden = quote("""{"env": "api_token='9f8e7d6c5b4a39281706f5e4d3c2b1a0'"}""", safe="")
 
     assert redact(f"GET /cb?state={hidden}").text == "GET /cb?state=[redacted:percent_encoded_secret]"
@@ -366,7 +350,6 @@ def test_nesting_beyond_all_passes_replaces_the_text(monkeypatch: pytest.MonkeyP
 
 
 def test_recorded_sessions_cause_no_false_alarm(sessions_dir: Path) -> None:
-    """The recordings were cleaned before publication, so every match in them is a false alarm."""
     found: dict[str, int] = {}
     for text in recorded_texts(sessions_dir):
         for kind, count in redact(text).counts.items():
@@ -376,7 +359,6 @@ def test_recorded_sessions_cause_no_false_alarm(sessions_dir: Path) -> None:
 
 
 def test_overlapping_secrets_are_replaced_to_the_end() -> None:
-    """Of two overlapping secrets no part of the longer one remains."""
     body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
     key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
 
@@ -384,11 +366,9 @@ def test_overlapping_secrets_are_replaced_to_the_end() -> None:
 
 
 def test_a_value_of_few_distinct_characters_is_not_a_secret() -> None:
-    """A long value of few distinct characters is a filler."""
     assert redact("token=aaaaaaaabbbbbbbb1111").text == "token=aaaaaaaabbbbbbbb1111"
     assert redact("token=a8f3k2m9q7w5x1z4").text == "token=[redacted:secret]"
 
 
 def test_letters_that_grow_in_lower_case_do_not_shift_the_replacement() -> None:
-    """Positions are those of the original text, whatever its length in lower case."""
     assert redact("İİİİ PASSWORD=Hunter2Hunter2 end").text == "İİİİ PASSWORD=[redacted:password] end"

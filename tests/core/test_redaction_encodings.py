@@ -49,7 +49,6 @@ def test_a_secret_behind_an_encoding_is_replaced(text: str, hidden: str) -> None
 
 @pytest.mark.parametrize("escape", ["&lt;b&gt;", "\\u0041 ", "\\x41 ", "\x1b[0m"])
 def test_text_around_a_secret_stays(escape: str) -> None:
-    """Escapes before and after a secret, and the text behind it, are unchanged."""
     text = f"{escape}first 'password: {PASSWORD}' and the rest stays"
 
     assert redact(text).text == text.replace(PASSWORD, "[redacted:password]")
@@ -60,7 +59,6 @@ def test_text_around_a_secret_stays(escape: str) -> None:
     "value", ["Xk29#vQwe81", "Xk29-here-7vQ", "a7K.sample.9xQ2", "aB<9xQ7kk2", "$k9Xq#22mm", "%d7Xq#22mm"]
 )
 def test_a_password_with_symbols_or_the_word_of_a_placeholder_is_replaced(value: str) -> None:
-    """The whole value, with and without quotation marks."""
     assert redact(f'POSTGRES_PASSWORD="{value}"').text == 'POSTGRES_PASSWORD="[redacted:password]"'
     assert value[-4:] not in redact("POSTGRES_PASSWORD=Xk29#vQwe81").text
 
@@ -86,14 +84,12 @@ def test_placeholders_and_encoded_prose_stay(text: str) -> None:
 
 @pytest.mark.timeout(10)
 def test_data_that_expands_enormously_is_not_read_on() -> None:
-    """A small text that holds a gigabyte costs no more than its length."""
     bomb = base64.b64encode(zlib.compress(b"\0" * 50_000_000)).decode()
 
     assert redact(bomb * 3).text
 
 
 def test_names_and_ids_of_events_hold_no_secret() -> None:
-    """Agents, models, sessions, tools, calls and reasons are stored without texts being captured."""
     events: list[Event] = []
     info = SessionInfo(TOKEN, f"agent {TOKEN}", TOKEN, "live", f"{TOKEN}/1", parent_session_id=TOKEN[::-1])
     tracker = SessionTracker(info, emit=events.extend, digest=str)
@@ -109,7 +105,6 @@ def test_names_and_ids_of_events_hold_no_secret() -> None:
 
 
 def test_percent_encoding_is_decoded_only_around_what_separates_a_name_from_its_value() -> None:
-    """Quotation marks, a colon or an equals sign; any one, all of them, in either case."""
     decoded: list[str] = []
     parts = (
         "quoted%20words",

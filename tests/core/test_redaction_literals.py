@@ -30,7 +30,6 @@ print(redact(sys.argv[1]).text)
 
 @given(st.text(st.sampled_from("paswordk-:/İ漢\ud800\x1b\u200b\U0001f600 "), max_size=60))
 def test_every_literal_is_found_at_every_position(text: str) -> None:
-    """For any characters, and overlapping ones too; with pyahocorasick and, where it has no wheel, without."""
     folded = fold(text)
     expected = {
         literal: [at for at in range(len(folded)) if folded.startswith(literal, at)] for literal in LITERALS
@@ -48,20 +47,17 @@ def test_every_literal_is_found_at_every_position(text: str) -> None:
 
 @given(st.text(st.sampled_from("aZ9+/_-= \n.é漢\ud800"), max_size=80), st.integers(0, 30))
 def test_long_runs_are_those_of_an_expression(text: str, repeated: int) -> None:
-    """The markers of classes give the same runs as a regular expression over the text."""
     text = f"{text}{'a1' * repeated}{text}"
 
     assert long_runs(text) == [match.span() for match in re.finditer(r"[A-Za-z0-9+/_-]{20,}", text)]
 
 
 def test_secrets_beside_any_character_are_replaced_where_they_are() -> None:
-    """A character that is longer in lower case, beyond the plane or half of a pair shifts nothing."""
     for beside in ("İ", "\U0001f600", "\ud800", "\x00", "ß"):
         assert redact(f"{beside} {KEY} {beside}").text == f"{beside} [redacted:openai_key] {beside}"
 
 
 def test_literals_inside_of_data_are_chance() -> None:
-    """The same token is a secret by itself and at the start of Base64, and data further inside of it."""
     token = "AIza" + KEY[8:].replace("-", "") + "Zx9"
     characters = random.Random(7).choices(string.ascii_letters + string.digits, k=600)
     data = "".join(characters)
@@ -72,14 +68,12 @@ def test_literals_inside_of_data_are_chance() -> None:
 
 
 def test_a_word_of_letters_is_no_token() -> None:
-    """A placeholder of letters is kept, except one longer than a word or in a word with a digit."""
     assert redact("set sk-ant-your-key-goes-here, then run").text == "set sk-ant-your-key-goes-here, then run"
     assert redact("set sk-ant-" + "kqWzXvTbRmLpYdGhJnFc" * 2).counts == {"anthropic_key": 1}
     assert redact('{"n":1,"k":"sk-ant-kqWzXvTbRmLpYdGhJnFc"}').counts == {"anthropic_key": 1}
 
 
 def test_base64_is_decoded_wherever_it_starts() -> None:
-    """A secret in Base64 is occurrences after a marker that ends a run, and over lines."""
     encoded = base64.b64encode(f"OPENAI_API_KEY={KEY}".encode()).decode()
 
     for text in (f"x={encoded}", f'{{"data":"{encoded}"}}', f"{encoded[:40]}\n{encoded[40:]}"):
@@ -88,7 +82,6 @@ def test_base64_is_decoded_wherever_it_starts() -> None:
 
 
 def test_texts_are_redacted_where_the_library_cannot_be_imported() -> None:
-    """As on Windows on ARM."""
     text = f"export OPENAI_API_KEY={KEY} https://user:hunter2hunter2@db.test/"
     command = [sys.executable, "-c", WITHOUT_LIBRARY, text]
 

@@ -97,7 +97,6 @@ def test_many_escapes_and_headers_take_linear_time(part: str) -> None:
 
 
 def test_a_value_far_from_the_escapes_of_its_text_is_found() -> None:
-    """Only the lines around escapes are read once more without them."""
     filler = "one two three\n" * 1_000
     text = f"{filler}&quot;password&quot;: &quot;{SECRET}&quot;\n{filler}\\u0026 {filler}token={SECRET}"
 

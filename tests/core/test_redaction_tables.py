@@ -12,7 +12,6 @@ SECRET = "xK9fQ2mZ81LpQ0aaB7"
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("head", ["password", "token", "api_key", "Access Key", '"client_secret"'])
 def test_a_column_of_secrets_is_redacted(head: str, separator: str) -> None:
-    """In each row, and nowhere else."""
     rows = [
         ["user", head, "created"],
         ["alice", SECRET, "2024-01-01"],
@@ -38,7 +37,6 @@ def test_a_column_of_secrets_is_redacted(head: str, separator: str) -> None:
     ],
 )
 def test_other_columns_stay(text: str) -> None:
-    """Keys of rows, counts, words, code, and a line that is not a row of the table."""
     assert redact(text).text == text
 
 
@@ -46,7 +44,6 @@ def test_other_columns_stay(text: str) -> None:
     "row", ['7,"Doe, Jane",', '7,"said ""no, thanks""",', '7,"two\nlines",', "7,too,many,cells,", ""]
 )
 def test_a_row_with_quotation_marks_does_not_end_the_table(row: str) -> None:
-    """A separator or a line break in a quoted cell is text, and a row that does not fit is skipped."""
     rows = f"id,comment,password\n{row}{'Pa55word!x' if row.count(',') < 4 else ''}\n8,plain,{SECRET}\n"
     if row:
         assert SECRET not in redact(rows).text
@@ -60,7 +57,6 @@ def test_a_table_in_markdown_is_redacted() -> None:
 
 @pytest.mark.timeout(10)
 def test_a_head_that_almost_fits_takes_linear_time() -> None:
-    """Blanks behind names once doubled the time with every column."""
     text = "password," + "a ," * 50 + "!\n1\n"
 
     assert redact(text).text == text

@@ -25,12 +25,10 @@ from windowpane.core.tracking.targets import MAXIMUM_TARGET_CHARACTERS, call_tar
     ],
 )
 def test_a_target_is_a_file_or_a_program_with_its_subcommand(arguments: str, target: str | None) -> None:
-    """Files first, then commands; further arguments and texts are not taken."""
     assert call_target(arguments) == target
 
 
 def test_a_target_is_short_and_has_no_secret() -> None:
-    """Secrets are replaced, control characters removed, and a long path keeps its end."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     found = call_target(f'{{"path": "/tmp/{secret}/x.txt"}}')
 
@@ -42,7 +40,6 @@ def test_a_target_is_short_and_has_no_secret() -> None:
 
 
 def test_a_repeated_target_is_the_same() -> None:
-    """That a target holds no secret is remembered; neither a secret nor an empty target is."""
     secret = '{"file_path": "/srv/ghp_0123456789abcdefghijABCDEFGHIJ456789/x"}'
     targets = [
         (call_target(secret), call_target('{"cmd": "$(x)"}'), call_target('{"path": "a/b"}')) for _ in "12"

@@ -96,7 +96,6 @@ def test_a_total_that_refutes_an_assumed_size_corrects_the_peak(tmp_path: Path) 
 
 
 def test_a_limit_that_the_provider_states_corrects_an_assumed_one(tmp_path: Path) -> None:
-    """A refusal that names the window's size shows how full the calls before it were."""
     session = Recorded(MILLION)
     session.call(190_000)
     session.tracker.set_limits(WindowLimits.of(200_000, "provider"), session.at)
@@ -107,7 +106,6 @@ def test_a_limit_that_the_provider_states_corrects_an_assumed_one(tmp_path: Path
 
 
 def test_each_call_keeps_the_limit_of_its_model(tmp_path: Path) -> None:
-    """A call that filled a small window filled it, whatever the next model holds."""
     session = Recorded(ASSUMED)
     session.call(190_000)
     session.tracker.set_model("gemini-2.5-pro", MILLION, session.at)

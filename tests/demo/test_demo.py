@@ -54,14 +54,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteReader]:
 
 class TestWhatIsLoaded:
     def test_every_packaged_recording_and_both_reruns_are_there(self, demo: SqliteReader) -> None:
-        """Four files give thirteen sessions, the long one is there three times."""
         rows = demo.sessions(SessionFilter(limit=100))
 
         assert len(rows) == 15
         assert sorted({row.source for row in rows}) == ["claude_code", "demo", "pi", "swe_agent", "tau_bench"]
 
     def test_times_are_of_today(self, demo: SqliteReader) -> None:
-        """The last event of every session is moments before the time given."""
         assert all(NOW - 900 <= (row.last_at or 0) <= NOW for row in demo.sessions())
 
     def test_the_reruns_act_and_raise_alerts(self, demo: SqliteReader) -> None:
@@ -76,7 +74,6 @@ class TestWhatIsLoaded:
         assert demo.alerts(session_id="pi-managed-8k")
 
     def test_the_values_are_those_of_the_recordings(self, demo: SqliteReader) -> None:
-        """The long session carries the tokens and dollars that its provider reported."""
         long = next(row for row in demo.sessions() if row.source == "pi")
 
         assert long.turns == 453
@@ -84,7 +81,6 @@ class TestWhatIsLoaded:
         assert long.cost_dollars == pytest.approx(30.33, abs=0.01)
 
     def test_every_reference_between_events_resolves(self, demo: SqliteReader) -> None:
-        """A regret names the event that took its block out, a fidelity its compression, and blocks are known."""
         events = [stored.event for batch in demo.scan() for stored in batch]
         by_id = {(event.context.session_id, event.event_id): event.type for event in events}
         blocks = {
@@ -113,7 +109,6 @@ class TestWhatIsLoaded:
         assert causes == set(EVENT_OF.values())
 
     def test_playing_it_twice_gives_the_same_bytes(self, demo: SqliteReader, tmp_path: Path) -> None:
-        """The same recordings at the same time give the same events, ids and alerts."""
         with closing(SqliteStore(tmp_path / "again.db", capture=True, redact=lambda text: text)) as store:
             load(store, now=NOW, progress=lambda _what: None)
             again = store.size()
@@ -123,7 +118,6 @@ class TestWhatIsLoaded:
 
 class TestTheCommand:
     def test_once_prints_the_report_and_exits_with_0(self) -> None:
-        """`demo --once` needs no port, lists the sessions and the alerts, and succeeds."""
         result = CliRunner().invoke(main, ["demo", "--once"])
 
         assert result.exit_code == 0, result.output
@@ -132,7 +126,6 @@ class TestTheCommand:
         assert "critical" in result.output
 
     def test_it_refuses_a_store_that_exists(self, tmp_path: Path) -> None:
-        """A file that is already there is never overwritten."""
         mine = tmp_path / "mine.db"
         mine.write_text("precious")
 
@@ -150,7 +143,6 @@ def test_a_real_prometheus_scrapes_the_demo(
     run_server: Callable[..., subprocess.Popen[bytes]],
     wait_until: Callable[..., None],
 ) -> None:
-    """Both addresses are served, Prometheus answers a query for every headline metric, SIGINT stops it all."""
     prometheus = require_server("prometheus")
     metrics, web, dashboard = free_port(), free_port(), free_port()
 

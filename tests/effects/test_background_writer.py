@@ -9,7 +9,6 @@ from windowpane.effects.commands import CommandResult
 
 
 def test_a_callback_that_fails_does_not_stop_the_writer() -> None:
-    """Writes after one whose late outcome could not be reported are carried out."""
     released, written = threading.Event(), threading.Event()
     writer = BackgroundWriter()
 

@@ -19,7 +19,6 @@ class Clock:
 
 
 def test_an_exception_is_contained() -> None:
-    """The body ends, the callback is called, and the caller continues."""
     done: list[str] = []
 
     with ErrorBoundary(logging.getLogger("test")).contain("work", failed=lambda: done.append("failed")):
@@ -29,13 +28,11 @@ def test_an_exception_is_contained() -> None:
 
 
 def test_an_interrupt_is_not_contained() -> None:
-    """An interrupt or an exit ends the process as usual."""
     with pytest.raises(KeyboardInterrupt), ErrorBoundary(logging.getLogger("test")).contain("work"):
         raise KeyboardInterrupt
 
 
 def test_each_kind_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    """Repetitions are counted instead of logged; another kind is logged at once."""
     clock = Clock()
     boundary = ErrorBoundary(logging.getLogger("test"), clock=clock)
 
@@ -54,7 +51,6 @@ def test_each_kind_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_errors_are_logged_after_any_number_of_kinds(caplog: pytest.LogCaptureFixture) -> None:
-    """Of many kinds a bounded number is logged per minute; later ones follow, with the count of the others."""
     clock = Clock()
     boundary = ErrorBoundary(logging.getLogger("test"), clock=clock)
 
@@ -72,8 +68,6 @@ def test_errors_are_logged_after_any_number_of_kinds(caplog: pytest.LogCaptureFi
 
 
 def test_a_failure_of_the_programs_logging_is_contained() -> None:
-    """A filter that raises does not reach the agent."""
-
     class Broken(logging.Filter):
         def filter(self, record: logging.LogRecord) -> bool:
             raise RuntimeError(record.name)

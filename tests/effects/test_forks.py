@@ -65,7 +65,6 @@ def test_a_child_imports_what_another_thread_imported_during_the_fork(tmp_path: 
 
 
 def test_forks_wait_once_for_a_thread_that_never_ends_its_import(tmp_path: Path) -> None:
-    """A program that runs inside an import delays the first fork only."""
     assert run(_FORK_WITHIN_LONG_IMPORT, tmp_path, import_seconds=30) < 5
 
 

@@ -10,7 +10,6 @@ from windowpane.effects.garbage_collection import NEW_OBJECTS, rare_collection
 
 
 def test_the_settings_return_with_the_end_of_the_block() -> None:
-    """Also after an error, which passes."""
     before = gc.get_threshold()
 
     with rare_collection():

@@ -31,7 +31,6 @@ def written(folder: Path, *records: bytes, **limits: int) -> list[Path]:
 
 
 def test_records_are_read_by_the_next_process_in_order(tmp_path: Path) -> None:
-    """Also when they fill several files, and again by the process after it."""
     files = written(tmp_path / "log", *(b"%d" % number * 100 for number in range(30)), file_bytes=1_000)
 
     assert len(files) > 2
@@ -40,7 +39,6 @@ def test_records_are_read_by_the_next_process_in_order(tmp_path: Path) -> None:
 
 
 def test_the_files_are_private(tmp_path: Path) -> None:
-    """They hold the content of requests."""
     (file,) = written(tmp_path / "log", b"content")
 
     assert file.stat().st_mode & 0o777 == 0o600
@@ -48,7 +46,6 @@ def test_the_files_are_private(tmp_path: Path) -> None:
 
 
 def test_numbers_go_on_in_the_next_process(tmp_path: Path) -> None:
-    """A number names one record, in every process."""
     written(tmp_path / "log", b"a", b"b")
     log = RecordLog(tmp_path / "log")
 
@@ -58,7 +55,6 @@ def test_numbers_go_on_in_the_next_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 5, 20, 25])
 def test_a_torn_end_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture, cut: int) -> None:
-    """A crash cuts the last record short: it was not durable, and nothing is reported."""
     (file,) = written(tmp_path / "log", b"first", b"second")
     os.truncate(file, file.stat().st_size - cut)
 
@@ -67,7 +63,6 @@ def test_a_torn_end_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture,
 
 
 def test_zeros_at_the_end_are_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Some file systems extend a file before its data are written."""
     (file,) = written(tmp_path / "log", b"first")
     os.truncate(file, file.stat().st_size + 500)
 
@@ -92,7 +87,6 @@ def test_a_damaged_record_costs_no_other(tmp_path: Path, caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("content", [b"", b"windowpane", b"something else" * 10, bytes(1_000)])
 def test_a_file_that_is_no_log_does_not_stop_the_next_one(tmp_path: Path, content: bytes) -> None:
-    """The next records go to another file."""
     (file,) = written(tmp_path / "log", b"first")
     file.write_bytes(content)
     written(tmp_path / "log", b"second")
@@ -101,7 +95,6 @@ def test_a_file_that_is_no_log_does_not_stop_the_next_one(tmp_path: Path, conten
 
 
 def test_every_byte_may_be_damaged(tmp_path: Path) -> None:
-    """At most one record or the rest of the file is lost, and the log opens."""
     records = [b"record %d" % number for number in range(4)]
     (file,) = written(tmp_path / "log", *records)
     whole = file.read_bytes()
@@ -111,7 +104,6 @@ def test_every_byte_may_be_damaged(tmp_path: Path) -> None:
 
 
 def test_a_full_log_takes_no_more_until_records_are_released(tmp_path: Path) -> None:
-    """A record that is not bounded still fits: it lets others be released."""
     log = RecordLog(tmp_path / "log", capacity_bytes=1_000, file_bytes=400)
     numbers = [log.append(bytes(200)) for _ in range(4)]
     with pytest.raises(RecordLogFullError):
@@ -126,7 +118,6 @@ def test_a_full_log_takes_no_more_until_records_are_released(tmp_path: Path) -> 
 
 
 def test_only_files_without_needed_records_are_deleted(tmp_path: Path) -> None:
-    """Nothing remains where nothing is needed."""
     log = RecordLog(tmp_path / "log", file_bytes=100)
     numbers = [log.append(b"%d" % number * 60) for number in range(6)]
     log.release(numbers[3])
@@ -142,7 +133,6 @@ def test_only_files_without_needed_records_are_deleted(tmp_path: Path) -> None:
 
 
 def test_two_processes_have_two_logs(tmp_path: Path) -> None:
-    """The second one takes another folder, and does not touch the first."""
     first = RecordLog.beside(tmp_path / "store.db", "otlp")
     second = RecordLog.beside(tmp_path / "store.db", "otlp")
 
@@ -152,7 +142,6 @@ def test_two_processes_have_two_logs(tmp_path: Path) -> None:
 
 
 def test_one_sync_serves_all_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one is under way, further records are written and share the next one."""
     log = RecordLog(tmp_path / "log")
     syncs, slow = list[int](), threading.Event()
 
@@ -175,7 +164,6 @@ def test_one_sync_serves_all_that_wait(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_failed_sync_is_never_taken_for_a_later_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system reports a failed write once: all records that it concerned fail, later ones go elsewhere."""
     log = RecordLog(tmp_path / "log")
     number = log.append(b"lost")
     failing = [True]
@@ -198,7 +186,6 @@ def test_a_failed_sync_is_never_taken_for_a_later_one(tmp_path: Path, monkeypatc
 
 
 def test_a_part_of_a_record_is_cut_off_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The record is refused; those after it are readable."""
     log = RecordLog(tmp_path / "log")
     log.append(b"first")
 

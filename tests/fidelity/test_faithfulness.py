@@ -41,7 +41,6 @@ def faithfulness(summary: str, removed: tuple[str, ...] = CONVERSATION) -> float
 
 
 def test_a_short_true_summary_is_faithful() -> None:
-    """Half of the conversation is missing, and nothing is wrong."""
     assert faithfulness(SUMMARY) == 1.0
 
 
@@ -57,7 +56,6 @@ def test_a_short_true_summary_is_faithful() -> None:
     ],
 )
 def test_a_changed_negation_number_or_name_is_not_faithful(before: str, after: str) -> None:
-    """One of the four statements differs from the conversation."""
     changed = SUMMARY.replace(before, after)
     assert changed != SUMMARY
 
@@ -65,7 +63,6 @@ def test_a_changed_negation_number_or_name_is_not_faithful(before: str, after: s
 
 
 def test_the_statements_beside_a_deleted_one_are_still_faithful() -> None:
-    """A deleted statement lowers the score, which measures coverage, and not the faithfulness."""
     shorter = SUMMARY.split("\n", 1)[1]
     blocks = [block(text, n=n) for n, text in enumerate(CONVERSATION)]
 
@@ -79,14 +76,12 @@ def test_the_statements_beside_a_deleted_one_are_still_faithful() -> None:
 
 
 def test_the_closest_evidence_decides() -> None:
-    """A sentence of the same negation outweighs a less similar one without it."""
     removed = (*CONVERSATION, "The integration tests of the payment service are finished.")
 
     assert faithfulness(SUMMARY, removed) == 1.0
 
 
 def test_the_rest_of_the_summary_is_evidence_too() -> None:
-    """The second mention of a thing that was never denied is as true as the first one."""
     summary = (
         SUMMARY + "- The archive job is not scheduled on the worker\n- Archive job of the worker: not scheduled\n"
     )
@@ -95,7 +90,6 @@ def test_the_rest_of_the_summary_is_evidence_too() -> None:
 
 
 def test_nothing_to_check_is_unknown() -> None:
-    """A replacement without a statement is neither faithful nor unfaithful."""
     blocks = [block(text, n=n) for n, text in enumerate(CONVERSATION)]
 
     assert evaluate(blocks, [block("ok", "summary")], digest=str).faithfulness is None

@@ -10,7 +10,6 @@ from windowpane.fidelity.judge.prompts import read_answer, read_verdict
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("blank", [" ", "\n", '"', "*", "x " * 8])
 def test_a_million_characters_around_an_answer_are_read(blank: str) -> None:
-    """Blanks, quotes and Markdown in any number are removed from the ends and kept within."""
     run = blank * (1_000_000 // len(blank))
 
     assert read_answer(f"{run}42{run}blue") is not None

@@ -26,18 +26,15 @@ def doubt_about(claim: str) -> float:
     ],
 )
 def test_another_number_beside_the_same_word_is_doubted(claim: str, changed: str) -> None:
-    """14 occurs elsewhere in the conversation: it is doubted beside `panels`."""
     assert doubt_about(claim) == 0
     assert doubt_about(changed) > 0.2
 
 
 def test_a_count_that_the_text_does_not_state_is_hardly_doubted() -> None:
-    """A summary counts, and nothing in the text speaks against 2 of these sentences."""
     assert doubt_about("The team discussed both dashboards in 2 long sentences") < 0.05
 
 
 def test_tool_output_supports_a_number() -> None:
-    """A line that has the number beside the same word, though the model wrote another one about it."""
     summary = f"{SUMMARY}- Exporter writes 14 panels into the dashboard\n"
     blocks = [block(text, n=n) for n, text in enumerate((*CONVERSATION, *SOURCE))]
     output = block("exporter: wrote 14 panels into dashboard", "tool_result", n=len(blocks))
@@ -51,5 +48,4 @@ def test_tool_output_supports_a_number() -> None:
 
 
 def test_the_number_of_a_list_item_is_not_checked() -> None:
-    """Items are numbered by the summary itself."""
     assert doubt_about("x\n3. The exporter writes panels into the dashboard of the team") < 0.05

@@ -42,7 +42,6 @@ def doubt_about(claim: str, *sources: str) -> float:
     ],
 )
 def test_the_opposite_of_a_sentence_is_doubted(true: str, false: str) -> None:
-    """In other words than the sentence has, with the same context around the negated word."""
     assert doubt_about(true) < 0.05
     assert doubt_about(false) > 0.3
 
@@ -70,7 +69,6 @@ def test_a_plan_a_question_and_a_report_are_weak_evidence(claim: str, source: st
 
 
 def test_the_context_decides_what_a_negation_is_about() -> None:
-    """A negation of the same word about something else does not count."""
     assert (
         doubt_about("The parser is enabled in the nightly build", "The proxy is not enabled on staging hosts.")
         == 0
@@ -78,7 +76,6 @@ def test_the_context_decides_what_a_negation_is_about() -> None:
 
 
 def test_a_sentence_is_read_into_terms() -> None:
-    """Negated is the term after the negation, also behind an adverb; limited what a limiting word applies to."""
     terms = {term.text: term for term in read_terms("The worker is not fully started, it runs without the lock.")}
 
     assert terms["start"].negated

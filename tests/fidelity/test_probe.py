@@ -43,7 +43,6 @@ HISTORY = (
 
 
 def test_everything_still_visible_scores_one() -> None:
-    """Nothing is lost if the same text stays visible."""
     evaluated = evaluate([block(HISTORY)], [block(HISTORY, "summary")], digest=digest)
 
     assert evaluated.score == 1.0
@@ -52,7 +51,6 @@ def test_everything_still_visible_scores_one() -> None:
 
 
 def test_nothing_visible_scores_zero() -> None:
-    """Every fact is lost if nothing stays."""
     evaluated = evaluate([block(HISTORY)], [], digest=digest)
 
     assert evaluated.score == 0.0
@@ -60,7 +58,6 @@ def test_nothing_visible_scores_zero() -> None:
 
 
 def test_a_fact_recoverable_by_handle_is_not_visible() -> None:
-    """Content that could be fetched again is counted apart, and does not raise the score."""
     evaluated = evaluate([block(HISTORY)], [], digest=digest, recoverable=True)
 
     assert evaluated.score == 0.0
@@ -84,12 +81,10 @@ def test_a_line_of_a_million_characters_is_read_like_any_other(unit: str) -> Non
     "name", ["../../../../../paths.js", "--dry-run", "~/src/app.py", "$HOME/bin", "./run.sh"]
 )
 def test_the_characters_before_a_name_belong_to_it(name: str) -> None:
-    """Relative paths and options are one token."""
     assert TOKEN.findall(f"look at {name}, then") == ["look", "at", name, "then"]
 
 
 def test_lost_names_are_distinguished_from_kept_ones() -> None:
-    """Each fact has its own outcome, by name."""
     summary = block("Migrating src/client/api.ts; timeout: 30", "summary")
 
     found = outcomes(evaluate([block(HISTORY)], [summary], digest=digest))
@@ -99,21 +94,18 @@ def test_lost_names_are_distinguished_from_kept_ones() -> None:
 
 
 def test_another_value_under_the_same_key_contradicts() -> None:
-    """A summary that changes a number is worse than one that omits it, and is named so."""
     found = outcomes(evaluate([block(HISTORY)], [block("timeout: 60", "summary")], digest=digest))
 
     assert found["timeout=30"] == "contradicted"
 
 
 def test_several_other_values_under_the_key_are_no_contradiction() -> None:
-    """The fact is only lost if the visible text contradicts itself."""
     visible = block("timeout: 60\ntimeout: 90", "summary")
 
     assert outcomes(evaluate([block(HISTORY)], [visible], digest=digest))["timeout=30"] == "lost"
 
 
 def test_a_counter_is_no_fact_to_contradict() -> None:
-    """A key that took several values states nothing that a later value could contradict."""
     removed = block("step: 1\nstep: 2\nretries: 3")
 
     found = outcomes(evaluate([removed], [block("step: 9\nretries: 3")], digest=digest))
@@ -122,7 +114,6 @@ def test_a_counter_is_no_fact_to_contradict() -> None:
 
 
 def test_a_decision_is_kept_only_within_one_line() -> None:
-    """Words of a decision scattered over the window do not make it known."""
     together = block("Decided: fetch instead of axios, because the bundle must stay small", "summary")
     scattered = block("decided\nfetch\naxios\nbundle must\nstay small instead", "summary")
 
@@ -136,7 +127,6 @@ def test_a_decision_is_kept_only_within_one_line() -> None:
 
 
 def test_tool_output_names_count_only_when_used() -> None:
-    """Names in a tool's output that are never mentioned again are not critical."""
     output = block("alpha_one\nbeta_two\ngamma_three", "tool_result", n=1)
     said = block("I will rename beta_two", n=2)
 
@@ -146,7 +136,6 @@ def test_tool_output_names_count_only_when_used() -> None:
 
 
 def test_little_coverage_gives_no_score_and_a_reason() -> None:
-    """The score is absent, not 0 or 1, if less than half of the removed tokens had text."""
     evaluated = evaluate([block(HISTORY, tokens=40), block(None, tokens=60, n=1)], [], digest=digest)
 
     assert evaluated.score is None
@@ -155,7 +144,6 @@ def test_little_coverage_gives_no_score_and_a_reason() -> None:
 
 
 def test_text_without_facts_is_unknown_not_perfect() -> None:
-    """Nothing to ask means no score."""
     evaluated = evaluate([block("well then, hello")], [block("hi")], digest=digest)
 
     assert evaluated.score is None
@@ -163,7 +151,6 @@ def test_text_without_facts_is_unknown_not_perfect() -> None:
 
 
 def test_a_dimension_without_facts_gives_its_weight_up() -> None:
-    """A text without decisions is scored by the other dimensions."""
     removed = block("The module parse_records reads data/in.csv")
 
     evaluated = evaluate([removed], [removed], digest=digest)
@@ -187,7 +174,6 @@ def test_outcomes_are_bounded_and_worst_first() -> None:
 
 
 def test_a_path_known_by_its_unique_base_name_is_kept() -> None:
-    """A summary may shorten a path where only one file has that name."""
     found = outcomes(evaluate([block(HISTORY)], [block("edit api.ts", "summary")], digest=digest))
 
     assert found["src/client/api.ts"] == "kept"
@@ -195,7 +181,6 @@ def test_a_path_known_by_its_unique_base_name_is_kept() -> None:
 
 @given(st.lists(st.text(max_size=300), max_size=6), st.lists(st.text(max_size=300), max_size=6))
 def test_any_text_gives_a_score_in_range_or_a_reason(removed: list[str], visible: list[str]) -> None:
-    """Whatever the text, the score is 0 to 1 or absent with a reason, and the counts add up."""
     evaluated = evaluate(
         [block(text, n=n) for n, text in enumerate(removed)],
         [block(text, n=n) for n, text in enumerate(visible)],
@@ -216,7 +201,6 @@ def test_any_text_gives_a_score_in_range_or_a_reason(removed: list[str], visible
 
 @given(st.lists(st.text(alphabet="abc_/.:= 123\nmustnext", max_size=200), max_size=5))
 def test_keeping_everything_is_never_less_than_perfect(texts: list[str]) -> None:
-    """A window that still holds the removed text has lost nothing."""
     blocks = [block(text, n=n) for n, text in enumerate(texts)]
 
     evaluated = evaluate(blocks, blocks, digest=digest)
@@ -229,7 +213,6 @@ def facts_of(*blocks: Block) -> set[tuple[str, str]]:
 
 
 def test_alternatives_in_prose_are_no_path() -> None:
-    """`and/or` is a word where a person writes it, and may be a folder where a tool prints it twice."""
     said = facts_of(block("Use read/write or get/set in src/api.py"))
 
     assert said == {("path", "src/api.py")}
@@ -237,13 +220,11 @@ def test_alternatives_in_prose_are_no_path() -> None:
 
 
 def test_a_number_is_a_fact_under_the_key_it_is_set_to() -> None:
-    """Neither numbers in a sentence nor those of a list are; nor what follows a short or numeric key."""
     assert facts_of(block("port: 8080, retries = 3")) == {("number", "port=8080"), ("number", "retries=3")}
     assert facts_of(block("we tried timeout 30 and 12:30 and id: 7")) == set()
 
 
 def test_the_goal_is_the_first_line_of_the_first_user_message() -> None:
-    """Later messages add to it and do not replace it."""
     found = facts_of(
         block("Port the exporter now\nand more of it", "user_message"),
         block("Rename another thing instead", "user_message", n=1),
@@ -253,7 +234,6 @@ def test_the_goal_is_the_first_line_of_the_first_user_message() -> None:
 
 
 def test_sentences_that_tools_print_are_not_decisions() -> None:
-    """Only people and the model decide; an error is one wherever it stands."""
     printed = facts_of(block("they decided to use nothing else\nValueError: no such table", "tool_result"))
 
     assert printed == {("error", "ValueError: no such table")}
@@ -276,14 +256,12 @@ def score(visible: str, removed: str = STATEMENTS) -> float:
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_wrapped_lines_are_one_sentence(width: int) -> None:
-    """A formatter changes nothing about what a text states."""
     wrapped = "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in STATEMENTS.split("\n"))
 
     assert score(wrapped) == pytest.approx(1.0, abs=0.03)
 
 
 def test_light_rewording_changes_little() -> None:
-    """Inflection, a synonym or another connective leave a sentence recognizable."""
     reworded = (
         STATEMENTS.replace("because", "since")
         .replace("keep", "retain")
@@ -297,7 +275,6 @@ def test_light_rewording_changes_little() -> None:
 
 
 def test_a_sentence_wrapped_before_a_name_or_a_mark_is_found_again() -> None:
-    """Such a line looks like another sentence or list item."""
     removed = (
         "Decided: the conflict is considered resolved in A since\n"
         "Session A keeps all of its checkpoints on the old head, not on the new one\n\n"
@@ -310,7 +287,6 @@ def test_a_sentence_wrapped_before_a_name_or_a_mark_is_found_again() -> None:
 
 
 def test_a_synonym_that_is_negated_does_not_contradict() -> None:
-    """`does not create` and `does not write` deny the same of what follows."""
     removed = (
         "The test is failing because the writer doesn't create `content_hash.txt` in the folder of the store\n"
     )
@@ -333,7 +309,6 @@ def test_a_synonym_that_is_negated_does_not_contradict() -> None:
     ],
 )
 def test_a_changed_negation_number_or_name_contradicts(before: str, after: str) -> None:
-    """The sentence is worse than lost: a summary that states the opposite is not faithful."""
     changed = STATEMENTS.replace(before, after)
     assert changed != STATEMENTS
     evaluated = evaluate([block(STATEMENTS)], [block(changed, "summary")], digest=digest)
@@ -354,7 +329,6 @@ def test_what_the_removed_text_does_not_state_lowers_the_score() -> None:
 
 
 def test_names_in_use_weigh_more_than_old_ones() -> None:
-    """A summary that keeps what the agent works on now is better than one that keeps what it did long ago."""
     turns = [replace(block(f"Edited src/module_{n}.py for step {n}.", n=n), turn=n) for n in range(60)]
     old = " ".join(f"src/module_{n}.py" for n in range(30))
     new = " ".join(f"src/module_{n}.py" for n in range(30, 60))
@@ -368,7 +342,6 @@ def test_names_in_use_weigh_more_than_old_ones() -> None:
 
 
 def test_a_removed_sentence_within_a_longer_one_is_kept() -> None:
-    """Whatever the rest of the longer sentence negates, the sentence itself is still there."""
     decided = "We decided to store the parsed settings in cache.json because parsing takes seconds"
     longer = f"{decided}, and we do not write the parsed settings of broken files there."
 
@@ -379,7 +352,6 @@ def test_a_removed_sentence_within_a_longer_one_is_kept() -> None:
 
 
 def test_a_decision_with_common_synonyms_is_kept() -> None:
-    """Neither the cue nor a word such as `use` counts as what was decided."""
     before = "Let me update these to use `GetCurrentHookAgent()` instead."
     after = "Let me change these to employ `GetCurrentHookAgent()` instead."
 

@@ -40,7 +40,6 @@ def keyed_numbers(text: str) -> Iterator[KeyedNumber]:
 
 @given(TEXTS)
 def test_runs_hold_the_tokens_of_the_text(text: str) -> None:
-    """Each distinct name or cue is found, in order of first appearance, whatever surrounds it."""
     kinds = {token: TOKEN_KINDS[token] for token in TOKEN.findall(text)}
     marked = [Marked(token, kind) for token, kind in kinds.items() if kind is not None and kind != "number"]
 
@@ -55,5 +54,4 @@ def test_runs_hold_the_tokens_of_the_text(text: str) -> None:
 @example("timeout\n= 30s")
 @example("timeout .. = .. 30s: -5")
 def test_a_number_has_the_token_before_it_as_its_key(text: str) -> None:
-    """A key and its number are neighbors in one line."""
     assert list(Runs(text).keyed_numbers()) == list(keyed_numbers(text))

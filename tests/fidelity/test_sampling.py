@@ -54,7 +54,6 @@ def accepted(sink: RecordingSink) -> list[str]:
 
 
 def test_every_compression_is_judged_at_a_rate_of_one() -> None:
-    """Each has a judgment that names the judge and the compression it is about, beside the probe."""
     sink = RecordingSink()
     judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
 
@@ -67,7 +66,6 @@ def test_every_compression_is_judged_at_a_rate_of_one() -> None:
 
 
 def test_without_a_judge_nothing_is_judged() -> None:
-    """It is off by default."""
     sink = RecordingSink()
     with ContextWindowManager(
         agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink)
@@ -82,8 +80,6 @@ def test_without_a_judge_nothing_is_judged() -> None:
 
 
 def test_the_sample_is_a_share_and_the_same_for_the_same_ids() -> None:
-    """A tenth of many ids is chosen, none at 0, all at 1."""
-
     def chosen(rate: float) -> list[str]:
         judge = SampledJudge(string_match, JudgeSampling(rate=rate))
         return [event_id for event_id in map(str, range(5_000)) if judge.chooses(event_id)]
@@ -98,7 +94,6 @@ def test_the_sample_is_a_share_and_the_same_for_the_same_ids() -> None:
     "changes", [{"rate": 1.1}, {"rate": -0.1}, {"questions": 0}, {"capacity": 0}, {"max_calls": 0}]
 )
 def test_a_sample_out_of_range_is_refused(changes: dict[str, Any]) -> None:
-    """The message names the setting."""
     with pytest.raises(ConfigurationError, match=next(iter(changes))):
         JudgeSampling(**changes)
 
@@ -125,7 +120,6 @@ def held() -> Any:
 
 
 def test_a_slow_judge_delays_no_session_and_the_queue_is_bounded(held: Held) -> None:
-    """The loop ends while the first judgment still waits; what does not fit the queue is dropped and counted."""
     sink = RecordingSink()
     judge = SampledJudge(held, JudgeSampling(rate=1.0, capacity=1))
 
@@ -144,7 +138,6 @@ def test_a_slow_judge_delays_no_session_and_the_queue_is_bounded(held: Held) -> 
 
 
 def test_a_judgment_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
-    """Nothing follows `session.ended`."""
     sink = RecordingSink()
     judge = SampledJudge(held, JudgeSampling(rate=1.0))
     with ContextWindowManager(
@@ -163,8 +156,6 @@ def test_a_judgment_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
 
 
 def test_a_judge_that_raises_is_reported_in_the_event() -> None:
-    """The agent continues, the score is absent and the reason names the failure."""
-
     def broken(system: str, user: str) -> str:
         raise ConnectionError("no route")
 
@@ -177,7 +168,6 @@ def test_a_judge_that_raises_is_reported_in_the_event() -> None:
 
 
 def test_a_listener_receives_the_judgment() -> None:
-    """`on("fidelity.evaluated")` is notified on the judge's thread."""
     sink = RecordingSink()
     heard: list[str] = []
     judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
@@ -195,7 +185,6 @@ def test_a_listener_receives_the_judgment() -> None:
 
 
 def test_no_call_is_made_once_they_are_used_up() -> None:
-    """A judgment that runs out reports it, later compressions are not judged, and the bound is never passed."""
     asked: list[str] = []
 
     def counting(system: str, user: str) -> str:
@@ -214,7 +203,6 @@ def test_no_call_is_made_once_they_are_used_up() -> None:
 
 
 def test_a_chain_of_compactions_is_judged_against_its_start() -> None:
-    """Later judgments repeat questions whose answers left with the first compaction."""
     questions: list[set[str]] = []
 
     def judge(system: str, user: str) -> str:
@@ -238,7 +226,6 @@ def test_a_chain_of_compactions_is_judged_against_its_start() -> None:
 
 
 def test_an_async_session_is_judged_too() -> None:
-    """The same judge serves managers on an event loop."""
     sink = RecordingSink()
     judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
 

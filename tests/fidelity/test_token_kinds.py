@@ -10,7 +10,6 @@ from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 
 def test_remembered_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More distinct tokens than the limit start the memory again, and a very long one is never kept."""
     monkeypatch.setattr(TOKEN_KINDS, "_maximum", 10)
     TOKEN_KINDS.clear()
     for number in range(100):
@@ -23,7 +22,6 @@ def test_remembered_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("content_type", ["tool_result", "assistant_response"])
 def test_a_key_and_its_number_are_in_one_line(content_type: ContentType) -> None:
-    """A key at the end of a line does not name the number that starts the next one."""
     finder = FactFinder()
     finder.read(0, content_type, "timeout =\n30 seconds\nretries = 4")
 
@@ -31,7 +29,6 @@ def test_a_key_and_its_number_are_in_one_line(content_type: ContentType) -> None
 
 
 def test_tokens_are_read_whole() -> None:
-    """Punctuation belongs to a token inside and before it, and not at its end."""
     assert TOKEN.findall("see ./src/app-1.py, $HOME and x=--y. 50%!") == [
         "see", "./src/app-1.py", "$HOME", "and", "x", "=", "--y", "50%",
     ]  # fmt: skip

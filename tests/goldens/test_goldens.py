@@ -43,7 +43,6 @@ def expected(folder: Path) -> dict[str, str]:
 def test_the_command_line_prints_what_it_printed_before(
     part: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Heads, events, lists, reports, metrics, rules, schema and help of the demo and of every recording."""
     arguments = [] if part == "demo" else ["--recordings", str(request.getfixturevalue("sessions_dir"))]
     subprocess.run([sys.executable, HERE / "freeze.py", tmp_path / "now", *arguments], check=True, timeout=550)
     now = condensed(tmp_path / "now")

@@ -78,7 +78,6 @@ def labels_of(line: str) -> dict[str, str]:
 
 @pytest.mark.server
 def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path, require_server) -> None:
-    """The gravest of what holds, by the critical route, with links, and the lesser muted; resolved below red."""
     agent = Agent()
     agent.tracker.start()
     agent.turn(20_000)
@@ -134,7 +133,6 @@ def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path,
 
 @pytest.mark.server
 def test_the_inbox_takes_only_what_alertmanager_sends(tmp_path: Path) -> None:
-    """Other bodies are refused and nothing of them is printed; control characters never reach the log."""
     with inbox(tmp_path) as (address, log):
 
         def post(body: bytes) -> int:

@@ -61,7 +61,6 @@ def keys(value: Any, path: str = "") -> Iterator[str]:
 
 
 def test_there_are_five_with_stable_identities() -> None:
-    """Links from elsewhere keep working: the identity is the file's name, and nothing else decides it."""
     assert list(BOARDS) == [
         "windowpane-exporter",
         "windowpane-fleet",
@@ -84,7 +83,6 @@ def test_round_trip_through_the_sdk_loses_no_key(board: dict[str, Any]) -> None:
 
 
 def test_the_round_trip_notices_a_misspelt_key() -> None:
-    """The check above is worth something."""
     board = json.loads(json.dumps(BOARDS["windowpane-fleet"]))
     board["panels"][1]["fieldConfig"]["defaults"]["untit"] = "short"
     again = json.loads(json.dumps(Dashboard.from_json(board).to_json(), cls=JSONEncoder))
@@ -113,7 +111,6 @@ def test_template_rules(board: dict[str, Any]) -> None:
 
 @each_board
 def test_a_dashboard_is_not_editable_and_bounded(board: dict[str, Any]) -> None:
-    """Provisioned dashboards are changed in code; the refresh is not faster than scrapes."""
     assert board["editable"] is False
     assert board["refresh"] == "30s"
     assert "windowpane" in board["tags"]
@@ -132,7 +129,6 @@ def test_panel_rules(panel: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
 def test_target_rules(query: Any) -> None:
-    """Every selector is templated, rates use the rate interval, counters are never shown raw."""
     expression = query.expression
     selectors = SELECTOR.findall(expression)
 
@@ -159,14 +155,12 @@ def test_target_rules(query: Any) -> None:
 
 
 def test_every_metric_is_on_a_dashboard() -> None:
-    """The one exception exists only in OpenTelemetry."""
     queried = {metric_of(name) for query in QUERIES for name, _ in SELECTOR.findall(query.expression)}
 
     assert {metric.name for metric in ALL_METRICS} - queried == {"gen_ai_client_token_usage"}
 
 
 def test_labels_in_queries_exist() -> None:
-    """Every label a query groups by or matches belongs to its metric, or is the scrape's own."""
     scrape = {"job", "instance", "le"}
     for query in QUERIES:
         for name, matchers in SELECTOR.findall(query.expression):
@@ -199,7 +193,6 @@ def test_legends_name_labels_that_the_query_keeps() -> None:
 
 @pytest.mark.parametrize("panel", list(each_panel()))
 def test_descriptions_come_from_the_catalog(panel: dict[str, Any]) -> None:
-    """A panel that names its metric starts with that metric's help and names the metric it queries."""
     metric = re.search(r"Metric: (\w+)$", panel["description"])
     if metric and metric[1] in BY_NAME:
         assert panel["description"].startswith(BY_NAME[metric[1]].help)
@@ -222,7 +215,6 @@ def test_descriptions_come_from_the_catalog(panel: dict[str, Any]) -> None:
     ],
 )
 def test_thresholds_come_from_the_alerts(title: str, alerts: list[str]) -> None:
-    """The steps of a panel are the thresholds of the alerts that judge what it shows."""
     by_name = next(panel for board in BOARDS.values() for panel in panels(board) if panel["title"] == title)
     drawn = [step["value"] for step in by_name["fieldConfig"]["defaults"]["thresholds"]["steps"]]
 
@@ -230,7 +222,6 @@ def test_thresholds_come_from_the_alerts(title: str, alerts: list[str]) -> None:
 
 
 def test_every_judged_gauge_draws_its_threshold() -> None:
-    """No gauge with an alert is shown without the line at which it fires."""
     judged = {
         rule.metric
         for rule in RULES
@@ -247,7 +238,6 @@ def test_every_judged_gauge_draws_its_threshold() -> None:
 
 @each_board
 def test_links_lead_somewhere(board: dict[str, Any]) -> None:
-    """Every dashboard links to the others, to the application and the runbook that Prometheus serves."""
     links = {link["title"]: link for link in board["links"]}
     addresses = variables(board)
 
@@ -262,7 +252,6 @@ def test_links_lead_somewhere(board: dict[str, Any]) -> None:
 
 
 def test_sessions_link_to_their_page_in_the_browser() -> None:
-    """The session's id reaches the page as the address the application itself uses."""
     board = BOARDS["windowpane-session"]
     text = json.dumps(board)
 
@@ -271,7 +260,6 @@ def test_sessions_link_to_their_page_in_the_browser() -> None:
 
 
 def test_annotations_mark_alerts_compactions_and_new_windows() -> None:
-    """The marks on every chart are those a person looks for first."""
     for name in ("windowpane-fleet", "windowpane-reduction", "windowpane-session"):
         marked = [annotation["name"] for annotation in BOARDS[name]["annotations"]["list"]]
         assert marked == ["Alerts", "Compactions", "Window rolls"]
@@ -288,7 +276,6 @@ def test_a_firing_alert_links_to_its_section_of_the_runbook() -> None:
 
 @pytest.mark.parametrize("panel", list(each_panel()))
 def test_an_empty_panel_shows_the_reason(panel: dict[str, Any]) -> None:
-    """Grafana's default text is never used where there is no value."""
     no_value = panel["fieldConfig"]["defaults"]["noValue"]
 
     assert no_value == "0" or len(no_value.split()) >= 2
@@ -297,7 +284,6 @@ def test_an_empty_panel_shows_the_reason(panel: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("panel", list(each_panel()))
 def test_axes_start_at_zero_and_ratios_end_at_one(panel: dict[str, Any]) -> None:
-    """A share of 3% does not look like a full window; an error may be larger than 1 and need not reach it."""
     defaults = panel["fieldConfig"]["defaults"]
     if panel["type"] == "timeseries":
         assert defaults["min"] == 0
@@ -306,7 +292,6 @@ def test_axes_start_at_zero_and_ratios_end_at_one(panel: dict[str, Any]) -> None
 
 
 def test_infinity_is_a_word_and_never_on_an_axis() -> None:
-    """A flat forecast is text in values and tables; charts leave it out, for their axis could not bear it."""
     forecasts = {"context_window_turns_until_red", "context_window_turns_until_exhausted"}
     seen = set()
     for board in BOARDS.values():
@@ -329,7 +314,6 @@ def test_infinity_is_a_word_and_never_on_an_axis() -> None:
 
 @each_board
 def test_panels_fill_rows_without_overlap(board: dict[str, Any]) -> None:
-    """No panel covers another or exceeds the grid."""
     taken: set[tuple[int, int]] = set()
     for panel in board["panels"]:
         position = panel["gridPos"]

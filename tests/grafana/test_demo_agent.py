@@ -37,7 +37,6 @@ def test_it_manages_three_windows_and_observes_every_format(agents: dict[str, li
 def test_the_same_recording_is_another_session_each_time(
     runtime: runtimes.Runtime, agents: dict[str, live.Worker]
 ) -> None:
-    """Played twice it makes two sessions with the same turns, at the present time, and no gap."""
     started = time.time()
     live.work(agents["tau_bench"], runtime, threading.Event(), pace_seconds=0, sessions=2)
     assert runtime.flush()
@@ -54,7 +53,6 @@ def test_the_same_recording_is_another_session_each_time(
 def test_old_sessions_are_deleted(
     runtime: runtimes.Runtime, agents: dict[str, live.Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is deleted while all is new; past the size that is kept the oldest do."""
     live.work(agents["tau_bench"], runtime, threading.Event(), pace_seconds=0, sessions=2)
     assert runtime.flush()
 
@@ -64,7 +62,6 @@ def test_old_sessions_are_deleted(
 
 
 def test_it_stops_in_the_middle(runtime: runtimes.Runtime, agents: dict[str, live.Worker]) -> None:
-    """A request to stop ends a worker within a turn."""
     stop = threading.Event()
     stop.set()
     live.work(agents["worker-8k"], runtime, stop, pace_seconds=60, sessions=0)

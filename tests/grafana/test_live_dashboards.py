@@ -90,7 +90,6 @@ def test_every_query_returns_data(server: Prometheus) -> None:
 
 
 def test_what_is_listed_as_empty_is_empty(server: Prometheus) -> None:
-    """A query that has data must be removed from the list."""
     by_name = {str(query): query for query in QUERIES}
 
     assert set(RIGHTLY_EMPTY) <= set(by_name)
@@ -99,7 +98,6 @@ def test_what_is_listed_as_empty_is_empty(server: Prometheus) -> None:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_every_variable_has_values(server: Prometheus, name: str) -> None:
-    """Each drop-down offers something, asked as Grafana asks it."""
     for variable in variables(BOARDS[name]).values():
         if variable["type"] == "query":
             query = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
@@ -109,7 +107,6 @@ def test_every_variable_has_values(server: Prometheus, name: str) -> None:
 
 
 def test_the_rules_are_loaded_and_healthy(server: Prometheus) -> None:
-    """Every shipped rule is evaluated without error, and recordings have values."""
     wait_for(lambda: server.query("agent_model:context_window_utilization_ratio:max"), "a recording")
     rules = [rule for group in server.api("rules")["groups"] for rule in group["rules"]]
 

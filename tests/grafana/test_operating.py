@@ -73,7 +73,6 @@ def snippets(page: str, language: str) -> list[str]:
 
 
 def test_every_scrape_configuration_is_valid(page: str, tmp_path: Path, run) -> None:
-    """promtool accepts each as a separate file."""
     snippet_texts = [text for text in snippets(page, "yaml") if text.startswith("scrape_configs:")]
     assert len(snippet_texts) == 3
     for number, text in enumerate(snippet_texts):
@@ -85,14 +84,12 @@ def test_every_scrape_configuration_is_valid(page: str, tmp_path: Path, run) -> 
 
 
 def test_the_discovery_file_is_what_the_page_shows(page: str) -> None:
-    """The shipped example and the page are equal."""
     shipped = yaml.safe_load((GRAFANA / "prometheus" / "http-sd.yml").read_text())
 
     assert shipped in [yaml.safe_load(text) for text in snippets(page, "yaml")]
 
 
 def test_the_pod_is_selected_by_the_pod_monitor(page: str) -> None:
-    """Label and port of the example are those the generated PodMonitor looks for."""
     pod = next(one for text in snippets(page, "yaml") if (one := yaml.safe_load(text)).get("kind") == "Pod")
     monitor = kubernetes_objects()[0]["spec"]
     container = pod["spec"]["containers"][0]
@@ -103,7 +100,6 @@ def test_the_pod_is_selected_by_the_pod_monitor(page: str) -> None:
 
 
 def test_pod_and_monitor_use_the_same_token(page: str) -> None:
-    """An endpoint of a pod starts only with a token, and the generated PodMonitor scrapes with it."""
     pod = next(one for text in snippets(page, "yaml") if (one := yaml.safe_load(text)).get("kind") == "Pod")
     variables = {one["name"]: one for one in pod["spec"]["containers"][0]["env"]}
     reference = variables["WINDOWPANE_BEARER_TOKEN"]["valueFrom"]["secretKeyRef"]
@@ -115,7 +111,6 @@ def test_pod_and_monitor_use_the_same_token(page: str) -> None:
 
 
 def test_every_command_on_the_page_exists(page: str) -> None:
-    """Commands and options are spelt as the program has them."""
     lines = [
         line for text in snippets(page, "sh") for line in text.splitlines() if line.startswith("windowpane ")
     ]
@@ -155,7 +150,6 @@ def serve(tmp_path: Path, environment: dict[str, str]) -> Iterator[str]:
 def test_a_short_lived_job_is_counted_after_it_ended(
     tmp_path: Path, environment: dict[str, str], serve: str
 ) -> None:
-    """The process of the job has ended; `serve` has its turn, also after a second job."""
     for jobs in (1, 2):
         done = subprocess.run(
             [sys.executable, "-c", JOB, tmp_path / "windowpane.db", "end"],
@@ -174,7 +168,6 @@ def test_a_short_lived_job_is_counted_after_it_ended(
 def test_workers_of_a_pre_fork_server_are_discovered_and_scraped(
     tmp_path: Path, environment: dict[str, str], serve: str, require_server
 ) -> None:
-    """Prometheus finds each worker by the shipped discovery job; together they are what `serve` counts."""
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, tmp_path / "windowpane.db", "serve"],
         env=environment,

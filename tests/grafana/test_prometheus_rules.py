@@ -34,7 +34,6 @@ def alerts(document: dict) -> dict[str, dict]:
 
 
 def test_generated_files_are_current(root: Path) -> None:
-    """The committed files equal the generated ones."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     built = subprocess.run(
         [sys.executable, root / "grafana" / "build.py", "--check"],
@@ -49,7 +48,6 @@ def test_generated_files_are_current(root: Path) -> None:
 
 
 def test_every_alert_is_generated_with_its_severity_and_links() -> None:
-    """No alert of the definition is missing, and each leads to its runbook section and the dashboard."""
     options = RuleOptions(runbook_url="https://example.net/runbook", dashboard_url="https://example.net/app/")
     generated = alerts(prometheus_rules(options))
 
@@ -64,7 +62,6 @@ def test_every_alert_is_generated_with_its_severity_and_links() -> None:
 
 
 def test_session_alerts_only_forward_the_engine_s_alerts() -> None:
-    """No threshold of a condition over turns appears in a rule: only the engine's own metrics do."""
     for rule in RULES:
         expression = alerts(prometheus_rules())[alert_name(rule)]["expr"]
         metrics = set(re.findall(r"\b(?:context_window|windowpane)_\w+", expression))
@@ -73,7 +70,6 @@ def test_session_alerts_only_forward_the_engine_s_alerts() -> None:
 
 
 def test_a_brief_alert_is_visible_by_its_counter() -> None:
-    """A firing between two scrapes, or of an ended session, is visible; a level follows the gauge alone."""
     generated = alerts(prometheus_rules())
 
     assert "increase(" in generated["ContextWindowOverflow"]["expr"]
@@ -84,7 +80,6 @@ def test_a_brief_alert_is_visible_by_its_counter() -> None:
 
 
 def test_every_metric_in_a_rule_is_in_the_catalog() -> None:
-    """A renamed metric cannot leave a rule behind."""
     text = to_yaml([prometheus_rules()])
     recorded = {recording.record.split(":")[1] for recording in RECORDINGS}
     names = set(re.findall(r"(?<!:)\b(?:context_window|windowpane)_[a-z_]+\b(?!:)", text))
@@ -93,7 +88,6 @@ def test_every_metric_in_a_rule_is_in_the_catalog() -> None:
 
 
 def test_recordings_are_named_by_level_metric_and_operation() -> None:
-    """Names follow Prometheus's convention and the level is what is kept."""
     for recording in RECORDINGS:
         level, metric, operation = recording.record.split(":")
         assert (level, operation) == ("agent_model", recording.operation)
@@ -112,12 +106,10 @@ def test_recordings_are_named_by_level_metric_and_operation() -> None:
     ],
 )
 def test_conditions_read_as_a_line(name: str, text: str) -> None:
-    """A person reads the condition without knowing the code."""
     assert condition_text(RULES_BY_NAME[name]) == text
 
 
 def test_promtool_accepts_the_rules(grafana: Path, run) -> None:
-    """The committed file is valid and has no lint error."""
     checked = run(
         "promtool", "check", "rules", "--lint=all", "--lint-fatal", grafana / "prometheus/rules/windowpane.yml"
     )
@@ -127,7 +119,6 @@ def test_promtool_accepts_the_rules(grafana: Path, run) -> None:
 
 
 def test_promtool_passes_every_case(grafana: Path, run) -> None:
-    """Each alert fires in at least one case and is silent in at least one."""
     folder = grafana / "prometheus" / "tests"
     cases = yaml.safe_load((folder / "alerts.yml").read_text())["tests"]
     checks = [check for case in cases for check in case["alert_rule_test"]]
@@ -145,7 +136,6 @@ def test_promtool_passes_every_case(grafana: Path, run) -> None:
 
 
 def test_a_broken_rule_fails_its_cases(grafana: Path, tmp_path: Path, run) -> None:
-    """The cases notice when a rule no longer fires, and when it fires on everything."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "rules").mkdir()
     rules = (grafana / "prometheus/rules/windowpane.yml").read_text()
@@ -162,7 +152,6 @@ def test_a_broken_rule_fails_its_cases(grafana: Path, tmp_path: Path, run) -> No
 
 
 def test_kubernetes_objects_carry_the_same_rules(tmp_path: Path, run) -> None:
-    """The PrometheusRule's spec is a rule file that promtool accepts; the PodMonitor names the job."""
     monitor, rule = kubernetes_objects(namespace="agents")
     (tmp_path / "spec.yml").write_text(to_yaml([rule["spec"]]))
 
@@ -175,7 +164,6 @@ def test_kubernetes_objects_carry_the_same_rules(tmp_path: Path, run) -> None:
 
 
 def test_the_command_prints_or_writes(tmp_path: Path, grafana: Path) -> None:
-    """Standard output by default, a file on request; what is committed is what the command prints."""
     runner = CliRunner()
     printed = runner.invoke(main, ["rules", "export"])
     target = tmp_path / "rules.yml"
@@ -192,7 +180,6 @@ def test_the_command_prints_or_writes(tmp_path: Path, grafana: Path) -> None:
 
 
 def test_the_command_reports_errors_in_one_line(tmp_path: Path) -> None:
-    """A folder that does not exist and options that do not go together are errors in one line."""
     runner = CliRunner()
     missing = runner.invoke(main, ["rules", "export", "--output", str(tmp_path / "none" / "rules.yml")])
     alone = runner.invoke(main, ["rules", "export", "--namespace", "agents"])
@@ -204,7 +191,6 @@ def test_the_command_reports_errors_in_one_line(tmp_path: Path) -> None:
 
 
 def test_the_runbook_has_a_section_for_every_alert() -> None:
-    """Guidance and rules name the same alerts, and every link's anchor exists once in both forms."""
     assert set(GUIDANCE) == {rule.name for rule in (*RULES, *TIMED_RULES)}
     for section in sections():
         assert runbook_markdown().count(f'<a id="{section.anchor}"></a>') == 1
@@ -214,7 +200,6 @@ def test_the_runbook_has_a_section_for_every_alert() -> None:
 
 
 def test_the_runbook_page_is_escaped_and_alone() -> None:
-    """PromQL's signs are escaped, and the page loads nothing."""
     page = runbook_html()
 
     assert "&gt; 0" in page

@@ -121,7 +121,6 @@ def followed(
 def test_the_section_can_be_followed_to_the_letter(
     followed: tuple[Steps, Ports, dict[str, str]], tmp_path: Path, require_server
 ) -> None:
-    """The file is valid, the query is answered, and an alert of the written rules is in Alertmanager."""
     require_server("promtool")
     require_server("curl")
     steps, ports, shell = followed

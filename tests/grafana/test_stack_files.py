@@ -37,7 +37,6 @@ def environment() -> dict[str, str]:
 
 
 def test_docker_compose_accepts_the_file(root: Path, run) -> None:
-    """Compose 1.29 reads it; nothing in it is only for the older or only for the newer one."""
     checked = run("docker-compose", "-f", root / "docker-compose.yml", "config", "-q", cwd=root)
     document = (root / "docker-compose.yml").read_text()
 
@@ -57,7 +56,6 @@ def test_everything_is_published_on_loopback_only(root: Path, run) -> None:
 
 
 def test_images_are_pinned(compose: dict[str, Any], root: Path) -> None:
-    """Every image names a release, none is a moving tag."""
     images = {service["image"] for service in compose["services"].values()}
     base = re.search(r"^FROM (\S+)$", (root / "dashboard/Dockerfile").read_text(), re.MULTILINE)
     assert base
@@ -68,7 +66,6 @@ def test_images_are_pinned(compose: dict[str, Any], root: Path) -> None:
 
 
 def test_our_image_is_named_after_the_release(root: Path) -> None:
-    """The tag follows the version of the package."""
     version = re.search(r'^version = "(.+)"$', (root / "pyproject.toml").read_text(), re.MULTILINE)
     assert version
 
@@ -76,7 +73,6 @@ def test_our_image_is_named_after_the_release(root: Path) -> None:
 
 
 def test_services_have_health_checks_restart_and_known_volumes(compose: dict[str, Any], root: Path) -> None:
-    """Compose knows when each works, and every mounted file exists."""
     for name, service in compose["services"].items():
         assert service["healthcheck"]["test"][0] == "CMD", name
         assert service["restart"] == "unless-stopped"
@@ -90,7 +86,6 @@ def test_services_have_health_checks_restart_and_known_volumes(compose: dict[str
 
 
 def test_every_service_is_confined(root: Path, run) -> None:
-    """As Compose resolves it: no capability, nothing to gain one by, a read-only root and bounded memory."""
     resolved = yaml.safe_load(run("docker-compose", "--profile", "team", "config", cwd=root).stdout)
 
     assert len(resolved["services"]) == 11
@@ -103,7 +98,6 @@ def test_every_service_is_confined(root: Path, run) -> None:
 
 
 def test_what_a_service_writes_is_a_volume_or_in_memory(compose: dict[str, Any]) -> None:
-    """In memory are PostgreSQL's socket, and a folder for temporary files where the image needs one."""
     services = compose["services"]
     memory = {name: set(service.get("tmpfs", ())) for name, service in services.items()}
 
@@ -115,7 +109,6 @@ def test_what_a_service_writes_is_a_volume_or_in_memory(compose: dict[str, Any])
 
 
 def test_python_is_started_without_its_folder(compose: dict[str, Any]) -> None:
-    """Nothing in the folder in which a command or a health check starts is imported."""
     commands = [service.get("command", ()) for service in compose["services"].values()]
     commands += [service["healthcheck"]["test"][1:] for service in compose["services"].values()]
     started = [command for command in commands if command and command[0] == "python"]
@@ -134,7 +127,6 @@ def test_nothing_is_mounted_inside_a_volume(compose: dict[str, Any]) -> None:
 
 
 def test_every_health_check_runs_what_the_image_has(compose: dict[str, Any]) -> None:
-    """Python where the image is Python's, the servers' own tools, and BusyBox in Grafana's Alpine."""
     tools = {name: service["healthcheck"]["test"][1] for name, service in compose["services"].items()}
 
     assert tools == {
@@ -153,7 +145,6 @@ def test_every_health_check_runs_what_the_image_has(compose: dict[str, Any]) -> 
 
 
 def test_grafana_has_no_password_to_guess(compose: dict[str, Any]) -> None:
-    """There is no administrator, the form is off, and who looks is a viewer; nothing phones home."""
     settings = compose["services"]["grafana"]["environment"]
 
     assert settings["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
@@ -181,7 +172,6 @@ def test_provisioning_matches_mounts_and_dashboards(compose: dict[str, Any], gra
 
 
 def test_prometheus_reads_the_token_that_the_agent_makes(compose: dict[str, Any], grafana: Path) -> None:
-    """Both share the volume with the token, which nothing but a scrape needs."""
     (scrape,) = yaml.safe_load((grafana / "prometheus/prometheus.yml").read_text())["scrape_configs"]
     token = Path(scrape["authorization"]["credentials_file"])
     sharing = {
@@ -195,7 +185,6 @@ def test_prometheus_reads_the_token_that_the_agent_makes(compose: dict[str, Any]
 
 
 def test_addresses_agree_across_files(compose: dict[str, Any], grafana: Path) -> None:
-    """Targets of scrapes, alerts and webhooks exist under that name and port."""
     scraped = yaml.safe_load((grafana / "prometheus/prometheus.yml").read_text())
     receivers = yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["receivers"]
     addresses = [
@@ -211,7 +200,6 @@ def test_addresses_agree_across_files(compose: dict[str, Any], grafana: Path) ->
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "http-sd.yml", "team.yml"])
 def test_promtool_accepts_the_configuration(grafana: Path, run, tmp_path: Path, name: str) -> None:
-    """Both scrape configurations are valid, with the rules they name."""
     folder = shutil.copytree(grafana / "prometheus", tmp_path / "prometheus")
     (tmp_path / "token").touch()
     configuration = (folder / name).read_text().replace("/run/windowpane/token", str(tmp_path / "token"))
@@ -222,7 +210,6 @@ def test_promtool_accepts_the_configuration(grafana: Path, run, tmp_path: Path, 
 
 
 def test_amtool_accepts_the_routing(grafana: Path, run) -> None:
-    """The configuration is valid and has the three receivers."""
     checked = run("amtool", "check-config", grafana / "alertmanager/alertmanager.yml")
 
     assert checked.returncode == 0, checked.stderr
@@ -231,7 +218,6 @@ def test_amtool_accepts_the_routing(grafana: Path, run) -> None:
 
 @pytest.mark.parametrize("rule", [*RULES, *TIMED_RULES], ids=lambda rule: rule.name)
 def test_every_alert_is_routed_by_its_severity(grafana: Path, run, rule: Any) -> None:
-    """Each alert as generated is routed to the receiver of its severity."""
     routed = run(
         "amtool", "config", "routes", "test", f"--config.file={grafana / 'alertmanager/alertmanager.yml'}",
         f"--verify.receivers={rule.severity}", f"severity={rule.severity}", f"alert={rule.name}", "agent=a",
@@ -241,7 +227,6 @@ def test_every_alert_is_routed_by_its_severity(grafana: Path, run, rule: Any) ->
 
 
 def test_inhibitions_name_alerts_that_exist(grafana: Path) -> None:
-    """A renamed alert cannot leave an inhibition behind."""
     names = {rule.name for rule in (*RULES, *TIMED_RULES)}
     for inhibition in yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["inhibit_rules"]:
         for matcher in (*inhibition["source_matchers"], *inhibition["target_matchers"]):
@@ -249,7 +234,6 @@ def test_inhibitions_name_alerts_that_exist(grafana: Path) -> None:
 
 
 def test_a_warning_never_mutes_a_critical_alert(grafana: Path) -> None:
-    """Alertmanager knows agents and not sessions: a warning about one session may not hide another's alert."""
     severities = {rule.name: SEVERITIES.index(rule.severity) for rule in (*RULES, *TIMED_RULES)}
     muted = set()
     for inhibition in yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["inhibit_rules"]:
@@ -275,7 +259,6 @@ def test_a_warning_never_mutes_a_critical_alert(grafana: Path) -> None:
 def test_each_server_runs_as_compose_runs_it(
     compose: dict[str, Any], root: Path, require_server, tmp_path: Path, service: str
 ) -> None:
-    """Debian's binary takes the command of the compose file, with only addresses and folders of this host."""
     program = require_server({"alertmanager": "prometheus-alertmanager"}.get(service, service))
     mounts = dict(volume.split(":")[:2] for volume in compose["services"][service]["volumes"])
     command = list(compose["services"][service]["command"])
@@ -306,7 +289,6 @@ def succeeds(require_server, check: list[str]) -> bool:
 def test_agent_and_dashboard_run_as_compose_runs_them(
     compose: dict[str, Any], root: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """The demo agent fills the store that the dashboard then shows; both answer their own health checks."""
     pytest.importorskip("streamlit")
     store = tmp_path / "windowpane.db"
     agent_port, dashboard_port = port(), port()
@@ -387,7 +369,6 @@ def dockerfile(root: Path) -> dict[str, Any]:
 
 
 def test_the_image_does_not_run_as_root(root: Path) -> None:
-    """The last user is ours, and the data folder is its own."""
     steps = dockerfile(root)
 
     assert steps["USER"] == "windowpane"

@@ -31,7 +31,6 @@ def manifests(root: Path) -> list[Document]:
 
 
 def test_the_services_of_a_team_start_only_with_their_profile(compose: Document) -> None:
-    """Without it the demo starts as before, and nothing of the team's depends on the demo."""
     profiles = {name: service.get("profiles") for name, service in compose["services"].items()}
 
     assert {name for name, given in profiles.items() if given == ["team"]} == SERVICES
@@ -43,7 +42,6 @@ def test_the_services_of_a_team_start_only_with_their_profile(compose: Document)
 
 
 def test_prometheus_scrapes_the_server_with_the_token_that_it_writes(compose: Document, grafana: Path) -> None:
-    """Under the name, the port and the file of the compose file."""
     (scrape,) = yaml.safe_load((grafana / "prometheus/team.yml").read_text())["scrape_configs"]
     services = compose["services"]
     token = scrape["authorization"]["credentials_file"]
@@ -57,7 +55,6 @@ def test_prometheus_scrapes_the_server_with_the_token_that_it_writes(compose: Do
 
 
 def test_no_secret_has_a_default(root: Path, compose: Document) -> None:
-    """PostgreSQL refuses to start without a password, and the server without a token."""
     server = compose["services"]["team-server"]["environment"]
 
     assert compose["services"]["team-postgres"]["environment"]["POSTGRES_PASSWORD"] == (
@@ -86,7 +83,6 @@ def run_server(compose: Document, root: Path, environment: dict[str, str], *, ad
 def test_the_server_runs_as_compose_runs_it(
     compose: Document, root: Path, tmp_path: Path, postgres_url: str
 ) -> None:
-    """Its shell writes the token that Prometheus reads, and the health check succeeds."""
     service = compose["services"]["team-server"]
     number, token = port(), tmp_path / "token"
     script = service["command"][2].replace("$$", "$").replace("/run/windowpane/token", str(token))
@@ -121,7 +117,6 @@ def names(manifests: list[Document], kind: str) -> set[str]:
 
 
 def test_manifests_refer_to_objects_that_exist(manifests: list[Document], root: Path) -> None:
-    """Config maps and volumes are in the file; secrets with their keys are in the guide that has them made."""
     guide = (root / "docs/team.md").read_text()
     claims, configurations = names(manifests, "PersistentVolumeClaim"), names(manifests, "ConfigMap")
     for _, pod in pods(manifests):
@@ -142,7 +137,6 @@ def test_manifests_refer_to_objects_that_exist(manifests: list[Document], root: 
 
 
 def test_services_and_policies_select_pods_and_ports_that_exist(manifests: list[Document]) -> None:
-    """By the labels and the names of the ports; each pod accepts connections from few others."""
     ports = defaultdict[str, set[str]](set)
     labels = {}
     for document in manifests:
@@ -167,7 +161,6 @@ def test_services_and_policies_select_pods_and_ports_that_exist(manifests: list[
 
 
 def test_pods_have_probes_and_no_more_rights_than_they_need(manifests: list[Document], compose: Document) -> None:
-    """Pinned images of the same releases as in the compose file, not as root, with a probe and bounded memory."""
     images = {service["image"] for service in compose["services"].values()}
     for name, pod in pods(manifests):
         (container,) = pod["containers"]
@@ -183,7 +176,6 @@ def test_pods_have_probes_and_no_more_rights_than_they_need(manifests: list[Docu
 
 
 def test_the_server_of_the_manifests_takes_its_arguments(manifests: list[Document], root: Path) -> None:
-    """Each option exists, and the configuration is valid."""
     from windowpane.cli.serve import command
     from windowpane.config.loading import load_config
 

@@ -70,7 +70,6 @@ def follow(path: Path, playback: PlaybackSettings) -> FollowedFile:
 
 
 def test_only_appended_rows_are_read(tmp_path: Path, playback: PlaybackSettings) -> None:
-    """Each poll continues at the offset where the last one ended; without new rows it returns nothing."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(rows(5))
     followed = follow(path, playback)
@@ -87,7 +86,6 @@ def test_only_appended_rows_are_read(tmp_path: Path, playback: PlaybackSettings)
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path, playback: PlaybackSettings) -> None:
-    """A line that is being written is read when it is whole, wherever it was cut."""
     path = tmp_path / f"{SESSION}.jsonl"
     whole = rows(6)
     path.write_bytes(b"")
@@ -106,7 +104,6 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path, playback: PlaybackSetting
 def test_a_recorded_session_followed_is_the_session_imported(
     sessions_dir: Path, tmp_path: Path, playback: PlaybackSettings, name: str
 ) -> None:
-    """Real transcripts written in pieces give byte for byte the events of an import."""
     source = min(sessions_dir.glob(name), key=lambda file: file.stat().st_size)
     whole = source.read_bytes().rstrip(b"\n") + b"\n"
     path = tmp_path / source.name
@@ -156,7 +153,6 @@ def tree(seed: int) -> bytes:
 def test_a_followed_tree_gives_the_events_of_an_import(
     tmp_path: Path, playback: PlaybackSettings, seed: int
 ) -> None:
-    """Rewinds at any place, read in pieces cut at any byte, give the same events."""
     path = tmp_path / "tree.jsonl"
     whole = tree(seed)
     path.write_bytes(whole[:200])
@@ -176,7 +172,6 @@ def test_a_followed_tree_gives_the_events_of_an_import(
 
 
 def test_a_stored_tree_has_the_window_of_its_live_branch(tmp_path: Path, playback: PlaybackSettings) -> None:
-    """The rows of blocks follow the tracker's window through rewinds, returns and undone compactions."""
     with closing(SqliteStore(tmp_path / "store.db")) as store:
         for seed in range(6):
             path = tmp_path / f"tree-{seed}.jsonl"
@@ -194,7 +189,6 @@ def test_a_stored_tree_has_the_window_of_its_live_branch(tmp_path: Path, playbac
 
 @pytest.mark.parametrize("change", ["shorter", "other", "replaced"])
 def test_a_rewritten_file_is_noticed(tmp_path: Path, playback: PlaybackSettings, change: str) -> None:
-    """A file that shrank, changed before the offset, or was replaced by another file is not continued."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(rows(5))
     followed = follow(path, playback)

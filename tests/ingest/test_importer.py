@@ -61,7 +61,6 @@ def transcript(session: str, *words: str) -> str:
 
 
 def test_folder_is_imported_and_foreign_files_are_not_an_error(tmp_path: Path) -> None:
-    """Known recordings of a folder are stored; other files are reported as unknown without failing it."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.jsonl").write_text(transcript("a", "one", "two"))
     (tmp_path / "b.jsonl").write_text(transcript("b", "one"))
@@ -81,7 +80,6 @@ def test_folder_is_imported_and_foreign_files_are_not_an_error(tmp_path: Path) -
 
 
 def test_named_file_of_unknown_format_is_an_error(tmp_path: Path) -> None:
-    """A file the user named must be a recording; the report names what was expected."""
     named = tmp_path / "notes.txt"
     named.write_text("hello")
 
@@ -93,7 +91,6 @@ def test_named_file_of_unknown_format_is_an_error(tmp_path: Path) -> None:
 
 
 def test_store_error_of_one_session_does_not_stop_the_others(tmp_path: Path) -> None:
-    """A session that the store refuses is reported, and the next session is stored."""
     both = tmp_path / "both.jsonl"
     both.write_text(transcript("a", "one") + transcript("b", "one"))
     store = MemoryStore(refuse="claude_code:a")
@@ -106,7 +103,6 @@ def test_store_error_of_one_session_does_not_stop_the_others(tmp_path: Path) -> 
 
 
 def test_the_same_file_under_two_names_is_read_once(tmp_path: Path) -> None:
-    """A file reached by a folder and by its own name, or by a link, is imported once."""
     file = tmp_path / "a.jsonl"
     file.write_text(transcript("a", "one"))
     (tmp_path / "link.jsonl").symlink_to(file)
@@ -134,7 +130,6 @@ def odd_paths(folder: Path) -> dict[str, str]:
 
 @pytest.mark.timeout(20)
 def test_what_is_not_a_file_is_skipped_with_its_reason(tmp_path: Path) -> None:
-    """Links that lead nowhere, pipes, sockets and devices of a folder stop nothing, and each is reported."""
     reasons = odd_paths(tmp_path)
     (tmp_path / "good.jsonl").write_text(transcript("a", "one"))
     store = MemoryStore()
@@ -149,7 +144,6 @@ def test_what_is_not_a_file_is_skipped_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_an_index_of_recordings_is_known(tmp_path: Path) -> None:
-    """Agents keep lists beside their recordings: they need no line, unlike other files of the same names."""
     for folder in ("indexes", "others"):
         (tmp_path / folder).mkdir()
     index = tmp_path / "indexes" / "sessions-index.json"
@@ -172,7 +166,6 @@ def test_an_index_of_recordings_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(20)
 def test_what_is_not_a_file_is_an_error_where_it_is_named(tmp_path: Path) -> None:
-    """A path that the user gave is reported as an error."""
     reasons = odd_paths(tmp_path)
     given = [tmp_path / name for name in reasons if name != "up"]
 
@@ -193,7 +186,6 @@ def test_what_is_not_a_file_is_an_error_where_it_is_named(tmp_path: Path) -> Non
     ],
 )
 def test_unknown_format_error_describes_the_content(tmp_path: Path, head: bytes, said: str) -> None:
-    """The error names what the file seems to be."""
     file = tmp_path / "file.jsonl"
     file.write_bytes(head)
 
@@ -202,14 +194,12 @@ def test_unknown_format_error_describes_the_content(tmp_path: Path, head: bytes,
 
 
 def test_missing_file_is_reported(tmp_path: Path) -> None:
-    """A path that does not exist is a report with an error, not an exception."""
     (report,) = import_paths([tmp_path / "nowhere"], MemoryStore(), playback=playback(), readers=READERS)
 
     assert "No such file" in report.error
 
 
 def test_progress_callback_is_called_for_every_file(tmp_path: Path) -> None:
-    """The callback receives number and total before each file."""
     for name in "ab":
         (tmp_path / f"{name}.jsonl").write_text(transcript(name, "one"))
     heard: list[str] = []
@@ -223,7 +213,6 @@ def test_progress_callback_is_called_for_every_file(tmp_path: Path) -> None:
 
 
 def test_large_files_are_read_again_for_each_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same events come out whether a file's records are retained or read again; totals are counted once."""
     both = tmp_path / "both.jsonl"
     both.write_text(transcript("a", "one", "two") + transcript("b", "three"))
     kept, again = MemoryStore(), MemoryStore()
@@ -257,7 +246,6 @@ def test_fault_in_one_reader_does_not_stop_the_rest(tmp_path: Path, caplog: pyte
 
 
 def test_recordings_import_to_the_same_events_in_any_order(tmp_path: Path) -> None:
-    """A file with a fragment of another file's session does not change that session."""
     (tmp_path / "a.jsonl").write_text(transcript("a", "one") + transcript("b", "half"))
     (tmp_path / "b.jsonl").write_text(transcript("b", "one", "two"))
     forth, back = MemoryStore(), MemoryStore()

@@ -55,7 +55,6 @@ def last_level(events: list[Event]) -> tuple[int | None, str | None]:
 
 
 def test_a_later_session_of_the_agent_and_model_starts_with_the_recorded_level(store: SqliteStore) -> None:
-    """An unknown agent has no level at first; its first recorded compaction is evidence for its next session."""
     first, second, third = KEYS
 
     assert last_level(stored(store, first, records(first))) == (None, None)
@@ -65,7 +64,6 @@ def test_a_later_session_of_the_agent_and_model_starts_with_the_recorded_level(s
 
 
 def test_a_stored_session_keeps_what_it_started_with(store: SqliteStore) -> None:
-    """Its recording, read again after another session was compacted, continues the same events."""
     first, second, _ = KEYS
     before = stored(store, first, records(first))
     stored(store, second, records(second, compacted=True))
@@ -107,7 +105,6 @@ def with_system_prompt(key: str, total: int) -> list[Record]:
 
 
 def test_the_first_call_is_estimated_with_the_unrecorded_content_of_earlier_sessions(store: SqliteStore) -> None:
-    """Before: the median of earlier first calls; from the total on what this session's call shows."""
     estimates = []
     for number, total in enumerate((20_000, 22_000, 21_000, 30_000)):
         events = stored(store, f"s{number}", with_system_prompt(f"s{number}", total))

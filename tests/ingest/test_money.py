@@ -60,7 +60,6 @@ def sampled(corpus: Path, format_name: str, raw_calls: Any) -> list[Path]:
 def test_a_session_costs_what_its_raw_usage_costs(
     corpus: Path, tmp_path: Path, raw_calls: Any, format_name: str
 ) -> None:
-    """The stored cost of each session differs by at most 0.1% from the usage of its recording at the rates."""
     wrong = {}
     for number, file in enumerate(sampled(corpus, format_name, raw_calls)):
         store_file = tmp_path / f"{number}.db"
@@ -95,7 +94,6 @@ def test_one_hour_writes_cost_more() -> None:
 
 
 def test_a_live_reply_states_its_one_hour_writes() -> None:
-    """Anthropic's usage splits the cache writes by how long they are kept."""
     usage = read_usage(
         {
             "input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 0,

@@ -61,7 +61,6 @@ def run(
 
 
 def test_unchanged_files_are_not_read_and_reported_as_before(tmp_path: Path, store: SqliteStore) -> None:
-    """The report differs in the number of new events only; a changed file among them is read."""
     folder = tmp_path / "sessions"
     for number in range(5):
         write(folder, f"s{number}", 3 + number)
@@ -86,7 +85,6 @@ def test_unchanged_files_are_not_read_and_reported_as_before(tmp_path: Path, sto
 
 @pytest.mark.parametrize("change", ["settings", "pruned", "size", "replaced"])
 def test_whatever_events_depend_on_is_compared(tmp_path: Path, store: SqliteStore, change: str) -> None:
-    """Other settings, a session that was deleted, and another file at the path: each is read again."""
     folder, reader, playback = tmp_path / "sessions", CountingReader(), PLAYBACK
     path = write(folder, "s", 3)
     run(store, folder, reader)
@@ -116,7 +114,6 @@ def test_a_file_that_may_still_grow_is_not_remembered(tmp_path: Path, store: Sql
 
 
 def test_a_changed_file_gives_the_events_of_a_first_import(tmp_path: Path, store: SqliteStore) -> None:
-    """Files that grow in any order, imported after each step, end as files that are imported once."""
     folder, chance = tmp_path / "sessions", random.Random(7)  # test data
     lengths = dict.fromkeys((f"s{number}" for number in range(6)), 1)
     for step in range(30):
@@ -137,7 +134,6 @@ def test_a_changed_file_gives_the_events_of_a_first_import(tmp_path: Path, store
 def test_every_file_is_read_again_after_an_upgrade(
     tmp_path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A release that reads more formats, or reads them better, reads all files once."""
     folder, reader = tmp_path / "sessions", CountingReader()
     write(folder, "s", 3)
     run(store, folder, reader)

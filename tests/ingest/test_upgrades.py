@@ -65,7 +65,6 @@ def run(paths: list[Path], store: SqliteStore) -> list[Any]:
 def test_recordings_of_every_format_stay_the_same_after_an_upgrade(
     tmp_path: Path, sessions_dir: Path, monkeypatch: pytest.MonkeyPatch, how: Any
 ) -> None:
-    """Each gets one statement and no revision, and a second import of the new release adds nothing."""
     store = SqliteStore(tmp_path / "windowpane.db")
     paths = smallest_of_each_format(sessions_dir)
     first = run(paths, store)
@@ -86,7 +85,6 @@ def test_recordings_of_every_format_stay_the_same_after_an_upgrade(
 def test_a_watched_session_continues_after_an_upgrade(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
 ) -> None:
-    """The transcript grows before, across and after it: one revision, every turn once, one statement."""
     scene = Scene(tmp_path)
     scene.write(3)
     scene.poll()

@@ -115,7 +115,6 @@ def assert_as_imported(scene: Scene) -> None:
 
 
 def test_a_growing_transcript_is_kept_up_with(scene: Scene) -> None:
-    """New calls show at the next look, and an import afterwards finds nothing to add."""
     scene.write(3)
     scene.poll()
     assert scene.turns() == 2  # the last call may still go on
@@ -129,7 +128,6 @@ def test_a_growing_transcript_is_kept_up_with(scene: Scene) -> None:
 
 
 def test_a_still_file_is_finished(scene: Scene) -> None:
-    """After two minutes of silence the last call counts, and the session can go on later."""
     scene.write(3)
     scene.poll()
     scene.poll(after=130)
@@ -144,7 +142,6 @@ def test_a_still_file_is_finished(scene: Scene) -> None:
 
 
 def test_a_concurrent_import_does_not_duplicate_events(scene: Scene) -> None:
-    """A transcript that a hook imported between two polls is not stored twice."""
     scene.write(3)
     scene.poll()
     scene.write(3)
@@ -160,7 +157,6 @@ def test_a_concurrent_import_does_not_duplicate_events(scene: Scene) -> None:
 
 
 def test_watching_again_continues(scene: Scene) -> None:
-    """A second process takes up where the first left off."""
     scene.write(3)
     scene.poll()
     scene.watcher = scene.watch()
@@ -172,7 +168,6 @@ def test_watching_again_continues(scene: Scene) -> None:
 
 
 def test_a_rewritten_transcript_becomes_a_revision(scene: Scene) -> None:
-    """A file whose past changed is read anew and stored as the next revision."""
     scene.write(4)
     scene.poll()
     scene.path.unlink()
@@ -187,7 +182,6 @@ def test_a_rewritten_transcript_becomes_a_revision(scene: Scene) -> None:
 
 
 def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
-    """An alert of a running session is sent once; one that fired an hour ago is stored only."""
     scene.write(8, tokens=2_400, at=NOW - 3_000)
     scene.poll()
     assert scene.fired() == []
@@ -206,7 +200,6 @@ def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
 
 
 def test_old_files_wait_until_they_change(scene: Scene) -> None:
-    """A file untouched for longer than the limit is not read; once it grows, all of it is read."""
     scene.write(3, at=NOW - 10_000)
     scene.poll()
     assert scene.turns() == 0
@@ -217,7 +210,6 @@ def test_old_files_wait_until_they_change(scene: Scene) -> None:
 
 
 def test_a_bad_file_does_not_stop_the_rest(scene: Scene) -> None:
-    """Binary, empty and foreign files beside the transcript are skipped."""
     for name, content in (("a.jsonl", b"\x00\xff" * 50), ("b.jsonl", b""), ("c.json", b'{"x": 1}')):
         (scene.folder / name).write_bytes(content)
         os.utime(scene.folder / name, (NOW, NOW))
@@ -228,7 +220,6 @@ def test_a_bad_file_does_not_stop_the_rest(scene: Scene) -> None:
 
 
 def test_a_delivery_s_record_is_not_a_foreign_change(scene: Scene) -> None:
-    """The fate of a message is stored in between, and following continues from its last offset."""
     scene.write(3)
     scene.poll()
     context = EventContext(SESSION, "claude-code", "m", 2, 1, "claude_code", "elsewhere")
@@ -243,7 +234,6 @@ def test_a_delivery_s_record_is_not_a_foreign_change(scene: Scene) -> None:
 
 
 def test_watch_once_prints_a_line_a_session(scene: Scene, tmp_path: Path) -> None:
-    """For scripts: take in what is there, one line each, and exit."""
     scene.now = time.time()
     scene.write(3)
     result = CliRunner().invoke(
@@ -256,7 +246,6 @@ def test_watch_once_prints_a_line_a_session(scene: Scene, tmp_path: Path) -> Non
 
 
 def test_top_lists_live_sessions(scene: Scene, tmp_path: Path) -> None:
-    """`top --once` shows live sessions, and says what to do when there is none."""
     scene.write(3)
     scene.poll()
     arguments = ["top", "--once", "--store", str(tmp_path / "windowpane.db")]
@@ -269,7 +258,6 @@ def test_top_lists_live_sessions(scene: Scene, tmp_path: Path) -> None:
 def test_events_that_could_not_be_stored_are_stored_later(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, *, still: bool
 ) -> None:
-    """A store that is locked for a while costs no turn: the next look takes in what this one could not."""
     scene.write(3)
     scene.poll()
     fails = pytest.MonkeyPatch()
@@ -293,7 +281,6 @@ def _locked(*_: object, **__: object) -> bool:
 
 @pytest.mark.timeout(20)
 def test_what_is_not_a_file_is_skipped_with_one_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Links to themselves and pipes beside a transcript are logged once, and the transcript is followed."""
     scene = Scene(tmp_path)
     scene.write(2)
     os.mkfifo(scene.folder / "pipe.jsonl")
@@ -326,7 +313,6 @@ def copies(scene: Scene, *, series: int, ages: list[float]) -> list[Path]:
 
 
 def test_old_files_rest_and_a_resumed_one_is_read(scene: Scene) -> None:
-    """An old file costs one system call, and one that continues after weeks is imported within seconds."""
     scene.write(2)
     old = copies(scene, series=1, ages=[50_000.0] * 20)
     for _ in range(3):
@@ -343,7 +329,6 @@ def test_old_files_rest_and_a_resumed_one_is_read(scene: Scene) -> None:
 
 
 def test_the_latest_files_come_first_and_a_long_poll_is_resumed(scene: Scene) -> None:
-    """A machine with many recordings shows those of today at once, and none of the others is missed."""
     scene.write(2)
     names = [path.stem for path in copies(scene, series=2, ages=[500.0 * number for number in range(6)])]
     scene.watcher._longest_poll_seconds = 0.0
@@ -353,7 +338,6 @@ def test_the_latest_files_come_first_and_a_long_poll_is_resumed(scene: Scene) ->
 
 
 def test_many_old_folders_are_searched_at_the_cost_of_a_look_at_each(tmp_path: Path) -> None:
-    """A folder is listed again when something in it came, was removed or renamed; below it new ones are found."""
     known = KnownFiles([tmp_path])
     later = time.time() + 100
     (tmp_path / "a" / "b").mkdir(parents=True)
@@ -384,7 +368,6 @@ def logged_call(number: int) -> tuple[str, str]:
 
 
 def test_a_folder_of_calls_is_kept_up_with(scene: Scene) -> None:
-    """Each new file of the folder is one more turn of the same session."""
     folder = scene.folder / "logs"
     folder.mkdir()
     for number in range(3):
@@ -403,7 +386,6 @@ def test_a_folder_of_calls_is_kept_up_with(scene: Scene) -> None:
 def test_a_session_that_always_fails_is_tried_ever_less_and_stops_no_other(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The pause doubles up to a quarter of an hour; the failure is reported and the others are read at once."""
     scene.write(2)
     (other,) = copies(scene, series=7, ages=[0.0])
     stored, attempts = scene.store.import_session, []

@@ -41,7 +41,6 @@ def reported(sink: JudgedQuestion, *totals: int) -> None:
 
 
 def test_red_for_two_turns_is_quiet_the_third_alerts_and_it_clears_with_hysteresis() -> None:
-    """Above 90% in the third turn; just below 90% it stays, well below it resolves."""
     sink = JudgedQuestion()
     reported(sink, 91_000, 91_500, 92_000, 89_000, 80_000)
 
@@ -77,7 +76,6 @@ def test_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> None:
 
 
 def test_compressions_that_do_not_compress_alert() -> None:
-    """A ratio of 1 is below the useful minimum; the alert reports it."""
     sink = JudgedQuestion()
     with manager(sink, limit=100_000) as window:
         for n in range(4):

@@ -49,7 +49,6 @@ def document(version: int, *, window: int = 1, goal: str = "Migrate") -> dict[st
 
 
 def test_an_original_is_returned_unchanged(tmp_path: Path) -> None:
-    """Line ends and unusual characters included."""
     archive = FileArchive(tmp_path, redact=plain, clock=ManualClock())
     text = "first\r\nsecond\n\ttab ☃ \ud800"
     archive.put("session", "wp:b1", text)
@@ -70,7 +69,6 @@ def test_originals_are_readable_by_their_owner_only(tmp_path: Path) -> None:
 
 
 def test_secrets_are_redacted_before_they_are_kept(tmp_path: Path) -> None:
-    """The returned text marks the redacted part."""
     archive = FileArchive(tmp_path, redact=lambda text: redact(text).text, clock=ManualClock())
     archive.put("s", "h", "token ghp_" + "a1B2" * 9 + " end")
     kept = archive.get("s", "h")
@@ -82,7 +80,6 @@ def test_secrets_are_redacted_before_they_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a/b", ".", "x" * 500, "\x00"])
 def test_a_name_from_outside_stays_within_the_folder(tmp_path: Path, name: str) -> None:
-    """Session ids and handles come from anywhere; files stay where they belong."""
     archive = FileArchive(tmp_path / "in", redact=plain, clock=ManualClock())
     archive.put(name, name, "text")
 
@@ -91,7 +88,6 @@ def test_a_name_from_outside_stays_within_the_folder(tmp_path: Path, name: str) 
 
 
 def test_originals_are_deleted_a_day_after_the_last_was_written(tmp_path: Path) -> None:
-    """Older sessions go, newer stay."""
     archive = FileArchive(tmp_path, redact=plain, clock=ManualClock(1_000_000.0))
     for session, written in (("old", 1_000_000 - 90_000), ("new", 1_000_000 - 80_000)):
         archive.put(session, "h", "text")
@@ -103,8 +99,6 @@ def test_originals_are_deleted_a_day_after_the_last_was_written(tmp_path: Path) 
 
 
 def test_a_process_that_runs_for_weeks_deletes_expired_originals_too(tmp_path: Path) -> None:
-    """It looks when a manager is made, at most once an hour, and in each folder by itself."""
-
     def remains(folder: Path) -> bool:
         old = folder / "archive" / "old"
         old.mkdir(parents=True, exist_ok=True)
@@ -119,7 +113,6 @@ def test_a_process_that_runs_for_weeks_deletes_expired_originals_too(tmp_path: P
 
 
 def test_an_older_generation_is_rejected(tmp_path: Path) -> None:
-    """A checkpoint that is not newer than the one there is refused; nothing changes."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(2), "# two")
     with pytest.raises(StaleCheckpointError):
@@ -133,7 +126,6 @@ def test_an_older_generation_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_later_window_is_newer_for_any_version(tmp_path: Path) -> None:
-    """Window and version order checkpoints together."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(9, window=1), "")
     store.save(document(10, window=2), "")
@@ -144,7 +136,6 @@ def test_a_later_window_is_newer_for_any_version(tmp_path: Path) -> None:
 def test_a_crash_while_writing_keeps_the_previous_generation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the disk fills during the write, the previous generation is loaded and no partial file stays."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(1), "# one")
 
@@ -162,7 +153,6 @@ def test_a_crash_while_writing_keeps_the_previous_generation(
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 99}'])
 def test_a_corrupt_checkpoint_gives_way_to_the_generation_before(tmp_path: Path, damage: bytes) -> None:
-    """Damage is noticed and the previous generation used; without any, the error reports it."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(1), "# one")
     store.save(document(2), "# two")
@@ -176,7 +166,6 @@ def test_a_corrupt_checkpoint_gives_way_to_the_generation_before(tmp_path: Path,
 
 @given(st.integers(0, 10_000), st.integers(0, 255))
 def test_any_changed_byte_is_noticed(position: int, value: int) -> None:
-    """The checksum covers everything but itself."""
     raw = bytearray(encode(document(3)))
     position %= len(raw)
     if raw[position] == value:
@@ -191,7 +180,6 @@ def test_any_changed_byte_is_noticed(position: int, value: int) -> None:
 
 
 def test_a_bootstrap_is_bounded() -> None:
-    """However much the window had, what comes next is in it."""
     made = document(1)
     made["sections"]["artifacts"] = [f"src/file_{n}.py" for n in range(5_000)]
     text = bootstrap(made, max_characters=600)
@@ -201,7 +189,6 @@ def test_a_bootstrap_is_bounded() -> None:
 
 
 def test_the_markdown_is_for_people(tmp_path: Path) -> None:
-    """Goal, constraints and state under headings, without secrets."""
     sink = RecordingSink()
     store = FileCheckpoints(tmp_path, redact=plain)
     from dataclasses import replace
@@ -230,7 +217,6 @@ def test_the_markdown_is_for_people(tmp_path: Path) -> None:
 
 
 def test_the_default_dependencies_keep_everything_under_one_folder(tmp_path: Path) -> None:
-    """A manager made with names alone works, and writes files only in configured folders."""
     dependencies = default_dependencies("gpt-4o", data_folder=tmp_path)
     with ContextWindowManager(agent="a", model="gpt-4o", dependencies=dependencies) as window:
         window.add_user("hello")

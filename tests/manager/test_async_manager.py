@@ -45,8 +45,6 @@ def reply(n: int) -> dict[str, Any]:
 
 
 def test_an_async_loop_is_managed_like_a_sync_one() -> None:
-    """The same history gives the same evictions and compactions under both drivers."""
-
     async def on_a_loop(sink: RecordingSink) -> None:
         async with AsyncContextWindowManager(
             agent="a", model="m", limit_tokens=16_384, dependencies=in_memory_dependencies(sink)
@@ -77,7 +75,6 @@ def test_an_async_loop_is_managed_like_a_sync_one() -> None:
 
 
 def test_an_async_model_writes_the_summary() -> None:
-    """Any awaitable callable will do."""
     sink = RecordingSink()
 
     async def model(system: str, user: str) -> str:
@@ -131,7 +128,6 @@ def test_a_model_s_summary_gets_the_goal_word_for_word() -> None:
 
 
 def test_a_useless_answer_is_replaced() -> None:
-    """After an empty answer the extractive summary is used, and the event gives the reason."""
     model = ScriptedModel([""])
     sink, _ = with_model(model)
     accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
@@ -142,7 +138,6 @@ def test_a_useless_answer_is_replaced() -> None:
 
 
 def test_a_model_that_fails_never_reaches_the_agent() -> None:
-    """An exception in the model costs its summary, nothing else."""
     sink, _ = with_model(ScriptedModel([RuntimeError("quota")]))
     accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
 
@@ -151,7 +146,6 @@ def test_a_model_that_fails_never_reaches_the_agent() -> None:
 
 
 def test_large_tool_results_are_summarized_if_masking_is_not_enough() -> None:
-    """Recent results that eviction may not touch are summarized before the conversation is compacted."""
     sink = RecordingSink()
     dependencies = in_memory_dependencies(sink, model=ScriptedModel(["Found value_of_interest in src/deep.py"]))
     with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, dependencies=dependencies) as window:
@@ -170,7 +164,6 @@ def test_large_tool_results_are_summarized_if_masking_is_not_enough() -> None:
 
 
 def test_a_model_that_is_down_is_not_called_for_every_result() -> None:
-    """One failed call a turn at most, and after three the breaker is open."""
     sink = RecordingSink()
     model = ScriptedModel([RuntimeError("down")])
     dependencies = in_memory_dependencies(sink, model=model)
@@ -187,7 +180,6 @@ def test_a_model_that_is_down_is_not_called_for_every_result() -> None:
 
 
 def test_content_added_while_a_summary_is_written_survives() -> None:
-    """A tool result that arrives from another thread during the model call is still there afterwards."""
     sink = RecordingSink()
     arrived = threading.Event()
 
@@ -216,7 +208,6 @@ def test_content_added_while_a_summary_is_written_survives() -> None:
 
 
 def test_a_plan_made_for_an_older_window_is_made_again() -> None:
-    """A user message that arrives while originals are written does not end up among what is evicted."""
     sink = RecordingSink()
 
     class Interrupting(MemoryArchive):

@@ -112,7 +112,6 @@ def after_the_end(sink: RecordingSink) -> list[str]:
 
 
 def test_no_event_is_emitted_after_the_end_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A summary that arrives after the session was closed is discarded."""
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer))
     until_writing(window, writer)
@@ -129,8 +128,6 @@ def test_no_event_is_emitted_after_the_end_of_a_session(monkeypatch: pytest.Monk
 
 
 def test_no_event_is_emitted_after_the_end_of_an_async_session() -> None:
-    """The same on an event loop, whether the work had started or was only planned."""
-
     async def run(*, begun: bool) -> RecordingSink:
         sink, writer = RecordingSink(), AsyncWriter()
         window = AsyncContextWindowManager(**options(sink, writer))
@@ -151,7 +148,6 @@ def test_no_event_is_emitted_after_the_end_of_an_async_session() -> None:
 
 
 def test_a_listener_may_end_the_session_from_the_background() -> None:
-    """It is called on the thread that wrote the summary, which cannot wait for itself."""
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer))
     window.on("content.compressed", lambda event: window.close("enough"))
@@ -164,7 +160,6 @@ def test_a_listener_may_end_the_session_from_the_background() -> None:
 
 
 def test_completing_waits_for_the_summary() -> None:
-    """The text being written is in the window that is summarized."""
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer))
     until_writing(window, writer)
@@ -176,8 +171,6 @@ def test_completing_waits_for_the_summary() -> None:
 
 
 def test_a_cancelled_wait_does_not_cancel_the_summary() -> None:
-    """A timeout around `settle()` does not stop the work, and `complete()` continues it."""
-
     async def run() -> RecordingSink:
         sink, writer = RecordingSink(), AsyncWriter()
         window = AsyncContextWindowManager(**options(sink, writer))
@@ -194,8 +187,6 @@ def test_a_cancelled_wait_does_not_cancel_the_summary() -> None:
 
 
 def test_a_cancelled_summary_blocks_nothing() -> None:
-    """The task is cancelled from outside: the session ends as any other, and another summary may be written."""
-
     async def run() -> RecordingSink:
         sink, writer = RecordingSink(), AsyncWriter()
         async with AsyncContextWindowManager(**options(sink, writer)) as window:
@@ -215,8 +206,6 @@ def test_a_cancelled_summary_blocks_nothing() -> None:
 
 
 def test_an_interrupted_hook_does_not_block_later_ones() -> None:
-    """A caller that keeps the exception does not keep the summary running: the next call compacts."""
-
     async def run() -> RecordingSink:
         sink, writer = RecordingSink(), AsyncWriter()
         window = AsyncContextWindowManager(**options(sink, writer, background=False))
@@ -285,7 +274,6 @@ RATIO = "WINDOWPANE_COMPRESSION__COMPACTION_UTILIZATION_THRESHOLD"
 def test_it_starts_at_the_configured_level(
     monkeypatch: pytest.MonkeyPatch, chosen: str | None, sent: int, replied: int, *, begins: bool
 ) -> None:
-    """From 85%, or where eviction fell short before the call; where a beginning is chosen, there or from 85%."""
     if chosen:
         monkeypatch.setenv(RATIO, chosen)
     sink, writer = RecordingSink(), Writer()
@@ -304,7 +292,6 @@ def test_it_starts_at_the_configured_level(
 def test_a_call_waits_only_in_red(
     monkeypatch: pytest.MonkeyPatch, chosen: str | None, sent: int, *, waits: bool
 ) -> None:
-    """In red, or from 85% on if the chosen start is before red."""
     if chosen:
         monkeypatch.setenv(RATIO, chosen)
     sink, writer = RecordingSink(), Writer()
@@ -343,7 +330,6 @@ def test_it_counts_the_room_that_system_prompt_and_tools_leave(asked: int, *, be
 
 
 def test_an_overflow_does_not_cut_content_that_can_be_summarized() -> None:
-    """A call refused during a summary: the window is compacted now, and the late summary is discarded."""
     sink = RecordingSink()
     writer = Writer()
 
@@ -369,7 +355,6 @@ def test_an_overflow_does_not_cut_content_that_can_be_summarized() -> None:
 
 
 def test_history_over_its_budget_delays_no_call() -> None:
-    """With each component enforced, history is compacted after the turn too, however empty the window."""
     sink, writer = RecordingSink(), Writer()
     chosen = {"enforce": "component", "budget": {"message_history": 0.2}, "limit_tokens": 100_000}
     window = ContextWindowManager(**options(sink, writer, **chosen))
@@ -389,7 +374,6 @@ def test_history_over_its_budget_delays_no_call() -> None:
 
 
 def test_an_enforced_budget_removes_nothing_that_is_being_summarized() -> None:
-    """Tool results over their budget wait for the summary that covers them."""
     sink, writer = RecordingSink(), Writer()
     shares = {"tool_results": 0.12, "message_history": 0.9 - 0.12}
     window = ContextWindowManager(**options(sink, writer, enforce="component", budget=shares))
@@ -416,7 +400,6 @@ def test_an_enforced_budget_removes_nothing_that_is_being_summarized() -> None:
 
 
 def test_a_red_window_starts_a_second_summary_and_the_first_still_counts() -> None:
-    """The urgent one is done while the other is still being written: its range is not removed."""
     sink = RecordingSink()
     writer = Writer()
 
@@ -437,7 +420,6 @@ def test_a_red_window_starts_a_second_summary_and_the_first_still_counts() -> No
 
 
 def test_a_red_window_does_not_wait_for_a_second_summary() -> None:
-    """As long as the call fits, what is being written is made no less by anything else."""
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer, limit_tokens=100_000))
     filled(window, sent=80_000, replied=81_000)
@@ -457,8 +439,6 @@ def test_a_red_window_does_not_wait_for_a_second_summary() -> None:
 
 
 def test_a_step_that_cannot_report_whether_it_is_due_is_skipped() -> None:
-    """Before a call the rest of the cascade is run, after one the hook raises nothing."""
-
     def due(engine: object, levels: object) -> bool:
         raise RuntimeError("broken")
 

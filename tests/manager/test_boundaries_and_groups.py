@@ -45,7 +45,6 @@ C, T = call("1"), result("1")
     ],
 )
 def test_exchanges_start_at_user_messages(history: list[Any], starts: list[int]) -> None:
-    """An exchange starts with a user message and with nothing else."""
     assert exchange_starts(history) == starts
 
 
@@ -68,7 +67,6 @@ def test_exchanges_start_at_user_messages(history: list[Any], starts: list[int])
     ],
 )
 def test_a_cut_snaps_to_a_safe_position(history: list[Any], target: int, cut: int) -> None:
-    """The last exchange start at or before the target, else the first after it, else none."""
     assert safe_boundary(history, target) == cut
 
 
@@ -124,7 +122,6 @@ def test_a_cut_snaps_to_a_safe_position(history: list[Any], target: int, cut: in
     ],
 )
 def test_a_history_is_repaired(history: list[Any], expected: list[Any], repairs: dict[str, int]) -> None:
-    """Every call gets one result directly after it, no result is without its call, and each repair is counted."""
     mended = repair(history)
 
     assert mended.messages == expected
@@ -133,7 +130,6 @@ def test_a_history_is_repaired(history: list[Any], expected: list[Any], repairs:
 
 
 def test_leading_calls_can_be_omitted() -> None:
-    """For a provider that requires a user message first, calls before it are removed with their results."""
     mended = repair([C, T, U, A], leading_calls=False)
 
     assert mended.messages == [U, A]
@@ -141,7 +137,6 @@ def test_leading_calls_can_be_omitted() -> None:
 
 
 def test_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
-    """The other policy: the whole group is removed, the model's text beside it is retained."""
     mended = repair([U, call("1", "2", text="let me look"), T], unanswered="drop")
 
     assert mended.messages == [U, {"role": "assistant", "content": "let me look"}]
@@ -149,7 +144,6 @@ def test_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
 
 
 def test_a_removed_call_is_removed_with_its_result() -> None:
-    """If the call was cut off, its result is removed; if the result was, the call is."""
     assert repair([T, A, U]).messages == [A, U]
     assert repair([U, C], unanswered="drop").messages == [U]
 
@@ -169,7 +163,6 @@ MESSAGES = st.lists(
 def test_any_history_is_repaired_into_a_valid_one_and_only_once(
     history: list[Any], unanswered: Any, leading: bool
 ) -> None:
-    """The output is valid, a second repair finds nothing, and the input is not changed."""
     before = [dict(message) for message in history]
     mended = repair(history, unanswered=unanswered, leading_calls=leading)
     again = repair(mended.messages, unanswered=unanswered, leading_calls=leading)
@@ -182,7 +175,6 @@ def test_any_history_is_repaired_into_a_valid_one_and_only_once(
 
 @given(MESSAGES, st.integers(-1, 16))
 def test_a_cut_at_a_safe_boundary_makes_no_orphan(history: list[Any], target: int) -> None:
-    """Both sides of the cut are valid by themselves when the whole was."""
     whole = repair(history).messages
     cut = safe_boundary(whole, target)
 
@@ -193,7 +185,6 @@ def test_a_cut_at_a_safe_boundary_makes_no_orphan(history: list[Any], target: in
 
 @given(MESSAGES)
 def test_groups_cover_a_valid_history_and_keep_results_with_their_calls(history: list[Any]) -> None:
-    """Groups are contiguous, cover everything, and only a group's first message is not a result."""
     whole = repair(history).messages
     found = groups(whole)
 

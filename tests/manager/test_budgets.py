@@ -37,7 +37,6 @@ def filler(tokens: int, tag: str = "w") -> str:
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_a_profile_is_chosen_by_name(name: str) -> None:
-    """Every component gets its share of the limit; with output's 5% no profile takes more than there is."""
     with manager(RecordingSink(), budget=name) as window:
         components = window.status().components
 
@@ -47,13 +46,11 @@ def test_a_profile_is_chosen_by_name(name: str) -> None:
 
 
 def test_a_profile_that_does_not_exist_is_refused() -> None:
-    """The error names those there are."""
     with pytest.raises(ConfigurationError, match="code_review"):
         manager(RecordingSink(), budget="gardening")
 
 
 def test_a_profile_of_the_file_can_be_changed_in_part() -> None:
-    """Omitted shares are the profile's."""
     config = load_config(
         environ={}, arguments={"budget": {"profile": "research", "allocations": {"message_history": 0.50}}}
     )
@@ -64,7 +61,6 @@ def test_a_profile_of_the_file_can_be_changed_in_part() -> None:
 
 
 def test_can_add_changes_nothing_and_returns_the_remaining_tokens() -> None:
-    """Under the soft limit an addition is allowed."""
     sink = RecordingSink()
     with manager(sink) as window:
         ruling = window.budget.can_add("tool_results", 1_000)
@@ -89,7 +85,6 @@ def test_above_a_component_s_budget_it_warns_unless_components_are_enforced() ->
 
 
 def test_content_without_room_in_the_window_is_blocked() -> None:
-    """The output reserve is not given away, whatever a component's budget is."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user(filler(60_000))
@@ -101,7 +96,6 @@ def test_content_without_room_in_the_window_is_blocked() -> None:
 
 
 def test_a_reservation_counts_until_it_is_committed() -> None:
-    """Two tools that run at once do not both get the last room."""
     with manager(RecordingSink(), enforce="component") as window:
         assert window.budget.reserve("tool_results", 8_000).outcome == "allowed"
         assert window.budget.reserve("tool_results", 8_000).outcome == "blocked"
@@ -111,7 +105,6 @@ def test_a_reservation_counts_until_it_is_committed() -> None:
 
 
 def test_a_reservation_survives_a_change_of_the_limit() -> None:
-    """The provider names a smaller window: what was set aside still is."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
@@ -124,13 +117,11 @@ def test_a_reservation_survives_a_change_of_the_limit() -> None:
 
 @pytest.mark.parametrize("component", ["TOOL_RESULTS", "output", ""])
 def test_an_unknown_component_is_an_error(component: Any) -> None:
-    """A typo is not silently allowed."""
     with manager(RecordingSink()) as window, pytest.raises(ConfigurationError):
         window.budget.can_add(component, 1)
 
 
 def test_without_a_window_size_everything_is_allowed() -> None:
-    """Unknown is not zero."""
     with manager(RecordingSink(), limit=None) as window:
         assert window.budget.can_add("tool_results", 10**9).outcome == "allowed"
         assert window.status().components["tool_results"].budget_tokens is None
@@ -164,12 +155,10 @@ def test_the_status_forecasts_when_each_component_is_exhausted() -> None:
     [(None, "unknown"), (0, "critical"), (2.9, "critical"), (3, "warning"), (9.9, "warning"), (10, "normal")],
 )
 def test_urgency_is_critical_under_three_turns_a_warning_under_ten(turns: float | None, expected: str) -> None:
-    """Both edges as stated."""
     assert urgency_of(turns) == expected
 
 
 def test_the_audit_trail_has_the_decisions() -> None:
-    """Evictions, budget warnings and zone changes in order; content that came in is not a decision."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
@@ -204,7 +193,6 @@ def test_the_remaining_tokens_that_a_model_reports_correct_the_count_without_usa
 
 @pytest.mark.parametrize("limit", [100_000, None])
 def test_the_used_tokens_that_a_model_reports_correct_the_count_too(limit: int | None) -> None:
-    """Also in a window of unknown size; if both are reported the used tokens apply."""
     sink = RecordingSink()
     with manager(sink, limit=limit) as window:
         window.add_user(filler(10_000))
@@ -219,7 +207,6 @@ def test_the_used_tokens_that_a_model_reports_correct_the_count_too(limit: int |
 def test_a_report_far_from_the_known_remainder_is_not_believed(
     remaining: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is counted as rejected, the estimate stands, and the log and the event state the rule."""
     sink = RecordingSink()
     hooks._boundary._logged_at.clear()
     with manager(sink) as window, caplog.at_level("WARNING", logger="windowpane"):
@@ -236,7 +223,6 @@ def test_a_report_far_from_the_known_remainder_is_not_believed(
 
 
 def test_the_provider_s_usage_wins_over_the_model_s_own_report() -> None:
-    """A report beside a usage only checks it."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user(filler(10_000))
@@ -258,7 +244,6 @@ def test_a_listener_for_an_event_that_does_not_exist_is_refused() -> None:
 
 
 def test_a_user_s_policy_can_be_set_at_run_time() -> None:
-    """It has its weights already."""
     mine = Policy("mine", {"recency": 1.0})
     with manager(RecordingSink()) as window:
         window.set_policy(mine)
@@ -268,7 +253,6 @@ def test_a_user_s_policy_can_be_set_at_run_time() -> None:
 
 
 def test_the_policy_can_be_changed_at_run_time() -> None:
-    """The next eviction is by the new one; an unknown name raises and changes nothing."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")

@@ -35,7 +35,6 @@ def session(folder: Path, sink: RecordingSink, **options: Any) -> ContextWindowM
 
 
 def test_windows_are_counted_over_all_sessions_of_a_task(tmp_path: Path) -> None:
-    """A session that resumes from a later window is not refused as older than what it came from."""
     found: list[int] = []
     for _ in range(3):
         sink = RecordingSink()
@@ -50,7 +49,6 @@ def test_windows_are_counted_over_all_sessions_of_a_task(tmp_path: Path) -> None
 
 
 def test_what_a_resumed_session_is_given_beside_the_checkpoint_counts_too(tmp_path: Path) -> None:
-    """Another goal replaces the old one; constraints, criteria and files are added to those there were."""
     old = {"constraints": ["one"], "success_criteria": ["green"], "paths": ["a.py"]}
     with session(tmp_path, RecordingSink(), task_goal="Old goal", **old) as window:
         window.task.complete("step")
@@ -80,7 +78,6 @@ def test_a_resumed_goal_outlasts_an_empty_window(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp_path: Path) -> None:
-    """Its checksum holds; the task starts cold, reports it, and can be saved again."""
     with session(tmp_path, RecordingSink()) as window:
         window.task.complete("step")
     path = tmp_path / "task.json"
@@ -116,7 +113,6 @@ def test_a_bootstrap_uses_at_most_a_bounded_share_of_the_window(tmp_path: Path, 
 
 
 def test_a_checkpoint_of_a_machine_whose_clock_is_ahead_has_no_negative_age(tmp_path: Path) -> None:
-    """Ages are for alerts and people."""
     with session(tmp_path, RecordingSink()) as window:
         window.task.complete("step")
     path = tmp_path / "task.json"
@@ -147,7 +143,6 @@ def test_what_another_release_or_program_wrote_is_refused_though_its_checksum_ho
 
 
 def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> None:
-    """Facts of the conversation come after what earlier windows left; the system prompt states none."""
     summary = "## Goal\nold goal\n## Plan and progress\n- [done] x\n## Errors\n- the disk was full"
     summary += "\n## Decisions and reasons\n- chose SQLite long ago"
     with manager(RecordingSink()) as window:
@@ -172,7 +167,6 @@ def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> N
 
 
 def test_a_line_of_the_last_summary_is_kept_and_not_repeated() -> None:
-    """Lines of a summary are not repeated."""
     line = "Decided to use native fetch because of the bundle"
     with manager(RecordingSink()) as window:
         window._engine.add("summary", f"## Decisions and reasons\n- {line}\n- plain words of before")
@@ -183,7 +177,6 @@ def test_a_line_of_the_last_summary_is_kept_and_not_repeated() -> None:
 
 
 def test_notes_and_handles_survive_without_files_of_their_own(tmp_path: Path) -> None:
-    """The next session shows the notes, and people find the originals of what was shortened."""
     sink = RecordingSink()
     with session(tmp_path, sink, limit=8_192) as window:
         window.add_user("go")
@@ -211,7 +204,6 @@ def made(**task: Any) -> dict[str, Any]:
 
 
 def test_a_bootstrap_has_the_urgent_first_and_every_section() -> None:
-    """Changes, progress, then the sections of the window; the task is stated beside it."""
     text = bootstrap(made(subtasks=[{"name": "api.ts", "status": "in_progress"}]), drift=["branch: was a, is b"])
     order = (
         "- branch: was a, is b", "- [in progress] api.ts", "- must stay", "- next: tests",
@@ -224,7 +216,6 @@ def test_a_bootstrap_has_the_urgent_first_and_every_section() -> None:
 
 
 def test_a_bootstrap_includes_the_last_line_that_fits_and_nothing_after_it() -> None:
-    """A shorter, less urgent line does not replace a longer one before it."""
     document = made(subtasks=[{"name": "x" * 50, "status": "in_progress"}, {"name": "y", "status": "planned"}])
     document["sections"] = {}
     whole = bootstrap(document)
@@ -246,7 +237,6 @@ def test_a_section_that_does_not_fit_retains_its_newest_lines() -> None:
 
 
 def test_the_markdown_shows_people_the_whole_task() -> None:
-    """The boxes distinguish planned, active and done; closed issues are removed."""
     text = to_markdown(
         made(
             subtasks=[

@@ -45,7 +45,6 @@ def rejected(sink: RecordingSink) -> list[str]:
 
 
 def test_a_damaged_file_never_replaces_the_intact_previous_generation(tmp_path: Path) -> None:
-    """After a resumption from the generation before, that one is still there for the next damage."""
     steps(tmp_path, "one", "two")
     (tmp_path / "task.json").write_bytes(b"{")
     steps(tmp_path, "three")
@@ -62,7 +61,6 @@ def test_a_damaged_file_never_replaces_the_intact_previous_generation(tmp_path: 
 def test_a_process_that_dies_while_writing_keeps_an_intact_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever step of a save it dies at, and whether the newest file was whole or not."""
     for damaged in (False, True):
         for dies_at in range(1, 8):
             folder = tmp_path / f"{damaged} {dies_at}"
@@ -83,7 +81,6 @@ def test_a_process_that_dies_while_writing_keeps_an_intact_checkpoint(
 
 
 def test_the_archived_files_of_a_restarted_task_stay_readable(tmp_path: Path) -> None:
-    """Also where only the generation before is whole."""
     steps(tmp_path, "one", "two")
     (tmp_path / "task.json").unlink()
     window = open_task(tmp_path, resume=False)
@@ -94,7 +91,6 @@ def test_the_archived_files_of_a_restarted_task_stay_readable(tmp_path: Path) ->
 
 
 def test_json_nested_without_end_is_a_damaged_checkpoint() -> None:
-    """No input ends a resumption with anything but a checkpoint that is rejected."""
     with pytest.raises(CorruptCheckpointError, match="not JSON"):
         decode(b"[" * 200_000)
 
@@ -102,7 +98,6 @@ def test_json_nested_without_end_is_a_damaged_checkpoint() -> None:
 def test_a_completed_task_whose_process_died_before_archiving_can_start_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not resumed, and what comes next is saved instead of refused as stale."""
     window = open_task(tmp_path)
     window.task.complete("one")
     with monkeypatch.context() as patch:
@@ -121,7 +116,6 @@ def test_a_completed_task_whose_process_died_before_archiving_can_start_again(
 
 
 def test_records_after_completion_do_not_bring_a_task_back(tmp_path: Path) -> None:
-    """A `done` in some `finally` does not resume a task that has its final summary."""
     window = open_task(tmp_path)
     window.task.complete("one")
     window.complete("all done")
@@ -132,7 +126,6 @@ def test_records_after_completion_do_not_bring_a_task_back(tmp_path: Path) -> No
 
 
 def test_a_session_that_fell_behind_does_not_put_another_one_s_progress_aside(tmp_path: Path) -> None:
-    """Two sessions of one task: the slower one completes, the faster one's checkpoint stays."""
     steps(tmp_path, "one")
     sink = RecordingSink()
     slow, fast = open_task(tmp_path, sink), open_task(tmp_path)
@@ -170,7 +163,6 @@ def test_above_its_level_a_window_is_saved_every_five_turns_and_not_below(tmp_pa
 
 
 def test_alternatives_may_be_one_text(tmp_path: Path) -> None:
-    """`instead_of="got"` is one alternative and not three letters."""
     window = open_task(tmp_path)
     window.task.decide("native fetch", instead_of="got")
 
@@ -179,7 +171,6 @@ def test_alternatives_may_be_one_text(tmp_path: Path) -> None:
 
 
 def test_an_event_loop_is_not_kept_from_resuming(tmp_path: Path) -> None:
-    """The async manager takes up what the other one left."""
     steps(tmp_path, "one")
     dependencies = replace(in_memory_dependencies(RecordingSink()), checkpoints=store_in(tmp_path))
     window = AsyncContextWindowManager(

@@ -60,7 +60,6 @@ def window_of(sink: RecordingSink) -> ContextWindowManager:
 
 
 def test_a_judge_named_in_the_file_uses_the_settings_of_the_file(folder: Path) -> None:
-    """Every setting reaches the judge, and each compression is judged under its name."""
     sink = RecordingSink()
     with window_of(sink) as window:
         judge = window._session.dependencies.judge
@@ -87,13 +86,11 @@ def test_a_judge_named_in_the_file_uses_the_settings_of_the_file(folder: Path) -
 
 
 def test_all_managers_of_a_process_share_the_judge(folder: Path) -> None:
-    """The limit on its calls applies to the process."""
     with window_of(RecordingSink()) as one, window_of(RecordingSink()) as two:
         assert one._session.dependencies.judge is two._session.dependencies.judge is not None
 
 
 def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
-    """A judge that is handed over is the one that is asked."""
     mine = SampledJudge(lambda _system, _user: "yes")
     with ContextWindowManager(
         agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(RecordingSink()), judge=mine
@@ -105,7 +102,6 @@ def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
 def test_the_current_folder_does_not_stay_on_the_path(
     model: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A module is searched there once; later imports of the agent are its own."""
     monkeypatch.chdir(folder)
     before = list(sys.path)
     with contextlib.suppress(ConfigurationError):
@@ -117,7 +113,6 @@ def test_the_current_folder_does_not_stay_on_the_path(
 def test_a_module_of_the_current_folder_replaces_no_library(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A judge that is installed is not taken from the project that is opened."""
     monkeypatch.chdir(folder)
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     (folder / "colorsys.py").write_text("raise SystemExit('code of the project')")
@@ -129,7 +124,6 @@ def test_a_module_of_the_current_folder_replaces_no_library(
 def test_a_judge_that_is_not_there_is_an_error_with_its_key(
     model: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is raised when the first manager is made, before any work is done."""
     monkeypatch.chdir(folder)
     (folder / "windowpane.yaml").write_text(FILE.format(model=model))
 
@@ -140,7 +134,6 @@ def test_a_judge_that_is_not_there_is_an_error_with_its_key(
 
 
 def test_without_a_model_there_is_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The section alone calls no model."""
     monkeypatch.setenv("WINDOWPANE_HEALTH_MONITORING__JUDGE__SAMPLE_RATE", "1.0")
     with window_of(RecordingSink()) as window:
         assert window._session.dependencies.judge is None

@@ -49,7 +49,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_key_of_the_engine_is_used(folder: Path) -> None:
-    """Levels, cascade, budgets, protection and thresholds are those of the file."""
     with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
         engine = window._engine
         settings, levels = engine.settings, engine.levels
@@ -66,7 +65,6 @@ def test_every_key_of_the_engine_is_used(folder: Path) -> None:
 
 
 def test_state_progress_and_notes_files_carry_the_task_on(folder: Path) -> None:
-    """They are written to the configured folder, and the next session starts with them."""
     with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
         window.add_user("go")
         window.task.add_note("api.ts:42 fails", category="bugs", importance="critical")
@@ -85,7 +83,6 @@ def test_state_progress_and_notes_files_carry_the_task_on(folder: Path) -> None:
 def test_the_conversation_is_compacted_from_the_threshold_on(
     threshold: str | None, begins: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unset it is wherever eviction falls short; a threshold that was named holds it back until then."""
     if threshold is not None:
         monkeypatch.setenv("WINDOWPANE_COMPRESSION__COMPACTION_UTILIZATION_THRESHOLD", threshold)
     sink = RecordingSink()

@@ -106,7 +106,6 @@ def document(key: str, value: str, **above: Any) -> str:
 @pytest.mark.parametrize("preset", list(PRESETS))
 @pytest.mark.parametrize("key", list(APPLIED))
 def test_a_key_is_applied_beside_every_preset(key: str, preset: str, configure: Configure) -> None:
-    """The file's settings win over the preset, and differ from the preset's values."""
     value, read, expected = APPLIED[key]
     limit = None if key == "max_context_tokens" else LIMIT
     without = read(engine_of(preset, limit=limit))
@@ -119,7 +118,6 @@ def test_a_key_is_applied_beside_every_preset(key: str, preset: str, configure: 
 
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_the_checkpoint_level_follows_the_file_beside_every_preset(preset: str, configure: Configure) -> None:
-    """Checkpoints start later than the preset's level."""
     own = engine_of(preset).levels
     configure(document("cross_window.auto_save_threshold", "0.95", preset=preset))
     chosen = engine_of(preset).levels
@@ -131,7 +129,6 @@ def test_the_checkpoint_level_follows_the_file_beside_every_preset(preset: str, 
 
 @pytest.mark.parametrize("key", list(CASCADE_ONLY))
 def test_the_cascade_takes_the_keys_of_its_strategies(key: str, configure: Configure) -> None:
-    """Order, thresholds and background work can be set where the engine's own strategies are used."""
     value, read, expected = CASCADE_ONLY[key]
     without = read(engine_of("cascade"))
     configure(document(key, value, preset="cascade"))
@@ -144,7 +141,6 @@ def test_the_cascade_takes_the_keys_of_its_strategies(key: str, configure: Confi
 def test_what_a_source_decides_itself_is_refused(
     key: str, preset: str, configure: Configure, tmp_path: Path
 ) -> None:
-    """The error names file, line and key, the preset and the reason; nothing is silently ignored."""
     configure(document(key, CASCADE_ONLY[key][0], preset=preset))
     if (key, preset) == ("compression.background", "picoclaw"):
         assert engine_of(preset).settings.background is True
@@ -161,7 +157,6 @@ def test_what_a_source_decides_itself_is_refused(
 
 @pytest.mark.parametrize("preset", OTHERS)
 def test_a_preset_given_as_an_argument_meets_the_file_in_the_same_way(preset: str, configure: Configure) -> None:
-    """The file alone is fine; beside that preset its key is refused."""
     configure(document("compression.cascade", "{0.8: subagent_delegation}"))
 
     assert engine_of("cascade").settings.cascade
@@ -179,7 +174,6 @@ def test_a_preset_given_as_an_argument_meets_the_file_in_the_same_way(preset: st
     ],
 )
 def test_an_argument_that_a_source_has_already_fixed_is_refused(preset: str, options: dict[str, Any]) -> None:
-    """It is named with the preset."""
     with pytest.raises(ConfigurationError) as error:
         engine_of(preset, **options)
 
@@ -188,8 +182,6 @@ def test_an_argument_that_a_source_has_already_fixed_is_refused(preset: str, opt
 
 
 def test_the_cascade_takes_the_arguments() -> None:
-    """Order, background work and embedder are applied."""
-
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0] for _ in texts]
 
@@ -202,14 +194,12 @@ def test_the_cascade_takes_the_arguments() -> None:
 
 @pytest.mark.parametrize("preset", OTHERS)
 def test_disabling_background_work_is_not_a_conflict(preset: str, configure: Configure) -> None:
-    """A file that allows it may name any preset."""
     configure(document("compression.background", "false", preset=preset))
 
     assert engine_of(preset, background=False).settings.background is (preset != "picoclaw")
 
 
 def test_picoclaw_s_summary_after_a_turn_can_be_waited_for() -> None:
-    """Its own work between turns stays; the choice is whether the hook waits for it."""
     own = PRESETS["picoclaw"].control.after_turn
 
     assert engine_of("picoclaw").settings.background is True
@@ -228,7 +218,6 @@ def test_a_preset_that_merges_nothing_refuses_the_policy_that_merges(preset: str
 
 
 def test_omitted_shares_are_those_of_the_preset(configure: Configure) -> None:
-    """One allocation beside the cascade keeps its history at 65%, and so does the profile `default`."""
     configure("budget: {profile: default, allocations: {tool_results: 0.10}}")
 
     assert budget_of("message_history")(engine_of("cascade")) == 65_000
@@ -237,7 +226,6 @@ def test_omitted_shares_are_those_of_the_preset(configure: Configure) -> None:
 
 
 def test_an_argument_wins_over_the_file_beside_a_preset(configure: Configure) -> None:
-    """Policy, thresholds, budget and enforcement."""
     configure("eviction: {policy: lru}\nbudget: {profile: research, enforce: component}")
 
     engine = engine_of("cascade", policy="fifo", budget="code_review", enforce="global")
@@ -248,7 +236,6 @@ def test_an_argument_wins_over_the_file_beside_a_preset(configure: Configure) ->
 
 
 def test_chosen_zones_move_the_cascade_s_levels(configure: Configure) -> None:
-    """It evicts from the start of orange, and the target keeps its distance."""
     configure("pressure: {thresholds: {yellow: 0.4, orange: 0.6, red: 0.8}}")
 
     levels = engine_of("cascade").levels
@@ -258,7 +245,6 @@ def test_chosen_zones_move_the_cascade_s_levels(configure: Configure) -> None:
 
 
 def test_a_size_learnt_later_is_shared_out_as_configured(configure: Configure) -> None:
-    """Zones and output reserve of the file hold for a window size learned from a provider's error."""
     zones = "pressure: {thresholds: {yellow: 0.3, orange: 0.5, red: 0.7}}"
     configure(f"{zones}\nbudget: {{allocations: {{output_reserved: 0.1}}}}")
     sink = RecordingSink()
@@ -275,7 +261,6 @@ def test_a_size_learnt_later_is_shared_out_as_configured(configure: Configure) -
 
 
 def test_every_engine_key_has_a_test() -> None:
-    """A key added to a section of the engine has to define its meaning beside a preset."""
     sections = {
         "pressure": Pressure, "eviction": Eviction, "compression": Compression, "budget": BudgetConfig,
         "cross_window": CrossWindow,

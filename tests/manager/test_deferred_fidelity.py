@@ -33,7 +33,6 @@ def compacted(sink: RecordingSink, evaluate: object) -> ContextWindowManager:
 
 
 def test_a_hook_returns_before_its_compaction_is_evaluated() -> None:
-    """An evaluation that takes long delays neither the hook nor the next ones; it is recorded when it ends."""
     may_end = threading.Event()
 
     def slow(*args: object, **options: object) -> FidelityEvaluated:
@@ -53,7 +52,6 @@ def test_a_hook_returns_before_its_compaction_is_evaluated() -> None:
 
 
 def test_closing_a_session_records_the_fidelity_of_its_last_compaction() -> None:
-    """The evaluation ends before the session does."""
     sink = RecordingSink()
     compacted(sink, probe.evaluate).close()
 
@@ -93,8 +91,6 @@ def test_the_acceptance_check_of_a_models_summary_does_not_hold_the_lock() -> No
 
 
 def test_an_evaluator_that_fails_harms_nothing() -> None:
-    """The session continues and ends normally."""
-
     def broken(*_args: object, **_options: object) -> FidelityEvaluated:
         raise ZeroDivisionError
 
@@ -113,7 +109,6 @@ def repetitive_lines(count: int, *, kind: ContentType, number: int) -> Block:
 
 
 def test_what_cannot_be_looked_up_in_bounded_work_lowers_the_coverage() -> None:
-    """A fact that was not looked up counts neither as lost nor as retained."""
     removed = [repetitive_lines(200, kind="assistant_response", number=1)]
     visible = [repetitive_lines(200, kind="assistant_response", number=2)]
     whole = probe.evaluate(removed, visible, digest=str)
@@ -134,7 +129,6 @@ def test_what_cannot_be_looked_up_in_bounded_work_lowers_the_coverage() -> None:
 
 
 def test_neighboring_lines_are_not_compared_without_end() -> None:
-    """Text of few distinct words is full of similar lines; the comparisons stay linear in it."""
     compared = 0
     removed = [repetitive_lines(3_000, kind="assistant_response", number=3)]
     visible = [repetitive_lines(3_000, kind="assistant_response", number=4)]

@@ -108,7 +108,6 @@ def report(assignment: str) -> str:
     "step", ["tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"]
 )
 def test_a_strategy_works_alone(step: str) -> None:
-    """With only the safety net besides, each strategy makes room and is named in the events."""
     sink = RecordingSink()
     dependencies = in_memory_dependencies(sink, model=names_of if step == "tool_result_summarization" else None)
     with manager(sink, dependencies=dependencies, cascade=[step], subagent=report) as window:
@@ -124,7 +123,6 @@ def test_a_strategy_works_alone(step: str) -> None:
 
 
 def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
-    """A low-cost step saves a high-cost one: no model is called if masking was enough."""
     sink = RecordingSink()
     model = ScriptedModel(["never needed"])
     with manager(sink, dependencies=in_memory_dependencies(sink, model=model), limit=32_768) as window:
@@ -148,13 +146,11 @@ def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
 
 
 def test_an_unknown_step_is_refused() -> None:
-    """The error lists those there are."""
     with pytest.raises(ConfigurationError, match="compaction"):
         manager(RecordingSink(), cascade=["compress harder"])
 
 
 def test_a_cascade_from_the_file_starts_each_strategy_at_its_level() -> None:
-    """A strategy is not due below its utilization, and one that is not named is not used."""
     cascade = cascade_from_thresholds({"tool_result_summarization": 0.80, "compaction": 0.92})
     names = [step if isinstance(step, str) else "" for step in cascade]
 
@@ -171,7 +167,6 @@ def test_a_cascade_from_the_file_starts_each_strategy_at_its_level() -> None:
     ],
 )
 def test_a_cascade_that_contradicts_itself_is_refused(cascade: dict[float, str], problem: str) -> None:
-    """A high-cost step before a low-cost one, a step given twice, an unknown one, or one out of range."""
     with pytest.raises(ConfigurationError, match=problem):
         load_config(environ={}, arguments={"compression": {"cascade": cascade}})
 
@@ -180,7 +175,6 @@ def test_a_cascade_that_contradicts_itself_is_refused(cascade: dict[float, str],
 
 
 def test_sufficient_notes_replace_the_conversation() -> None:
-    """No model is asked, and what was noted is what the model still sees."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
@@ -196,7 +190,6 @@ def test_sufficient_notes_replace_the_conversation() -> None:
 
 
 def test_insufficient_notes_do_not() -> None:
-    """The acceptance check gives no credit for content that can be fetched again; another writer follows."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
@@ -212,7 +205,6 @@ def test_insufficient_notes_do_not() -> None:
 
 
 def test_insufficient_notes_stop_no_other_strategy() -> None:
-    """However often they are refused, the breaker is not for them: another writer comes after them."""
     sink = RecordingSink()
     with manager(sink, cascade=["note_taking"]) as window:
         window.add_user("go")
@@ -228,7 +220,6 @@ def test_insufficient_notes_stop_no_other_strategy() -> None:
 
 
 def test_payloads_of_removed_content_are_discarded() -> None:
-    """A long session does not grow by the content removed from its window."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
@@ -241,7 +232,6 @@ def test_payloads_of_removed_content_are_discarded() -> None:
 
 
 def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
-    """While a callback objects they are not judged; once it agrees they replace the conversation."""
     sink = RecordingSink()
     asked: list[str] = []
 
@@ -263,7 +253,6 @@ def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
 
 
 def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
-    """Another process starts with them; secrets are not written."""
     path = tmp_path / "agent_notes.md"
     store = FileNotes(path, redact=lambda text: text.replace("hunter2", "[redacted]"))
     sink = RecordingSink()
@@ -279,7 +268,6 @@ def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
 
 
 def test_a_subtask_is_delegated_if_it_is_large_enough() -> None:
-    """The result is bounded, both events are present, and a failed sub-agent adds no text."""
     sink = RecordingSink()
     with manager(sink, subagent=lambda assignment: "found it " * 5_000) as window:
         back = window.delegate(Subtask("Find the leak.", expected_tool_calls=30))
@@ -302,8 +290,6 @@ def test_a_subtask_is_delegated_if_it_is_large_enough() -> None:
 
 
 def test_an_async_sub_agent_works_on_an_event_loop() -> None:
-    """Whatever can be awaited will do."""
-
     async def subagent(assignment: str) -> str:
         await asyncio.sleep(0)
         return "done"
@@ -330,7 +316,6 @@ def alike(n: int) -> str:
 
 
 def test_similar_results_are_merged_into_one() -> None:
-    """Under semantic merge, eight listings become one with every unique line; pairs stay whole."""
     sink = RecordingSink()
     with manager(sink, policy="semantic_merge") as window:
         window.add_user("go")
@@ -346,7 +331,6 @@ def test_similar_results_are_merged_into_one() -> None:
 
 
 def test_a_model_may_write_the_merged_text_and_an_embedder_may_decide_similarity() -> None:
-    """The model's text passes the acceptance check; texts without common words are alike by their vectors."""
     sink = RecordingSink()
     facts = " ".join(f"value_{m} = {m}" for m in range(110))
     model = ScriptedModel([f"All listings: {facts}"])
@@ -389,7 +373,6 @@ def test_a_compaction_can_be_vetoed_and_the_callback_receives_its_forecast() -> 
 
 
 def test_a_callback_that_fails_stops_nothing() -> None:
-    """Its exception is logged."""
     sink = RecordingSink()
 
     def callback(proposal: CompactionProposal) -> bool:
@@ -402,7 +385,6 @@ def test_a_callback_that_fails_stops_nothing() -> None:
 
 
 def test_a_call_that_waits_for_approval_is_never_removed() -> None:
-    """Through evictions, compactions and a new window its group stays, until its result takes the place."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("deploy it")
@@ -425,7 +407,6 @@ def test_a_call_that_waits_for_approval_is_never_removed() -> None:
 
 
 def test_a_long_call_keeps_its_position_with_an_interim_result() -> None:
-    """Each interim result takes the place of the one before; a dead call of an older turn holds nothing up."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("train it")
@@ -464,7 +445,6 @@ def summed_up(answer: str, *, again: bool = True) -> tuple[ScriptedModel, list[C
 
 
 def test_a_model_summarizes_no_more_results_than_necessary() -> None:
-    """The largest is enough: the others stay whole until the window is full again."""
     model, events, shown = summed_up("row_0 found", again=False)
     assert [event.outcome for event in events] == ["accepted"]
     assert ["row_0" in user for _, user in model.asked] == [True]
@@ -473,7 +453,6 @@ def test_a_model_summarizes_no_more_results_than_necessary() -> None:
 
 
 def test_a_summarized_result_is_not_summarized_again() -> None:
-    """The model is called once per result, even if the summary is still long."""
     model, events, _ = summed_up("row_0 found " + "fact " * 2_000)
     assert [event.strategy for event in events] == ["tool_result_summarization"] * len(events)
     assert len(events) > 1
@@ -481,7 +460,6 @@ def test_a_summarized_result_is_not_summarized_again() -> None:
 
 
 def test_a_summary_of_a_result_that_is_not_smaller_is_not_used() -> None:
-    """The result stays unchanged."""
     _, events, shown = summed_up("row_0 found " + "fact " * 4_000)
     assert events[0].outcome == "rejected"
     assert events[0].reason == "not smaller"
@@ -510,7 +488,6 @@ def test_a_result_replaces_an_interim_one_that_was_shortened() -> None:
 
 @pytest.mark.parametrize("kept", ["held", "protected"])
 def test_a_model_summarizes_no_protected_result(kept: str) -> None:
-    """The placeholder of a waiting call and protected types are not summarized."""
     sink = RecordingSink()
     model = ScriptedModel(["a short finding"])
     control = EngineSettings(protected_types=frozenset({"tool_result"} if kept == "protected" else ()))
@@ -531,7 +508,6 @@ def test_a_model_summarizes_no_protected_result(kept: str) -> None:
 def test_background_compaction_removes_only_the_content_it_covers(
     chosen: dict[str, Any],
 ) -> None:
-    """If eviction is not enough, no hook waits for the summary; content added meanwhile survives."""
     sink = RecordingSink()
     began, go_on = threading.Event(), threading.Event()
     asked: list[str] = []
@@ -566,7 +542,6 @@ def test_background_compaction_removes_only_the_content_it_covers(
 
 
 def test_a_call_that_may_not_fit_waits_for_its_compaction() -> None:
-    """A turn from yellow to red allows no work between turns: the hook makes room itself."""
     sink = RecordingSink()
     with manager(sink, background=True) as window:
         for turn in range(60):
@@ -586,7 +561,6 @@ def test_a_call_that_may_not_fit_waits_for_its_compaction() -> None:
 
 
 def test_an_enforced_component_is_reduced_by_itself() -> None:
-    """Tool results over their budget are masked though the window is green; memory over its own is dropped."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, enforce="component") as window:
         window.add_user("go")
@@ -608,7 +582,6 @@ def test_an_enforced_component_is_reduced_by_itself() -> None:
 
 
 def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pinned memory over its budget costs an attempt every fourth turn, or as soon as it has grown."""
     attempts: list[int] = []
     lifetime = SCORERS["type_ttl"]
 
@@ -653,7 +626,6 @@ def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn(monkeypatch:
 def test_any_subsystem_can_be_disabled_and_the_rest_works(
     settings: EngineSettings, dependencies: dict[str, Any]
 ) -> None:
-    """No exception, valid messages, and a window that stays within its limit where anything can be done."""
     sink = RecordingSink()
     with engine_manager(sink, settings, **dependencies) as window:
         window.add_user("go")
@@ -670,7 +642,6 @@ def test_any_subsystem_can_be_disabled_and_the_rest_works(
 
 
 def test_a_user_s_summarizer_is_used() -> None:
-    """Any callable with the shape of ours."""
     sink = RecordingSink()
 
     def mine(facts: Any, *, goal: str, **rest: Any) -> str:
@@ -690,7 +661,6 @@ class FullArchive(MemoryArchive):
 
 @pytest.mark.parametrize("archive", [MemoryArchive(), FullArchive()], ids=["kept", "not kept"])
 def test_a_summary_names_an_original_only_if_it_is_archived(archive: MemoryArchive) -> None:
-    """The range it replaces, and a shortened user message, are both stored whole under their handles."""
     sink = RecordingSink()
     kept = type(archive) is MemoryArchive
     with manager(sink, dependencies=replace(in_memory_dependencies(sink), archive=archive)) as window:
@@ -721,7 +691,6 @@ def test_a_summary_names_an_original_only_if_it_is_archived(archive: MemoryArchi
 
 
 def test_a_failing_summarizer_does_not_stop_a_task_from_ending() -> None:
-    """The final summary is put together by ours, and the session ends with its report."""
     sink = RecordingSink()
 
     def broken(facts: Any, **rest: Any) -> str:
@@ -737,7 +706,6 @@ def test_a_failing_summarizer_does_not_stop_a_task_from_ending() -> None:
 
 
 def test_every_step_has_a_name_and_can_be_omitted() -> None:
-    """The cascade is data: any sub-sequence of it is a valid cascade."""
     for name in STEPS:
         with manager(RecordingSink(), cascade=[name]) as window:
             talk(window, 12)

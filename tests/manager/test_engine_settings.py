@@ -51,7 +51,6 @@ def test_zones_given_as_an_argument_win_over_the_file(configure: Configure) -> N
 
 
 def test_a_size_given_as_an_argument_wins_over_the_file(configure: Configure) -> None:
-    """Without either, the catalog's value holds; a model it does not know has none."""
     configure("max_context_tokens: 50000")
     limits = [engine_of(limit=limit).limits for limit in (None, 60_000)]
     configure("")
@@ -61,13 +60,11 @@ def test_a_size_given_as_an_argument_wins_over_the_file(configure: Configure) ->
 
 
 def test_an_agent_without_a_name_is_refused() -> None:
-    """Everything that is shown and counted is by agent."""
     with pytest.raises(ConfigurationError, match="agent: must not be empty"):
         ContextWindowManager(agent="", model="m", dependencies=in_memory_dependencies(RecordingSink()))
 
 
 def test_the_requested_output_is_reserved(configure: Configure) -> None:
-    """The larger of what the agent asks for and the file's share."""
     configure("budget: {allocations: {output_reserved: 0.10}}")
     limits = [engine_of(requested_output_tokens=tokens).limits for tokens in (0, 8_000, 20_000)]
 
@@ -75,14 +72,12 @@ def test_the_requested_output_is_reserved(configure: Configure) -> None:
 
 
 def test_the_steps_that_make_a_call_possible_come_last_and_once() -> None:
-    """Named among others or not."""
     cascade = engine_of(cascade=["truncation", "eviction", "hard_eviction"]).settings.cascade
 
     assert cascade == ("eviction", *SAFETY_NET)
 
 
 def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> None:
-    """The names in the file are not those of the terms."""
     configure(
         "eviction: {weights: {recency: 0.1, priority: 0.15, type_ttl: 0.2, reference_frequency: 0.25,"
         " semantic_duplication: 0.3}}"
@@ -97,7 +92,6 @@ def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> N
 
 
 def test_a_level_at_the_start_of_reductions_is_accepted(configure: Configure) -> None:
-    """At the threshold both can act; only below it one of them could not."""
     config = load_config(
         configure(
             "cross_window: {auto_save_threshold: 0.75}\ncompression: {compaction_utilization_threshold: 0.75}"
@@ -109,7 +103,6 @@ def test_a_level_at_the_start_of_reductions_is_accepted(configure: Configure) ->
 
 
 def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure) -> None:
-    """The file's hold where no argument names one."""
     configure(
         "preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.evaluation.suite.judges:string_match}}"
     )
@@ -125,7 +118,6 @@ def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure
 
 
 def test_a_share_beside_a_profile_differs_from_it(configure: Configure) -> None:
-    """The profile defines the others."""
     configure("budget: {profile: research, allocations: {tool_results: 0.10}}")
     with manager(RecordingSink()) as window:
         parts = window.status().components
@@ -136,7 +128,6 @@ def test_a_share_beside_a_profile_differs_from_it(configure: Configure) -> None:
 def test_an_empty_variable_and_a_home_folder_are_understood(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty variable is ignored, and `~` is the user's folder."""
     file = configure("pressure: {velocity_window: 7}")
     monkeypatch.setenv("HOME", str(file.parent))
     environ = {"WINDOWPANE_CONFIG": "~/windowpane.yaml", "WINDOWPANE_PRESSURE__VELOCITY_WINDOW": ""}

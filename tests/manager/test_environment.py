@@ -42,14 +42,12 @@ def test_files_are_compared_by_content(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_path_that_cannot_be_read_is_a_fact_too(tmp_path: Path) -> None:
-    """A checkpoint is saved whatever is watched."""
     facts = LocalEnvironment(tmp_path).observe(["x" * 5_000])
 
     assert facts["file " + "x" * 5_000] == "unreadable (OSError)"
 
 
 def test_a_loose_reference_wins_over_a_packed_one(tmp_path: Path) -> None:
-    """As git reads them; names that only end alike are others."""
     git = repository(tmp_path, "ref: refs/heads/main")
     (git / "packed-refs").write_text(f"# pack-refs\n{THREE} refs/heads/mainly\n{ONE} refs/heads/main\n")
     assert commit_and_branch(tmp_path) == (ONE, "main")
@@ -63,7 +61,6 @@ def test_a_loose_reference_wins_over_a_packed_one(tmp_path: Path) -> None:
 
 
 def test_a_detached_head_has_a_commit_and_no_branch(tmp_path: Path) -> None:
-    """A folder below the repository belongs to it."""
     repository(tmp_path, ONE)
     (tmp_path / "src/deep").mkdir(parents=True)
 
@@ -71,7 +68,6 @@ def test_a_detached_head_has_a_commit_and_no_branch(tmp_path: Path) -> None:
 
 
 def test_a_worktree_has_a_separate_head_and_the_references_of_its_repository(tmp_path: Path) -> None:
-    """Its `.git` is a file, and relative paths in it start at that file's folder."""
     git = repository(tmp_path / "main", "ref: refs/heads/main")
     own = git / "worktrees/tree"
     own.mkdir(parents=True)
@@ -85,7 +81,6 @@ def test_a_worktree_has_a_separate_head_and_the_references_of_its_repository(tmp
 
 
 def test_an_unreadable_repository_is_none(tmp_path: Path) -> None:
-    """There is neither a commit nor a branch, but the folder is recorded."""
     repository(tmp_path, "ref: refs/heads/main")
     (tmp_path / ".git/HEAD").write_bytes(b"\xff\xfe")
 

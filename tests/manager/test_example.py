@@ -20,7 +20,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent_loop.py"
     ],
 )
 def test_the_example_loop_runs_and_is_managed(options: list[str], printed: str, tmp_path: Path) -> None:
-    """In a small window content is evicted; where the provider's window is smaller, its refusals are survived."""
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "WINDOWPANE_STORE": str(tmp_path / "w.db")}
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--files", "25", *options],

@@ -71,7 +71,6 @@ WHOLE = {
 
 @pytest.mark.parametrize("shape", list(WHOLE))
 def test_a_valid_history_is_added_unchanged(shape: str) -> None:
-    """Nothing is repaired, everything is there, and the first message states the task."""
     sink = RecordingSink()
     with manager(sink) as window:
         assert window.add_messages(WHOLE[shape]) == {}
@@ -121,7 +120,6 @@ BROKEN: dict[str, tuple[list[dict[str, Any]], dict[str, int], dict[str, int]]] =
 @pytest.mark.parametrize("drop", [False, True])
 @pytest.mark.parametrize("shape", list(BROKEN))
 def test_a_broken_history_is_repaired_counted_and_reported(shape: str, drop: bool) -> None:
-    """By the policy that was asked for; what is sent holds to both providers' rules."""
     history, answered, dropped = BROKEN[shape]
     sink = RecordingSink()
     with manager(sink) as window:
@@ -138,7 +136,6 @@ def test_a_broken_history_is_repaired_counted_and_reported(shape: str, drop: boo
 @pytest.mark.parametrize("answered", [(), ("a",)])
 @pytest.mark.parametrize("shape", ["openai", "anthropic"])
 def test_calls_at_the_open_end_wait_for_their_results(shape: str, answered: tuple[str, ...], drop: bool) -> None:
-    """The agent continues where the history stops: nothing is repaired, and the results find their calls."""
     if shape == "openai":
         history = [user("go"), call("a", "b"), *map(result, answered)]
     else:
@@ -156,14 +153,11 @@ def test_calls_at_the_open_end_wait_for_their_results(shape: str, answered: tupl
 
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
-    """It is the caller's mistake, and raised at once."""
     with manager(RecordingSink()) as window, pytest.raises(ConfigurationError, match="answer or drop"):
         window.add_messages([user("go")], unanswered="ignore")  # type: ignore[arg-type]
 
 
 def test_an_async_manager_accepts_a_history_too() -> None:
-    """With the same repairs."""
-
     async def go() -> dict[str, int]:
         dependencies = in_memory_dependencies(RecordingSink())
         async with AsyncContextWindowManager(
@@ -188,7 +182,6 @@ MESSAGES = st.lists(
 
 
 def test_a_call_id_that_is_used_again_keeps_the_last_call_open() -> None:
-    """Of two unanswered calls with one id the earlier is answered as aborted, the later waits for its result."""
     with manager(RecordingSink()) as window:
         assert window.add_messages([user("go"), call("a"), call("a")]) == {"aborted_result": 1}
         window.on_tool_result("read", "the text", "a")
@@ -202,7 +195,6 @@ def test_a_call_id_that_is_used_again_keeps_the_last_call_open() -> None:
 
 @given(MESSAGES, st.booleans())
 def test_sent_messages_are_valid_for_any_history(history: list[dict[str, Any]], drop: bool) -> None:
-    """Random histories, both shapes and mixtures of them, by either policy."""
     with manager(RecordingSink()) as window:
         window.add_messages(history, unanswered="drop" if drop else "answer")
         window.add_user("and now?")
@@ -212,7 +204,6 @@ def test_sent_messages_are_valid_for_any_history(history: list[dict[str, Any]], 
 
 @given(MESSAGES, st.booleans())
 def test_a_repair_does_not_change_its_input(history: list[dict[str, Any]], drop: bool) -> None:
-    """The caller's messages stay as they were."""
     before = repr(history)
     repair_history(history, unanswered="drop" if drop else "answer")
 
@@ -220,7 +211,6 @@ def test_a_repair_does_not_change_its_input(history: list[dict[str, Any]], drop:
 
 
 def test_an_image_in_a_tool_s_output_is_sent_and_counted_flat() -> None:
-    """Three megabytes of base64 are one image, in the result for Anthropic and after it for OpenAI."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
     with manager(RecordingSink(), limit=200_000) as window:
         window.add_messages([user("go"), uses("a")])
@@ -237,7 +227,6 @@ def test_an_image_in_a_tool_s_output_is_sent_and_counted_flat() -> None:
 
 
 def test_an_image_is_removed_with_its_result() -> None:
-    """Once the result is masked the image is neither counted nor sent."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
     with manager(RecordingSink(), limit=8_192) as window:
         window.add_user("go")

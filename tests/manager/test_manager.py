@@ -59,7 +59,6 @@ def valid(window: ContextWindowManager) -> bool:
 
 
 def test_a_quiet_window_is_not_changed() -> None:
-    """In green nothing is done, and what is sent is what came in."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -73,7 +72,6 @@ def test_a_quiet_window_is_not_changed() -> None:
 
 
 def test_yellow_prepares_and_changes_nothing() -> None:
-    """From yellow on the decision is `prepare`, and the window is untouched."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user(filler(51_000))
@@ -83,7 +81,6 @@ def test_yellow_prepares_and_changes_nothing() -> None:
 
 
 def test_orange_evicts_tool_results_down_to_the_target() -> None:
-    """At 75% old tool results give way to placeholders until 60% is reached; calls keep their results."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user(GOAL)
@@ -103,7 +100,6 @@ def test_orange_evicts_tool_results_down_to_the_target() -> None:
 
 
 def test_candidates_can_be_listed_without_evicting() -> None:
-    """The candidates for eviction are listed in order, and nothing is removed."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user(GOAL)
@@ -120,7 +116,6 @@ def test_candidates_can_be_listed_without_evicting() -> None:
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_candidates_are_the_blocks_of_the_next_eviction(policy: str) -> None:
-    """The cascade decides before the score: tool results are masked before any other content is removed."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, policy=policy) as window:
         window.add_user("go")
@@ -138,7 +133,6 @@ def test_candidates_are_the_blocks_of_the_next_eviction(policy: str) -> None:
 
 
 def test_an_evicted_result_can_be_retrieved_by_the_handle_its_placeholder_names() -> None:
-    """Originals go to the archive before they leave."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user(GOAL)
@@ -155,7 +149,6 @@ def test_an_evicted_result_can_be_retrieved_by_the_handle_its_placeholder_names(
 
 
 def test_without_an_archive_no_placeholder_promises_an_original() -> None:
-    """A placeholder names a handle only where the original was kept."""
     from dataclasses import replace
 
     sink = RecordingSink()
@@ -170,7 +163,6 @@ def test_without_an_archive_no_placeholder_promises_an_original() -> None:
 
 
 def test_conversation_without_tool_results_is_compacted() -> None:
-    """If eviction is not enough, the older conversation becomes a summary that keeps its decisions."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, task_goal=GOAL) as window:
         for n in range(60):
@@ -192,7 +184,6 @@ def test_conversation_without_tool_results_is_compacted() -> None:
 
 
 def test_a_full_window_is_replaced_by_one_from_a_checkpoint() -> None:
-    """At 95% a checkpoint is saved and a new window opens with the task, the summary and the open cycle."""
     sink = RecordingSink()
     dependencies = in_memory_dependencies(sink)
     with manager(sink, limit=8_192, dependencies=dependencies, task_goal=GOAL) as window:
@@ -212,7 +203,6 @@ def test_a_full_window_is_replaced_by_one_from_a_checkpoint() -> None:
 
 
 def test_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
-    """A pinned turn larger than the window by itself is retained whole, and the error gives the reason."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         for n in range(3):
@@ -229,7 +219,6 @@ def test_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
 
 
 def test_an_overflow_reports_the_size_that_did_not_fit() -> None:
-    """The alert states the tokens that did not fit, not the size after the reductions."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         for n in range(5):
@@ -246,7 +235,6 @@ def test_an_overflow_reports_the_size_that_did_not_fit() -> None:
 
 
 def test_a_large_system_prompt_alone_starts_no_reduction() -> None:
-    """If the static content alone is over the threshold, no reduction is attempted."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_system(filler(4_600))
@@ -262,7 +250,6 @@ def test_a_large_system_prompt_alone_starts_no_reduction() -> None:
 
 @pytest.mark.parametrize("static_tokens", [3_000, 4_600, 5_600, 5_900])
 def test_nothing_that_may_leave_makes_a_call_impossible(static_tokens: int) -> None:
-    """However little room system prompt and tools leave, old talk gives way before an error is raised."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_system(filler(static_tokens))
@@ -277,7 +264,6 @@ def test_nothing_that_may_leave_makes_a_call_impossible(static_tokens: int) -> N
 
 
 def test_a_single_turn_too_large_is_reduced_from_within() -> None:
-    """A request whose tool results alone overflow keeps the request and shortens the results."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_user("read everything")
@@ -316,7 +302,6 @@ def test_a_call_that_is_shortened_stays_with_its_result() -> None:
 
 
 def test_usage_of_the_provider_becomes_the_truth() -> None:
-    """After a reply the window's size is what the provider counted, and it is labelled so."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -328,7 +313,6 @@ def test_usage_of_the_provider_becomes_the_truth() -> None:
 
 
 def test_a_result_without_its_call_is_sent_as_text_and_reported() -> None:
-    """A result no call waits for is still seen by the model, in a form that both providers accept."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -340,7 +324,6 @@ def test_a_result_without_its_call_is_sent_as_text_and_reported() -> None:
 
 
 def test_of_two_results_to_one_call_the_first_wins() -> None:
-    """A duplicate result is ignored and counted."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -353,7 +336,6 @@ def test_of_two_results_to_one_call_the_first_wins() -> None:
 
 
 def test_a_call_without_result_is_answered_as_aborted_until_it_comes() -> None:
-    """Of calls A and B only A answered: the messages mark B as aborted, and B's result replaces that."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -369,7 +351,6 @@ def test_a_call_without_result_is_answered_as_aborted_until_it_comes() -> None:
 
 
 def test_a_result_without_an_id_is_matched_to_the_open_call_of_its_tool() -> None:
-    """Agents that do not pass ids on still get valid pairs."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -383,7 +364,6 @@ def test_a_result_without_an_id_is_matched_to_the_open_call_of_its_tool() -> Non
 
 
 def test_ids_used_again_in_a_later_turn_are_other_calls() -> None:
-    """`call_0` in every reply: each result stays with its own call."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -398,7 +378,6 @@ def test_ids_used_again_in_a_later_turn_are_other_calls() -> None:
 
 
 def test_a_huge_result_is_capped_when_added_and_archived_whole() -> None:
-    """Head and tail of a result over half the window stay; the whole can be retrieved."""
     sink = RecordingSink()
     with manager(sink, limit=32_768) as window:
         window.add_user("hello")
@@ -414,7 +393,6 @@ def test_a_huge_result_is_capped_when_added_and_archived_whole() -> None:
 
 
 def test_an_overflow_from_the_provider_allows_exactly_one_smaller_retry() -> None:
-    """After a refused call the window is strictly smaller and may be sent once more, not twice."""
     sink = RecordingSink()
     with manager(sink, limit=32_768) as window:
         window.add_user(GOAL)
@@ -435,7 +413,6 @@ def test_an_overflow_from_the_provider_allows_exactly_one_smaller_retry() -> Non
 
 
 def test_a_network_error_is_not_an_overflow() -> None:
-    """Other errors change nothing and are not retried by us."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -447,7 +424,6 @@ def test_a_network_error_is_not_an_overflow() -> None:
 
 
 def test_an_unknown_window_is_observed_and_never_reduced() -> None:
-    """Without a limit there is no zone, no action and no error."""
     sink = RecordingSink()
     with manager(sink, limit=None) as window:
         window.add_user(filler(300_000))
@@ -459,7 +435,6 @@ def test_an_unknown_window_is_observed_and_never_reduced() -> None:
 
 
 def test_listeners_receive_events_and_cannot_harm_the_agent() -> None:
-    """A listener gets the events it asked for; what it raises stays inside."""
     heard: list[Event] = []
 
     def broken(event: Event) -> None:
@@ -476,8 +451,6 @@ def test_listeners_receive_events_and_cannot_harm_the_agent() -> None:
 
 
 def test_a_failing_archive_does_not_stop_the_eviction() -> None:
-    """A full disk costs the originals, not the agent."""
-
     class FullDisk(MemoryArchive):
         def put(self, session_id: str, handle: str, text: str) -> None:
             raise OSError(28, "No space left on device")
@@ -496,7 +469,6 @@ def test_a_failing_archive_does_not_stop_the_eviction() -> None:
 
 
 def test_a_reply_of_unknown_shape_is_contained(caplog: pytest.LogCaptureFixture) -> None:
-    """A hook that fails is logged and the agent continues."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -508,7 +480,6 @@ def test_a_reply_of_unknown_shape_is_contained(caplog: pytest.LogCaptureFixture)
 
 
 def test_tool_results_may_come_from_several_threads() -> None:
-    """Each result lands once, with its call, whatever the order."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user("hello")
@@ -529,7 +500,6 @@ def test_tool_results_may_come_from_several_threads() -> None:
 
 
 def test_a_component_warns_once_when_it_passes_its_budget_share() -> None:
-    """The soft limit of a component is reported once, not with every block."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user("hello")
@@ -551,7 +521,6 @@ def test_a_component_warns_once_when_it_passes_its_budget_share() -> None:
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_path(options: dict[str, Any], path: str) -> None:
-    """An invalid value is refused when the manager is made, and the error names the key."""
     with pytest.raises(ConfigurationError) as caught:
         ContextWindowManager(
             agent="a",

@@ -173,7 +173,6 @@ def test_any_loop_stays_valid_whole_and_within_the_window(actions: list[Any], li
 @settings(max_examples=settings.default.max_examples // 3)
 @given(ACTIONS, st.booleans())
 def test_pinned_content_is_never_removed(actions: list[Any], good: bool) -> None:
-    """A pinned message is sent with every call, whatever a summarizing model answers."""
     answers: list[str | Exception] = [
         "## Decisions and reasons\n- short" if good else "",
         RuntimeError("the model is down"),
@@ -187,7 +186,6 @@ def test_pinned_content_is_never_removed(actions: list[Any], good: bool) -> None
 @settings(max_examples=settings.default.max_examples // 3)
 @given(ACTIONS, st.sampled_from(sorted(POLICIES)))
 def test_the_same_history_gives_the_same_plans(actions: list[Any], policy: str) -> None:
-    """Nothing depends on chance, time or hashing order."""
     first = run(actions, limit=8_192, policy=policy).sink
     second = run(actions, limit=8_192, policy=policy).sink
 
@@ -197,7 +195,6 @@ def test_the_same_history_gives_the_same_plans(actions: list[Any], policy: str) 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_long_loop_makes_progress_with_every_reduction(policy: str) -> None:
-    """Many turns in one exchange: it never overflows, and every roll or eviction frees something."""
     turns = 200 if os.environ.get("WINDOWPANE_TEST_ALL") else 100
     actions = [("reply", 60, 1, [300 + 97 * n % 1_800]) for n in range(turns)]
     loop = run(actions, limit=8_192, policy=policy)
@@ -235,7 +232,6 @@ def subagent(assignment: str) -> str:
 def test_any_cascade_keeps_the_promises(
     actions: list[Any], cascade: list[str], policy: str, good: bool, enforce: Any
 ) -> None:
-    """Whichever strategies, in whichever order, with a model and a sub-agent that fail now and then."""
     loop = run(
         actions,
         limit=6_000,
@@ -255,7 +251,6 @@ def test_any_cascade_keeps_the_promises(
 def test_the_same_history_gives_the_same_reductions_by_any_cascade(
     actions: list[Any], cascade: list[str]
 ) -> None:
-    """Every strategy is a function of what it is given."""
     sinks = [
         run(
             actions,
@@ -274,7 +269,6 @@ def test_the_same_history_gives_the_same_reductions_by_any_cascade(
 
 @pytest.mark.parametrize("step", sorted(STEPS))
 def test_no_strategy_calls_a_model_without_end(step: str) -> None:
-    """A model that never gives anything of use is asked a bounded number of times a turn, and then no more."""
     model = ScriptedModel([""])
     actions = [("reply", 60, 1, [900]) for _ in range(50)]
     run(actions, limit=8_192, policy="hybrid", model=model, cascade=[step])
@@ -285,7 +279,6 @@ def test_no_strategy_calls_a_model_without_end(step: str) -> None:
 @pytest.mark.parametrize("enforce", ["global", "component"])
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_every_reduction_makes_progress_in_a_long_loop(policy: str, enforce: Any) -> None:
-    """With all strategies at hand, nothing that was accepted freed nothing, and rejected attempts stay few."""
     actions = [("reply", 60, 1, [300 + 97 * n % 1_800]) for n in range(70)]
     loop = run(
         actions, limit=8_192, policy=policy, model=scripted(True), subagent=subagent, enforce=enforce,

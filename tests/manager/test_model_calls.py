@@ -85,7 +85,6 @@ class Model:
 def test_a_long_session_makes_a_bounded_number_of_model_calls(
     cascade: tuple[str, ...], in_parts: bool, user_messages: bool
 ) -> None:
-    """Eight calls, and one for every four turns at most; events count each of them."""
     sink = RecordingSink()
     model = Model(in_parts=in_parts)
     work(sink, cascade=cascade, user_messages=user_messages, model=model)
@@ -99,7 +98,6 @@ def test_a_long_session_makes_a_bounded_number_of_model_calls(
 @pytest.mark.parametrize("cascade", ["tool_result_summarization", "progressive_summarization", "compaction"])
 @pytest.mark.parametrize("settings", [EngineSettings(), EngineSettings(evaluate=None)])
 def test_a_model_that_answers_ok_to_everything_replaces_nothing(cascade: str, settings: EngineSettings) -> None:
-    """Not one result, message or generation becomes `ok`, with or without an evaluator of fidelity."""
     sink = RecordingSink()
     model = Model("ok")
     work(sink, cascade=(cascade,), turns=40, model=model, settings=settings)
@@ -110,7 +108,6 @@ def test_a_model_that_answers_ok_to_everything_replaces_nothing(cascade: str, se
 
 
 def test_one_call_summarizes_as_many_results_as_the_target_requires() -> None:
-    """Each result is replaced by its part of the answer."""
     sink = RecordingSink()
     model = Model()
     work(sink, cascade=("tool_result_summarization",), turns=30, model=model)
@@ -134,12 +131,10 @@ def test_one_call_summarizes_as_many_results_as_the_target_requires() -> None:
     ],
 )
 def test_an_answer_is_split_by_its_headings(answer: str, parts: list[str]) -> None:
-    """A part that is missing or ambiguous is empty."""
     assert split_answer(answer, 2) == parts
 
 
 def test_a_result_whose_summary_was_refused_is_not_sent_again() -> None:
-    """A model that makes results larger is called once for each."""
     sink = RecordingSink()
     model = Model("far too long " * 2_000)
     work(sink, cascade=("tool_result_summarization", "eviction"), turns=60, user_messages=True, model=model)
@@ -151,7 +146,6 @@ def test_a_result_whose_summary_was_refused_is_not_sent_again() -> None:
 
 @pytest.mark.parametrize("party", ["subagent", "model"])
 def test_a_refused_summary_is_not_requested_again_for_the_same_conversation(party: str) -> None:
-    """A sub-agent or a model that writes nothing usable is called again only for content that is mostly new."""
     sink = RecordingSink()
     calls: list[str] = []
 
@@ -169,7 +163,6 @@ def test_a_refused_summary_is_not_requested_again_for_the_same_conversation(part
 
 
 def test_the_price_of_the_calls_is_in_the_events() -> None:
-    """A call is priced once, with the first content that it replaced."""
     sink = RecordingSink()
     priced: list[Usage] = []
 
@@ -192,7 +185,6 @@ def test_the_price_of_the_calls_is_in_the_events() -> None:
 def test_a_model_of_unknown_size_has_the_window_of_the_preset(
     preset: str | None, limit_tokens: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If there is none, a warning names the setting, and the decision gives the reason."""
     model = f"unheard-of-{preset}"
     with windowpane.ContextWindowManager(agent="a", model=model, preset=preset, data_folder=tmp_path) as window:
         window.add_user("Hello")

@@ -16,7 +16,6 @@ from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
 def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: Path) -> None:
-    """A file saved in another encoding still gives its notes."""
     path = tmp_path / "notes.md"
     path.write_bytes(b"# Notes\n- caf\xe9 on port 8080\n")
     sink = RecordingSink()
@@ -31,7 +30,6 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: P
 
 
 def test_what_people_write_into_the_file_is_read(tmp_path: Path) -> None:
-    """Their own headings are `misc`, a mark of importance counts, and a line without a sign is a note as well."""
     path = tmp_path / "notes.md"
     path.write_text(
         "# Notes\nprose\n\n## Task progress\n* [high] half way\n\n## Mine\n  - [low] own\n- [critical] now\n"
@@ -50,7 +48,6 @@ def test_what_people_write_into_the_file_is_read(tmp_path: Path) -> None:
 
 
 def test_an_unknown_importance_is_refused_when_the_note_is_written() -> None:
-    """The note is not lost in a log."""
     sink = RecordingSink()
     with manager(sink) as window:
         with pytest.raises(ConfigurationError, match="critical, high, normal"):

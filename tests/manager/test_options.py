@@ -18,7 +18,6 @@ def dependencies() -> Dependencies:
 
 
 def test_editors_see_every_option_with_its_default() -> None:
-    """The signature names each option; only the agent and the model have to be given."""
     for kind in (ContextWindowManager, AsyncContextWindowManager):
         parameters = inspect.signature(kind).parameters
         required = [
@@ -30,14 +29,12 @@ def test_editors_see_every_option_with_its_default() -> None:
 
 
 def test_every_option_is_documented() -> None:
-    """The constructor's text names each parameter, so `help()` explains them all."""
     names = set(inspect.signature(ContextWindowManager).parameters)
 
     assert names <= set(re.findall(r"[a-z_]+", ContextWindowManager.__init__.__doc__ or ""))
 
 
 def test_an_option_that_does_not_exist_is_refused() -> None:
-    """A typo is an error with its name."""
     with pytest.raises(TypeError, match="polcy"):
         ContextWindowManager(agent="a", model="m", polcy="lru")  # type: ignore[call-arg]  # the typo
 
@@ -80,7 +77,6 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
     ],
 )
 def test_an_option_that_is_wrong_is_named(options: dict[str, object], key: str) -> None:
-    """A typo or a value out of range is an error with its key, never ignored."""
     with pytest.raises(ConfigurationError) as error:
         ContextWindowManager(
             **{"agent": "a", "model": "m", "limit_tokens": 9_000, "dependencies": dependencies()} | options

@@ -22,7 +22,6 @@ def source_of(n: int) -> str:
 
 
 def test_a_hook_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compaction and its checkpoint use the readings made when the content came."""
     reads: list[int] = []
 
     def counted(content_type: facts.ContentType, text: str) -> Reading:
@@ -47,7 +46,6 @@ def test_a_hook_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_readings_are_the_same_ahead_and_on_demand() -> None:
-    """Facts do not depend on when a text was read."""
     jobs: list[Callable[[], None]] = []
     ahead, in_place = Readings(lambda job, _characters: jobs.append(job)), Readings()
     with manager(RecordingSink()) as window:
@@ -65,7 +63,6 @@ def test_readings_are_the_same_ahead_and_on_demand() -> None:
 
 
 def test_remembered_readings_are_bounded() -> None:
-    """A long session does not grow by what it has read."""
     ahead = Readings(lambda job, _characters: job())
     for n in range(MAXIMUM_READINGS + 10):
         ahead.read("tool_result", f"line {n}")

@@ -77,7 +77,6 @@ def as_object(value: Any) -> Any:
 @pytest.mark.parametrize("shape", [CHAT, RESPONSES, ANTHROPIC], ids=["chat", "responses", "anthropic"])
 @pytest.mark.parametrize("form", [dict, as_object], ids=["dictionary", "object"])
 def test_text_and_calls_are_read_from_every_shape(shape: dict[str, Any], form: Any) -> None:
-    """The same reply gives the same text and the same call in the format of every provider."""
     reply = read_reply(form(shape))
     spoken = [part.text for part in reply.parts if part.kind == "assistant_response"]
     calls = [(part.tool_call_id, part.tool_name) for part in reply.parts if part.kind == "tool_call"]
@@ -105,7 +104,6 @@ def test_what_was_written_to_the_cache_is_part_of_the_input() -> None:
 
 
 def test_signed_thinking_is_kept_as_it_came() -> None:
-    """Anthropic wants its thinking back byte for byte."""
     thinking = read_reply(ANTHROPIC).parts[0]
 
     assert thinking.kind == "thinking"
@@ -113,39 +111,33 @@ def test_signed_thinking_is_kept_as_it_came() -> None:
 
 
 def test_reasoning_that_is_not_sent_back_is_not_kept() -> None:
-    """Parts that are not sent again take no room in the window; they are listed as unread."""
     assert read_reply(RESPONSES).unread == ("reasoning",)
 
 
 @pytest.mark.parametrize("reply", ["hello", {"role": "assistant", "content": "hello"}])
 def test_a_plain_text_or_message_will_do(reply: Any) -> None:
-    """Agents without reply objects can pass the message or the text."""
     assert [part.text for part in read_reply(reply).parts] == ["hello"]
 
 
 def test_an_empty_reply_has_no_parts() -> None:
-    """A reply without content is a reply."""
     assert read_reply("") == Reply()
     assert read_reply({"choices": [{"message": {"role": "assistant", "content": None}}]}).parts == ()
 
 
 @pytest.mark.parametrize("reply", [object(), 42, {"answer": "hello"}])
 def test_anything_else_is_refused(reply: Any) -> None:
-    """An unknown shape is an error that names its type."""
     with pytest.raises(TypeError, match=type(reply).__name__):
         read_reply(reply)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -5}, {"input_tokens": "many"}])
 def test_impossible_usage_counts_nothing(usage: Any) -> None:
-    """Negative or textual counts are ignored."""
     found = read_usage(usage)
 
     assert found is None or found.input_total == 0
 
 
 def test_a_cache_beside_the_prompt_is_added_to_it() -> None:
-    """LiteLLM has reported prompts without their cache; a cache larger than the prompt shows it."""
     usage = {
         "prompt_tokens": 400,
         "completion_tokens": 5,
@@ -158,6 +150,5 @@ def test_a_cache_beside_the_prompt_is_added_to_it() -> None:
 
 
 def test_an_impossible_count_is_unknown() -> None:
-    """A number that no window can hold neither reaches the store nor stops it."""
     assert read_usage({"prompt_tokens": 10**30, "completion_tokens": 5}) == Usage(0, 5)
     assert read_usage({"input_tokens": 7, "output_tokens": 2**63}) == Usage(7)

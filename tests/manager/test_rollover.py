@@ -19,7 +19,6 @@ def fill(window: ContextWindowManager, *, most: int = 60) -> bool:
 
 
 def test_the_window_is_saved_before_the_next_one_starts() -> None:
-    """A summary, then a checkpoint of it, then a new window with the goal word for word."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, cascade=["roll"], task_goal=GOAL, constraints=["never touch x"]) as window:
         window.add_system("You are careful.")
@@ -55,7 +54,6 @@ def test_without_content_to_summarize_no_window_is_opened() -> None:
 
 @pytest.mark.parametrize(("reason", "windows"), [(NO_PROGRESS, 1), (REFILLED, 2)])
 def test_a_breaker_opened_by_a_lack_of_progress_stops_rollovers_too(reason: str, windows: int) -> None:
-    """If summaries help but the window refills, a new window solves it and closes the breaker."""
     with manager(RecordingSink(), limit=32_768, cascade=["roll"]) as window:
         for n in range(34):
             talk(window, f"question {n}", filler(837, tag=f"a{n}x"))
@@ -80,7 +78,6 @@ def test_what_the_provider_counted_beyond_the_content_is_not_carried_over() -> N
 
 
 def test_a_waiting_call_is_carried_over_and_gets_its_result_in_the_new_window() -> None:
-    """Call and result stay together over two windows though both have other ids there."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, cascade=["roll"]) as window:
         window.add_user("deploy it")
@@ -98,7 +95,6 @@ def test_a_waiting_call_is_carried_over_and_gets_its_result_in_the_new_window() 
 
 @pytest.mark.parametrize("given", ["", GOAL])
 def test_clear_removes_the_conversation_and_every_open_call(given: str) -> None:
-    """System prompt and what is pinned stay; a goal stays where it was given, else the next message states it."""
     with manager(RecordingSink(), task_goal=given) as window:
         window.add_system("You are careful.")
         window.add_memory("pinned fact", pinned=True)

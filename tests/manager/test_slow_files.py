@@ -81,7 +81,6 @@ def lasts_at_most(seconds: float) -> Iterator[None]:
 
 
 def test_an_original_is_retrievable_before_it_is_written(tmp_path: Path, disk: Disk) -> None:
-    """Eviction does not wait for the archive, and the handle works at once and afterwards."""
     sink = RecordingSink()
     with ContextWindowManager(**options(sink, tmp_path)) as window:
         window.add_user("Go.")
@@ -101,7 +100,6 @@ def test_an_original_is_retrievable_before_it_is_written(tmp_path: Path, disk: D
 
 
 def test_done_does_not_wait_for_a_lock_that_another_process_holds(tmp_path: Path) -> None:
-    """A milestone returns in time, and its checkpoint is saved and reported once the lock is free."""
     sink = RecordingSink()
     window = ContextWindowManager(**options(sink, tmp_path))
     lock = os.open(tmp_path / ".t.json.lock", os.O_WRONLY | os.O_CREAT, 0o600)
@@ -124,7 +122,6 @@ def test_done_does_not_wait_for_a_lock_that_another_process_holds(tmp_path: Path
 
 
 def test_only_the_first_write_of_a_fault_is_awaited(tmp_path: Path, disk: Disk) -> None:
-    """While one is under way the next ones return at once."""
     window = ContextWindowManager(**options(RecordingSink(), tmp_path))
     window.task.complete("one")
     with lasts_at_most(0.2):
@@ -162,7 +159,6 @@ def test_the_end_of_a_task_is_bounded(tmp_path: Path, disk: Disk, monkeypatch: p
 
 
 def test_leaving_the_block_waits_for_the_last_checkpoint(tmp_path: Path, disk: Disk) -> None:
-    """A slow disk delays the end as long as it takes, up to the bound; the checkpoint is reported before it."""
     sink = RecordingSink()
     timer = threading.Timer(0.6, disk.is_open.set)
     with ContextWindowManager(**options(sink, tmp_path)) as window:
@@ -177,7 +173,6 @@ def test_leaving_the_block_waits_for_the_last_checkpoint(tmp_path: Path, disk: D
 def test_a_checkpoint_that_cannot_be_read_in_time_is_not_waited_for(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The task starts cold; the checkpoint is put aside as soon as the disk responds, then the next is saved."""
     disk.is_open.set()
     with ContextWindowManager(**options(RecordingSink(), tmp_path)) as window:
         window.add_user("Go.")
@@ -196,7 +191,6 @@ def test_a_checkpoint_that_cannot_be_read_in_time_is_not_waited_for(
 
 
 def test_notes_are_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow disk delays no note, and the file has the last state."""
     disk = Disk()
     monkeypatch.setattr(FileNotes, "save", disk.hold(FileNotes.save))
     notes = FileNotes(tmp_path / "notes.md", redact=plain)
@@ -212,7 +206,6 @@ def test_notes_are_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_event_loop_is_not_blocked(tmp_path: Path, disk: Disk) -> None:
-    """Other tasks run while a hook of the async manager waits for files."""
     longest = 0.0
 
     async def watch() -> None:
@@ -254,7 +247,6 @@ for number in range(3):
 
 
 def test_pending_writes_end_with_the_process(tmp_path: Path) -> None:
-    """A process that ends without closing its session still writes what waits."""
     path = tmp_path / "written"
     finished = subprocess.run(
         [sys.executable, "-c", _EXITS, str(path)], capture_output=True, timeout=30, check=True
@@ -267,7 +259,6 @@ def test_pending_writes_end_with_the_process(tmp_path: Path) -> None:
 
 
 def test_a_write_reports_its_outcome_or_is_reported_later() -> None:
-    """Exactly one of the caller and the callback receives it."""
     writer, disk, late = BackgroundWriter(), threading.Event(), []
     assert writer.run(lambda: 7).value == 7
     assert isinstance(writer.run(lambda: 1 / 0).error, ZeroDivisionError)
@@ -283,7 +274,6 @@ def test_a_write_reports_its_outcome_or_is_reported_later() -> None:
 
 
 def test_waiting_writes_are_bounded() -> None:
-    """A write that does not fit fails at once."""
     writer, disk = BackgroundWriter(maximum_characters=10), threading.Event()
     writer.run(lambda: disk.wait(10), characters=8, wait_seconds=0.01)
 
@@ -315,7 +305,6 @@ def test_a_forked_child_does_not_write_what_its_parent_has_queued(tmp_path: Path
 
 
 def test_two_sessions_of_a_task_share_a_writer() -> None:
-    """Their checkpoints are written in the order of their hooks."""
     first = background_writer.writer_named("task")
 
     assert background_writer.writer_named("task") is first

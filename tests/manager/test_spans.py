@@ -76,7 +76,6 @@ def talk(window: ContextWindowManager, traced: Callable[[Callable[[], object]], 
 
 
 def test_a_span_around_the_call_describes_the_window(tracing: Tracing) -> None:
-    """Conversation, window size, use and zone are on the span that is current at the hooks."""
     window = ContextWindowManager(**options(RecordingSink()))
     window.add_user("hello " * 200)
     with tracing.tracer.start_as_current_span("chat", attributes={"gen_ai.operation.name": "chat"}):
@@ -95,7 +94,6 @@ def test_a_span_around_the_call_describes_the_window(tracing: Tracing) -> None:
 
 
 def test_events_carry_the_ids_of_the_span(tracing: Tracing) -> None:
-    """Events within a traced call have its trace and span ids; events outside have none."""
     sink = RecordingSink()
     window = ContextWindowManager(**options(sink))
     for n in range(2):
@@ -118,7 +116,6 @@ def test_events_carry_the_ids_of_the_span(tracing: Tracing) -> None:
 
 
 def test_only_the_call_that_a_compaction_preceded_is_marked(tracing: Tracing) -> None:
-    """`compacted` is true on the inference span of that turn, and absent, never false, on all others."""
     sink = RecordingSink()
 
     def traced(call: Callable[[], object]) -> None:
@@ -141,7 +138,6 @@ def test_only_the_call_that_a_compaction_preceded_is_marked(tracing: Tracing) ->
 
 
 def test_the_span_of_an_instrumented_client_describes_the_window_too(tracing: Tracing) -> None:
-    """With the processor, inference spans that start inside the agent's span carry it; other spans do not."""
     sink = RecordingSink()
     tracing.provider.add_span_processor(WindowSpanProcessor())  # type: ignore[arg-type]  # has its shape
 
@@ -169,8 +165,6 @@ def test_the_span_of_an_instrumented_client_describes_the_window_too(tracing: Tr
 
 
 def test_tasks_of_one_loop_do_not_mix_their_spans(tracing: Tracing) -> None:
-    """Sessions that run beside each other on an event loop each describe their own span."""
-
     async def agent(name: str) -> None:
         sink = RecordingSink()
         async with AsyncContextWindowManager(**options(sink, session_id=name)) as window:
@@ -202,7 +196,6 @@ class Broken:
 
 
 def test_a_broken_tracer_never_reaches_the_agent(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures of tracing are logged once each, and the window is managed as ever."""
     sink = RecordingSink()
     dependencies = replace(in_memory_dependencies(sink), spans=Broken())
     caplog.set_level(logging.ERROR)
@@ -217,7 +210,6 @@ def test_a_broken_tracer_never_reaches_the_agent(caplog: pytest.LogCaptureFixtur
 
 
 def test_without_opentelemetry_nothing_of_it_is_imported() -> None:
-    """An agent that does not trace pays nothing: the library is not even looked for."""
     script = (
         "import sys\n"
         "from windowpane.agents.spans import CurrentSpan\n"

@@ -61,7 +61,6 @@ def test_the_task_is_in_every_call_once_at_the_same_position(preset: str | None)
 
 
 def test_constraints_are_sent_without_a_goal_too() -> None:
-    """The first user message states the goal then, and is not repeated."""
     with manager(RecordingSink(), constraints=["never touch x"]) as window:
         window.add_memory("a memory")
         window.add_user("Port it.")
@@ -74,7 +73,6 @@ def test_constraints_are_sent_without_a_goal_too() -> None:
 
 
 def test_a_task_without_a_user_message_is_a_valid_call() -> None:
-    """Anthropic refuses an empty list of messages."""
     with manager(RecordingSink(), **TASK) as window:
         window.add_system("You are careful.")
         window.on_turn_start()
@@ -92,7 +90,6 @@ def test_a_task_without_a_user_message_is_a_valid_call() -> None:
 
 
 def test_the_task_outlasts_new_windows_and_sessions(tmp_path: Path) -> None:
-    """After a rollover, after `clear`, and in a session that resumes it."""
     sink = RecordingSink()
     dependencies = replace(in_memory_dependencies(sink), checkpoints=FileCheckpoints(tmp_path, redact=str))
     options: dict[str, Any] = {

@@ -28,14 +28,12 @@ def first_status() -> Status:
     ],
 )
 def test_the_forecast_is_grammatical(turns: float, said: str) -> None:
-    """One turn is singular, and zero turns is spelled out."""
     status = replace(first_status(), turns_until_red=turns)
 
     assert str(status).endswith(f"window 1. {said}")
 
 
 def test_before_the_first_measurement_the_size_is_reported() -> None:
-    """Its utilization is unknown, its size is not."""
     window = manager(RecordingSink(), limit=32_768)
 
     assert str(window.status()) == "Context window: 0 of 32,768 tokens used, not measured yet, turn 0."
@@ -43,7 +41,6 @@ def test_before_the_first_measurement_the_size_is_reported() -> None:
 
 
 def test_the_full_status_is_available_at_any_time() -> None:
-    """Before the first call, while compaction is stopped, and after the end."""
     with manager(RecordingSink(), limit=100_000) as window:
         window.add_memory("abc " * 1_000)
         window.task.plan("one", "two")
@@ -62,7 +59,6 @@ def test_the_full_status_is_available_at_any_time() -> None:
 
 @pytest.mark.parametrize("turns", [None, float("inf"), 80.0])
 def test_a_distant_forecast_is_omitted(turns: float | None) -> None:
-    """Neither an unknown nor a distant end is a reason to hurry a model."""
     status = replace(first_status(), turns_until_red=turns)
 
     assert str(status).endswith("window 1.")

@@ -83,7 +83,6 @@ def sent_json(window: ContextWindowManager) -> str:
 
 
 def test_a_task_is_resumed_at_its_last_step(tmp_path: Path) -> None:
-    """Another session continues with goal, constraints, statuses, choices and issues of the one before."""
     first_window(tmp_path)
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
@@ -118,7 +117,6 @@ def test_a_task_is_resumed_at_its_last_step(tmp_path: Path) -> None:
 
 
 def test_completed_subtasks_are_not_reopened_by_a_program_that_starts_again(tmp_path: Path) -> None:
-    """After a crash the same steps are started in order again: completed steps stay completed."""
     first_window(tmp_path)
     with open_task(RecordingSink(), tmp_path) as window:
         window.add_user("continue")
@@ -136,7 +134,6 @@ def test_completed_subtasks_are_not_reopened_by_a_program_that_starts_again(tmp_
 
 
 def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_path: Path) -> None:
-    """A finding that undoes a step is reported with `reopen`; the next session does not see it as done."""
     first_window(tmp_path)
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
@@ -154,7 +151,6 @@ def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_pat
 
 
 def test_a_subtask_in_progress_is_not_reported_as_done(tmp_path: Path) -> None:
-    """Through checkpoint, resume, compaction and another checkpoint, a status stays what it was."""
     first_window(tmp_path)
     sink = RecordingSink()
     with open_task(sink, tmp_path, limit=8_192) as window:
@@ -175,7 +171,6 @@ def test_a_subtask_in_progress_is_not_reported_as_done(tmp_path: Path) -> None:
 
 
 def test_a_drift_of_the_environment_is_reported(tmp_path: Path) -> None:
-    """A named file that changed, and a commit that moved, are counted and listed in the bootstrap."""
     git = tmp_path / ".git"
     (git / "refs/heads").mkdir(parents=True)
     (git / "HEAD").write_text("ref: refs/heads/main\n")
@@ -199,7 +194,6 @@ def test_a_drift_of_the_environment_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_corrupt_checkpoint_is_replaced_by_the_previous_one_and_reported(tmp_path: Path) -> None:
-    """The newest file is damaged: the generation before it is taken up."""
     first_window(tmp_path)
     (tmp_path / "migration.json").write_bytes(b"{")
     sink = RecordingSink()
@@ -210,7 +204,6 @@ def test_a_corrupt_checkpoint_is_replaced_by_the_previous_one_and_reported(tmp_p
 
 
 def test_with_no_whole_checkpoint_the_task_starts_cold_and_can_save_again(tmp_path: Path) -> None:
-    """Damaged files are put aside instead of blocking the task for ever."""
     first_window(tmp_path)
     for file in tmp_path.glob("*.json"):
         file.write_bytes(b"{")
@@ -224,7 +217,6 @@ def test_with_no_whole_checkpoint_the_task_starts_cold_and_can_save_again(tmp_pa
 
 
 def test_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
-    """If the newest file is replaced by an older one, the newer generation beside it is used."""
     first_window(tmp_path)
     older = (tmp_path / "migration.previous.json").read_bytes()
     newest = (tmp_path / "migration.json").read_bytes()
@@ -238,7 +230,6 @@ def test_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
 
 
 def test_of_two_writers_one_is_refused(tmp_path: Path) -> None:
-    """Both resumed from the same checkpoint; the second to save gets an error that it is stale."""
     first_window(tmp_path)
     one, other = RecordingSink(), RecordingSink()
     fast, slow = open_task(one, tmp_path), open_task(other, tmp_path)
@@ -256,7 +247,6 @@ def sink_reasons(sink: RecordingSink) -> list[str]:
 
 
 def test_a_completed_task_is_summed_up_archived_and_not_resumed(tmp_path: Path) -> None:
-    """The last checkpoint stays readable under another name; the session ends with its report."""
     first_window(tmp_path)
     sink = RecordingSink()
     window = open_task(sink, tmp_path)
@@ -283,8 +273,6 @@ def test_a_completed_task_is_summed_up_archived_and_not_resumed(tmp_path: Path) 
 
 
 def test_the_final_summary_is_the_model_s_if_there_is_one(tmp_path: Path) -> None:
-    """A model that fails costs its words, not the completion."""
-
     def with_answer(answer: str | Exception, folder: Path) -> ContextWindowManager:
         own = dependencies(RecordingSink(), folder, model=ScriptedModel([answer]))
         window = open_task(RecordingSink(), folder, task_goal=GOAL, dependencies=own)
@@ -300,7 +288,6 @@ def test_the_final_summary_is_the_model_s_if_there_is_one(tmp_path: Path) -> Non
 
 
 def test_a_task_that_is_not_resumed_starts_afresh(tmp_path: Path) -> None:
-    """`resume=False` puts what was saved aside, and new checkpoints are not refused as stale."""
     first_window(tmp_path)
     sink = RecordingSink()
     with open_task(sink, tmp_path, resume=False) as window:
@@ -312,8 +299,6 @@ def test_a_task_that_is_not_resumed_starts_afresh(tmp_path: Path) -> None:
 
 
 def test_on_an_event_loop_a_milestone_is_saved_with_the_next_hook(tmp_path: Path) -> None:
-    """The loop is never kept waiting by `done`; nothing is lost by the time the next call is made."""
-
     async def run(sink: RecordingSink) -> Any:
         window = AsyncContextWindowManager(
             agent="a",
@@ -336,7 +321,6 @@ def test_on_an_event_loop_a_milestone_is_saved_with_the_next_hook(tmp_path: Path
 
 
 def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
-    """The JSON and the Markdown contain no secret; the checksum still matches."""
     with open_task(RecordingSink(), tmp_path) as window:
         window.add_user("go")
         window.task.add_learning("the password is hunter2")
@@ -347,7 +331,6 @@ def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
 
 
 def test_state_and_progress_files_have_the_names_they_were_given(tmp_path: Path) -> None:
-    """Both files are in the configured folders."""
     store = FileCheckpoints(
         tmp_path / "x", redact=str, state_file=tmp_path / "agent_state.json", progress_file=tmp_path / "log.md"
     )
@@ -368,13 +351,11 @@ def test_state_and_progress_files_have_the_names_they_were_given(tmp_path: Path)
     ],
 )
 def test_a_task_record_that_is_not_well_formed_is_refused(broken: dict[str, Any]) -> None:
-    """A checkpoint from elsewhere is not half believed."""
     with pytest.raises(CorruptCheckpointError):
         TaskRecord.from_document(broken)
 
 
 def test_the_record_of_a_task_is_bounded_and_keeps_open_steps() -> None:
-    """Ten thousand finished subtasks leave the one that is planned where it is."""
     record = TaskRecord()
     record.plan(["the one that is left"])
     for n in range(10_000):
@@ -390,7 +371,6 @@ def test_the_record_of_a_task_is_bounded_and_keeps_open_steps() -> None:
 
 
 def test_a_bootstrap_omits_the_least_urgent_first() -> None:
-    """With little room what is under way and what changed stay, learnings go."""
     record = TaskRecord()
     record.start("the current one")
     for n in range(100):

@@ -57,12 +57,10 @@ def test_cached_input_is_input() -> None:
     ],
 )
 def test_a_window_is_over_when_the_answer_has_no_room(used: int, limit: int, over: bool) -> None:
-    """Above the limit without the output's reserve."""
     assert (zone(used, limit) == "overflow") is over
 
 
 def test_a_window_of_unknown_size_is_never_over() -> None:
-    """Whatever is in it and whatever the provider counted."""
     sink = RecordingSink()
     with manager(sink, limit=None) as window:
         window.add_user(filler(100_000))
@@ -74,7 +72,6 @@ def test_a_window_of_unknown_size_is_never_over() -> None:
 
 
 def test_where_reduction_is_switched_off_none_is_made() -> None:
-    """Without a step nothing is done for pressure, whatever the zone; the safety net is for what does not fit."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, cascade=[]) as window:
         for n in range(9):
@@ -99,7 +96,6 @@ def test_where_reduction_is_switched_off_none_is_made() -> None:
     ],
 )
 def test_a_zone_starts_exactly_at_its_threshold(limit: int, shares: tuple[float, float, float]) -> None:
-    """One token below it is the zone before."""
     usable = WindowLimits.of(limit, "given").usable_tokens
     for share, below, name in zip(
         shares, ("green", "yellow", "orange"), ("yellow", "orange", "red"), strict=True
@@ -137,7 +133,6 @@ def test_messages_tools_and_output_together_may_not_exceed_the_window(
     ],
 )
 def test_at_three_quarters_something_is_done(used: int, acts: bool) -> None:
-    """The threshold itself is above it."""
     limits = WindowLimits(10_000, "given", 500, 500)
 
     assert (due(used, Levels.of(limits)) == "evict") is acts

@@ -56,7 +56,6 @@ def filled(window: Any, *, turns: int = 30) -> None:
 
 @pytest.mark.parametrize("count", [fails, lambda _: -5, lambda _: "many", lambda _: None], ids=COUNTS)
 def test_a_failing_tokenizer_reduces_accuracy_and_loses_no_content(count: Callable[[str], Any]) -> None:
-    """Everything is still sent, sizes are marked as estimates, and the window is managed."""
     sink = RecordingSink()
     window = manager(
         sink, limit=8_000, dependencies=replace(in_memory_dependencies(sink), counter=BrokenCounter(count))
@@ -72,7 +71,6 @@ def test_a_failing_tokenizer_reduces_accuracy_and_loses_no_content(count: Callab
 
 
 def test_a_tokenizer_may_count_in_fractions() -> None:
-    """Characters over four is a common estimate; it is rounded up."""
     sink = RecordingSink()
     counter = BrokenCounter(lambda text: len(text) / 4)
     window = manager(sink, dependencies=replace(in_memory_dependencies(sink), counter=counter))
@@ -97,7 +95,6 @@ def test_with_a_failing_embedder_the_window_is_still_managed() -> None:
     ids=["raises", "exits", "number", "object", "nothing"],
 )
 def test_a_model_that_talks_nonsense_is_not_believed(answer: Callable[..., Any]) -> None:
-    """Only text can become a summary: any other value, and a model that ends its process, is a failure."""
     sink = RecordingSink()
     window = manager(
         sink, limit=8_000, language_model=answer, cascade=["tool_result_summarization", "compaction"]
@@ -112,7 +109,6 @@ def test_a_model_that_talks_nonsense_is_not_believed(answer: Callable[..., Any])
 
 
 def test_an_endless_answer_is_refused_without_counting_it() -> None:
-    """Of a megabyte as a summary not one token is counted: the agent is waiting."""
     sink = RecordingSink()
     counted: list[int] = []
 
@@ -133,7 +129,6 @@ def test_an_endless_answer_is_refused_without_counting_it() -> None:
 
 
 def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent on an event loop ends at once while an abandoned model call is still running."""
     monkeypatch.setattr(drivers, "MODEL_TIMEOUT_SECONDS", 0.05)
     release, ended = threading.Event(), threading.Event()
 
@@ -169,8 +164,6 @@ def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pyte
 
 
 def test_an_unavailable_archive_returns_no_original() -> None:
-    """A request for removed content raises nothing into the agent."""
-
     class Away:
         put = get = staticmethod(fails)
 
@@ -192,7 +185,6 @@ def test_an_unavailable_archive_returns_no_original() -> None:
     ids=["message", "strings", "part", "number", "nothing"],
 )
 def test_a_user_message_of_any_shape_is_sent(content: Any, expected: str) -> None:
-    """A whole message, bare strings or a single part are read as what they mean."""
     window = manager(RecordingSink())
     window.add_user(content)
 
@@ -210,7 +202,6 @@ def test_a_user_message_of_any_shape_is_sent(content: Any, expected: str) -> Non
     ids=["exception", "bytes", "nothing", "odd keys"],
 )
 def test_a_tool_may_return_anything(output: Any, expected: str, *, failed: bool) -> None:
-    """An exception is an error with its type, bytes are text, and values outside JSON are still written."""
     window = manager(RecordingSink())
     window.add_user("go")
     window.on_turn_start()
@@ -223,7 +214,6 @@ def test_a_tool_may_return_anything(output: Any, expected: str, *, failed: bool)
 
 
 def test_tool_results_in_a_user_message_answer_their_calls() -> None:
-    """The shape Anthropic gives results in is taken as it is: with its image, its error, and once."""
     window = manager(RecordingSink())
     window.add_user("go")
     window.on_turn_start()
@@ -249,7 +239,6 @@ def test_tool_results_in_a_user_message_answer_their_calls() -> None:
     "image", [OPENAI_IMAGE, ANTHROPIC_IMAGE, PROTOCOL_IMAGE], ids=lambda part: str(list(part))
 )
 def test_an_image_is_sent_in_the_shape_of_who_gets_it(image: dict[str, Any]) -> None:
-    """An image given in one provider's shape is what the other one takes."""
     window = manager(RecordingSink())
     window.add_user([{"type": "text", "text": "look"}, image])
 
@@ -258,7 +247,6 @@ def test_an_image_is_sent_in_the_shape_of_who_gets_it(image: dict[str, Any]) -> 
 
 
 def test_an_image_by_address_stays_an_address() -> None:
-    """No content is fetched to be sent elsewhere."""
     window = manager(RecordingSink())
     window.add_user([{"type": "image_url", "image_url": {"url": "https://example.net/a.png"}}])
 
@@ -267,7 +255,6 @@ def test_an_image_by_address_stays_an_address() -> None:
 
 
 def test_names_that_do_not_exist_are_refused_at_once() -> None:
-    """A misspelt event or shape is an error where it is written, and no silence."""
     window = manager(RecordingSink())
 
     with pytest.raises(ConfigurationError, match=r"there is no event 'zone\.change'; expected zone\.changed"):
@@ -284,7 +271,6 @@ def test_names_that_do_not_exist_are_refused_at_once() -> None:
 
 
 def test_several_names_may_come_as_one_list() -> None:
-    """Steps and paths are taken one by one, however they are given."""
     with manager(RecordingSink()) as window:
         window.task.plan(["read", "write"], "test")  # type: ignore[arg-type]  # what people write
         window.task.decide("fetch", instead_of="got")
@@ -319,7 +305,6 @@ class Unspeakable:
     ],
 )
 def test_content_that_cannot_be_read_is_contained(give: Callable[[Any, Any], None]) -> None:
-    """The hook does not raise, and what is sent afterwards is valid."""
     with manager(RecordingSink()) as window:
         window.add_user("hello")
         give(window, Unspeakable())
@@ -344,7 +329,6 @@ def test_a_reply_without_calls_may_give_none_for_them() -> None:
 
 
 def test_a_raising_listener_is_logged_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    """Its first failure is logged with the traceback; the status has the number of all."""
     window = manager(RecordingSink())
     window.on("turn.ended", lambda event: 1 / 0)
     for n in range(4):

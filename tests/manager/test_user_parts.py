@@ -34,7 +34,6 @@ def accepted(sink: RecordingSink) -> list[ContentCompressed]:
 
 
 def test_a_user_s_policy_decides_what_is_evicted() -> None:
-    """Named in every eviction, with its terms alone."""
     sink = RecordingSink()
     mine = Policy("mine", {"recency": 1.0, "reference_frequency": 0.5})
     with manager(sink, limit=16_384, policy=mine) as window:
@@ -46,7 +45,6 @@ def test_a_user_s_policy_decides_what_is_evicted() -> None:
 
 
 def test_every_eviction_reports_the_tokens_a_prompt_cache_has_to_read_again() -> None:
-    """The tokens after its first edit, with or without a cache reported by the provider."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, policy="fifo") as window:
         busy(window)
@@ -63,7 +61,6 @@ def test_weights_beside_a_user_s_policy_are_refused() -> None:
 
 
 def test_a_user_s_step_runs_at_its_position() -> None:
-    """Called before every call that is too full; the next step does the rest."""
     seen: list[int] = []
 
     def run(engine: Any, limits: Any, levels: Any) -> Any:
@@ -81,8 +78,6 @@ def test_a_user_s_step_runs_at_its_position() -> None:
 
 
 def test_a_user_s_summarizer_writes_the_summary_without_a_model() -> None:
-    """It receives the facts and the room, and the acceptance check judges it like any other."""
-
     def mine(facts: Any, *, max_tokens: int, **_more: Any) -> str:
         return "## What I noted\n" + "\n".join(fact.text for fact in facts)[: max_tokens * 3]
 
@@ -108,7 +103,6 @@ def test_a_user_s_summarizer_writes_the_summary_without_a_model() -> None:
     ],
 )
 def test_a_disabled_part_is_not_missed(without: dict[str, Any]) -> None:
-    """The session continues, stays valid and within its window, and the part emits no events."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, settings=EngineSettings(**without)) as window:
         busy(window)
@@ -127,7 +121,6 @@ def test_a_disabled_part_is_not_missed(without: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("dependency", ["archive", "checkpoints", "environment", "notes"])
 def test_a_disabled_store_is_not_missed(dependency: str) -> None:
-    """Nothing is stored in it, and no call fails."""
     sink = RecordingSink()
     with manager(
         sink, limit=16_384, dependencies=replace(in_memory_dependencies(sink), **{dependency: None})
@@ -139,7 +132,6 @@ def test_a_disabled_store_is_not_missed(dependency: str) -> None:
 
 
 def test_a_user_s_settings_win_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An argument wins over the file, which still decides what the arguments omit."""
     (tmp_path / "windowpane.yaml").write_text(
         "eviction: {policy: lru, protected_types: [memory_injection]}\n"
         "compression:\n  summarization_threshold_tokens: 700\n"
@@ -167,7 +159,6 @@ def test_a_user_s_settings_win_over_the_file(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_user_s_settings_combine_with_options_and_not_with_a_preset() -> None:
-    """An option beside them wins; a preset is settings itself."""
     control = EngineSettings(
         policy=Policy("mine", {"recency": 1.0}),
         result_tokens=700,

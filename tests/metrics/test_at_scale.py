@@ -44,7 +44,6 @@ def turn(session: str, agent: str, used: int) -> list[Event]:
 
 
 def test_ten_thousand_sessions_of_many_agents_make_51_label_sets() -> None:
-    """The scrape stays small for any number of sessions and names, and its sums are exact."""
     state = MetricState()
     for index in range(10_000):
         state.write(turn(f"session-{index}", f"agent {index % 700}\n", index))
@@ -103,7 +102,6 @@ def test_a_scrape_of_hostile_names_over_http_is_valid_and_bounded(require_server
 
 
 def test_a_scrape_during_the_fold_sees_whole_batches(value_of) -> None:
-    """Turns, tokens and cost always belong together, and counters never fall."""
     state = MetricState()
     batches = 400
     worker = threading.Thread(
@@ -125,7 +123,6 @@ def test_a_scrape_during_the_fold_sees_whole_batches(value_of) -> None:
 
 
 def test_counters_equal_the_trackers_trend_report(value_of) -> None:
-    """Counters of a session with evictions and compressions equal its trend report."""
     state = MetricState()
     tracker = SessionTracker(
         SessionInfo("s", "reviewer", "gpt-5", "live", "stream"),

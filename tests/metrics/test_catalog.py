@@ -56,14 +56,12 @@ def test_source_events_and_fields_of_metrics_exist(metric: Metric) -> None:
 
 
 def test_every_counted_event_is_the_source_of_a_metric() -> None:
-    """No event increases a counter that the catalog does not attribute to it or to a related event."""
     sources = {metric.source.partition(".")[0] for metric in SESSION_METRICS}
 
     assert {payload.type.partition(".")[0] for payload in EventReducer(SeriesTable()).by_event} <= sources
 
 
 def test_every_session_gauge_is_stored_or_counted() -> None:
-    """Each gauge is stored per session or counted over sessions, with its declared aggregate."""
     stored = {column.metric.name for column in GAUGE_COLUMNS}
     counted = {metric.name for metric in gauges() if metric.name not in stored}
 
@@ -73,7 +71,6 @@ def test_every_session_gauge_is_stored_or_counted() -> None:
 
 @pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
-    """Names contain unit and kind, help ends with a period, and buckets rise and have a reason."""
     assert re.fullmatch(r"(context_window|windowpane|gen_ai)_[a-z0-9_]+", metric.name)
     assert metric.name.endswith("_total") is (metric.kind == "counter")
     assert metric.name.endswith("_ratio") <= (metric.unit == "1")
@@ -88,7 +85,6 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
 
 @pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
 def test_prometheus_names_follow_from_opentelemetry_names(metric: Metric) -> None:
-    """OpenTelemetry's compatibility rules, applied to instrument and unit, give the catalog's name."""
     parts = [word for word in re.split(r"[._]", metric.otel_name) if word]
     unit = {"1": "ratio" if metric.kind == "gauge" else "", "s": "seconds"}.get(metric.unit, "")
     if unit:
@@ -100,18 +96,15 @@ def test_prometheus_names_follow_from_opentelemetry_names(metric: Metric) -> Non
 
 
 def test_names_are_unique() -> None:
-    """No two metrics share a Prometheus or an OpenTelemetry name."""
     assert len({metric.name for metric in ALL_METRICS}) == len(ALL_METRICS)
     assert len({metric.otel_name for metric in ALL_METRICS}) == len(ALL_METRICS)
 
 
 def test_every_label_is_bounded() -> None:
-    """Every label is an enumeration or capped; only the opt-in session label is capped elsewhere."""
     assert [name for name, label in LABELS.items() if not label.values and not label.cap] == ["session"]
 
 
 def test_initial_series_use_declared_label_values() -> None:
-    """Series that start at zero have declared label values only."""
     for metric, combinations in possible_series(alerts=[("a", "info")], policies=["hybrid"]):
         for labels in combinations:
             for label, value in zip(metric.own_labels, labels, strict=True):
@@ -119,7 +112,6 @@ def test_initial_series_use_declared_label_values() -> None:
 
 
 def test_the_markdown_table_has_one_row_per_metric() -> None:
-    """Each row has name, unit, labels and meaning of a metric."""
     rows = markdown_table().splitlines()[2:]
 
     assert len(rows) == len([metric for metric in ALL_METRICS if metric.prometheus])

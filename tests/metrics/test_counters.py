@@ -23,7 +23,6 @@ def block(tokens: int) -> BlockAdded:
 
 
 def test_counting_continues_from_a_loaded_base(scripted_state: MetricState, make_event, value_of) -> None:
-    """Events and a second base are added to the first base."""
     base = scripted_state.dump()
     state = MetricState()
     state.load(base)
@@ -35,7 +34,6 @@ def test_counting_continues_from_a_loaded_base(scripted_state: MetricState, make
 
 
 def test_a_dump_survives_a_round_trip(scripted_state: MetricState) -> None:
-    """A loaded dump gives the same bytes again."""
     state = MetricState()
     state.load(scripted_state.dump())
 
@@ -65,7 +63,6 @@ def test_a_dump_survives_a_round_trip(scripted_state: MetricState) -> None:
     ],
 )
 def test_a_damaged_base_is_rejected_whole(raw: bytes, scripted_state: MetricState) -> None:
-    """The error names the persisted counters, and no value of the damaged base is added."""
     before = scripted_state.dump()
     with pytest.raises(StoreError, match="persisted counters"):
         scripted_state.load(raw)
@@ -74,7 +71,6 @@ def test_a_damaged_base_is_rejected_whole(raw: bytes, scripted_state: MetricStat
 
 
 def test_series_of_another_release_are_skipped_or_rebucketed(make_event, value_of) -> None:
-    """An unknown metric is skipped, and changed bucket bounds keep count and sum."""
     old = MetricState()
     for tokens in (5, 40, 3_000, 1_000_000):
         old.apply(make_event(block(tokens)))

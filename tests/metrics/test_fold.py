@@ -37,7 +37,6 @@ NOW = 1_000.0
 
 
 def test_a_turn_counts_its_usage_and_price(make_event, value_of) -> None:
-    """Each kind of billed token has its own series, and prices add up."""
     state = MetricState()
     usage = Usage(100, 20, cache_read_tokens=300, cache_write_tokens=40, reasoning_tokens=5)
     state.apply(make_event(TurnEnded(usage, "usage", cost_dollars=0.5)))
@@ -76,7 +75,6 @@ def test_only_the_final_measurement_of_a_turn_counts(make_event, measured, value
 
 
 def test_compressions_add_to_the_cost(make_event, value_of) -> None:
-    """The price of the calls that write a summary is added to that of the turns."""
     state = MetricState()
     state.apply(make_event(TurnEnded(Usage(100, 20), "usage", cost_dollars=0.5)))
     state.apply(
@@ -87,7 +85,6 @@ def test_compressions_add_to_the_cost(make_event, value_of) -> None:
 
 
 def test_a_value_equal_to_a_bound_counts_in_its_bucket(make_event, measured) -> None:
-    """Prometheus buckets contain values less than or equal to their bound."""
     state = MetricState()
     bound = TURN_UTILIZATION.buckets[2]
     state.apply(make_event(measured(phase="final", utilization=bound)))
@@ -97,7 +94,6 @@ def test_a_value_equal_to_a_bound_counts_in_its_bucket(make_event, measured) -> 
 
 
 def test_reductions_count_by_policy_type_strategy_and_outcome(make_event, value_of) -> None:
-    """Evictions are counted by policy and content type, compressions by strategy and outcome."""
     state = MetricState()
     blocks = (
         EvictedBlock("b1", "tool_result", 500, "mask", "old"),
@@ -120,7 +116,6 @@ def test_reductions_count_by_policy_type_strategy_and_outcome(make_event, value_
 
 
 def test_every_other_counted_event_increases_its_counter(make_event, value_of) -> None:
-    """Each of these events increases its counter by one."""
     state = MetricState()
     for data in (
         ContentRegretted("eviction", "same_call", "b1", "b9", 500, 3, "id"),
@@ -144,7 +139,6 @@ def test_every_other_counted_event_increases_its_counter(make_event, value_of) -
 
 
 def test_counters_start_at_zero(make_event, value_of) -> None:
-    """The first event of an (agent, model) creates every series that can occur, so increases are seen."""
     state = MetricState(alerts=[AlertKey("utilization", "critical")])
     state.apply(make_event(SessionStarted()))
     families = state.collect(now=NOW)
@@ -161,7 +155,6 @@ def test_counters_start_at_zero(make_event, value_of) -> None:
 
 
 def test_a_repeated_prefix_moves_gauges_but_not_counters(make_event, measured, value_of) -> None:
-    """Events that were counted in an earlier revision are folded without counting again."""
     state = MetricState()
     state.apply(make_event(TurnEnded(None, "estimate")), counted=False)
     state.apply(make_event(measured(utilization=0.4)), counted=False)
@@ -172,7 +165,6 @@ def test_a_repeated_prefix_moves_gauges_but_not_counters(make_event, measured, v
 
 
 def test_a_new_revision_clears_gauges_and_keeps_counters(make_event, measured, value_of) -> None:
-    """Gauges and alerts that the new revision does not repeat are absent."""
     state = MetricState()
     state.apply(make_event(SessionStarted()))
     state.apply(make_event(measured(utilization=0.95)))
@@ -187,7 +179,6 @@ def test_a_new_revision_clears_gauges_and_keeps_counters(make_event, measured, v
 
 
 def test_unknown_gauges_are_absent_and_a_flat_forecast_is_infinite(make_event, measured, value_of) -> None:
-    """A gauge without a live value has no series; a forecast without growth is +Inf."""
     state = MetricState()
     state.apply(make_event(measured(turns_until_red=math.inf)))
     families = state.collect(now=NOW)
@@ -200,7 +191,6 @@ def test_unknown_gauges_are_absent_and_a_flat_forecast_is_infinite(make_event, m
 
 
 def test_a_measurement_without_a_limit_removes_the_utilization(make_event, measured, value_of) -> None:
-    """A newer measurement with an unknown value clears the older value."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.9, limit_tokens=8_192)))
     state.apply(make_event(measured(phase="before")))
@@ -221,7 +211,6 @@ def test_a_measurement_without_a_limit_removes_the_utilization(make_event, measu
 def test_sessions_aggregate_as_declared(
     *, make_event, measured, value_of, field: str, name: str, values: tuple[float | None, ...], expected: float
 ) -> None:
-    """Max, min, sum, largest magnitude with its sign, and mean by used tokens; unknown does not take part."""
     state = MetricState()
     for index, value in enumerate(values):
         used = 1_000 * (2 * index + 1)
@@ -231,7 +220,6 @@ def test_sessions_aggregate_as_declared(
 
 
 def test_compression_ratio_and_fidelity_come_from_separate_events(make_event, measured, value_of) -> None:
-    """The last compression with a ratio and the last evaluation with a score are exported."""
     state = MetricState()
     state.apply(make_event(measured()))
     state.apply(make_event(ContentCompressed("compaction", "threshold", "accepted", 9_000, 3_000)))
@@ -247,7 +235,6 @@ def test_compression_ratio_and_fidelity_come_from_separate_events(make_event, me
 
 
 def test_the_estimate_error_stays_until_the_next_final_measurement(make_event, measured, value_of) -> None:
-    """A measurement before the call has no error and does not clear the last one."""
     state = MetricState()
     state.apply(make_event(measured(estimate_error=-0.2)))
     state.apply(make_event(measured(phase="before")))
@@ -256,7 +243,6 @@ def test_the_estimate_error_stays_until_the_next_final_measurement(make_event, m
 
 
 def test_alerts_fire_until_resolved(make_event, measured, value_of) -> None:
-    """The gauge counts sessions in which an alert fires and returns to 0, while transitions add up."""
     state = MetricState()
     for session in ("s1", "s2"):
         state.apply(make_event(measured(), session=session))
@@ -275,7 +261,6 @@ def test_alerts_fire_until_resolved(make_event, measured, value_of) -> None:
 def test_alerts_of_a_run_that_crashed_end_where_the_next_continues(
     make_event, measured, value_of, *, interleaved: bool, firing: int
 ) -> None:
-    """As in the store, also where the start of the next run is lost; those of a run that records on stay."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.95)))
     state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9)))
@@ -292,7 +277,6 @@ def test_alerts_of_a_run_that_crashed_end_where_the_next_continues(
 def test_a_session_is_live_for_fifteen_minutes(
     make_event, measured, value_of, silent_seconds: float, live: bool
 ) -> None:
-    """A session without events for longer has no gauges; its counters stay."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.5)))
     state.apply(make_event(TurnEnded(None, "usage")))
@@ -303,7 +287,6 @@ def test_a_session_is_live_for_fifteen_minutes(
 
 
 def test_as_of_last_includes_every_session_that_has_not_ended(make_event, measured, value_of) -> None:
-    """Old recordings, and those without times, have gauges only as of their last event."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.5), session="old"))
     state.apply(make_event(measured(utilization=0.7), session="timeless", at=None))
@@ -313,7 +296,6 @@ def test_as_of_last_includes_every_session_that_has_not_ended(make_event, measur
 
 
 def test_an_ended_session_releases_its_slot(make_event, measured, value_of) -> None:
-    """Ten thousand consecutive sessions need one slot and leave only counters behind."""
     state = MetricState()
     for index in range(10_000):
         state.apply(make_event(measured(utilization=0.5), session=f"s{index}"))
@@ -327,7 +309,6 @@ def test_an_ended_session_releases_its_slot(make_event, measured, value_of) -> N
 
 
 def test_a_reused_slot_starts_empty(make_event, measured, value_of) -> None:
-    """A session in a released slot has no gauges and alerts of the previous session."""
     state = MetricState(maximum_sessions=1)
     state.apply(make_event(measured(utilization=0.9, zone="red"), session="s1"))
     state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9), session="s1"))
@@ -343,7 +324,6 @@ def test_a_reused_slot_starts_empty(make_event, measured, value_of) -> None:
 
 
 def test_a_late_alert_does_not_reopen_an_ended_session(make_event, measured) -> None:
-    """Evaluations and deliveries after the end are counted without opening a slot."""
     state = MetricState()
     state.apply(make_event(measured()))
     state.apply(make_event(SessionEnded("done")))
@@ -354,7 +334,6 @@ def test_a_late_alert_does_not_reopen_an_ended_session(make_event, measured) -> 
 
 
 def test_sessions_that_never_end_are_bounded(make_event, measured, value_of) -> None:
-    """With all slots in use, the longest inactive sessions are released and the newest ones are all present."""
     state = MetricState(maximum_sessions=100)
     for index in range(1_000):
         state.apply(make_event(measured(utilization=index / 1_000), session=f"s{index}", at=float(index)))
@@ -365,7 +344,6 @@ def test_sessions_that_never_end_are_bounded(make_event, measured, value_of) -> 
 
 
 def test_sessions_without_times_are_released_first(make_event, measured, value_of) -> None:
-    """A session with a recorded event time stays."""
     state = MetricState(maximum_sessions=16)
     state.apply(make_event(measured(utilization=0.7), session="heard", at=5.0))
     for index in range(30):
@@ -375,7 +353,6 @@ def test_sessions_without_times_are_released_first(make_event, measured, value_o
 
 
 def test_a_change_of_model_moves_the_session(make_event, measured, value_of) -> None:
-    """A session belongs to the model of its last event, and is counted once."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.5), model="gpt-5"))
     state.apply(make_event(measured(utilization=0.6), model="o3"))
@@ -386,7 +363,6 @@ def test_a_change_of_model_moves_the_session(make_event, measured, value_of) -> 
 
 
 def test_a_firing_alert_moves_with_its_session_to_another_model(make_event, measured, value_of) -> None:
-    """An alert that fires while the session changes its model fires under the new one."""
     state = MetricState()
     state.apply(make_event(measured(), model="gpt-5"))
     state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9), model="gpt-5"))
@@ -400,7 +376,6 @@ def test_a_firing_alert_moves_with_its_session_to_another_model(make_event, meas
 def test_top_sessions_are_the_fullest_live_ones(
     make_event, measured: Callable[..., PressureMeasured], value_of
 ) -> None:
-    """The session label exists only on request, for the fullest sessions, until they end."""
     state = MetricState()
     for index, utilization in enumerate((0.2, 0.9, None, 0.7)):
         state.apply(make_event(measured(utilization=utilization), session=f"s{index}"))
@@ -417,7 +392,6 @@ def test_top_sessions_are_the_fullest_live_ones(
 
 
 def test_a_session_label_is_the_id_or_a_printable_short_form() -> None:
-    """Ids that are long, unprintable or invalid Unicode are shortened and stay distinct."""
     hostile = ["line\nbreak", "half \ud800", "half \ud801", "x" * 500, "x" * 501, "\x00", ""]
     labels = [session_label(session) for session in hostile]
 
@@ -428,7 +402,6 @@ def test_a_session_label_is_the_id_or_a_printable_short_form() -> None:
 
 
 def test_a_notification_for_another_process_adds_no_series(make_event, measured, value_of) -> None:
-    """Delivering an alert of another process does not create series for its agent."""
     delivered = NotificationDelivered("utilization", 3, "json", "firing", 1)
     state = MetricState()
     state.apply(make_event(measured(), session="own", agent="ours"))

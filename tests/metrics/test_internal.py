@@ -15,7 +15,6 @@ def recorder(*, newest: float | None = None) -> InternalMetrics:
 
 
 def test_recorded_values_are_exposed() -> None:
-    """Hooks, writes, drops and notifications are counted under their names."""
     own = recorder(newest=940.0)
     own.record_hook("on_turn_start", 0.002)
     own.record_store_write(0.02)
@@ -38,7 +37,6 @@ def test_recorded_values_are_exposed() -> None:
 
 
 def test_drops_start_at_zero_and_an_age_without_events_is_absent(value_of) -> None:
-    """The first drop is an increase; before the first event the age is absent."""
     families = recorder().collect()
 
     assert value_of(families, "windowpane_dropped_events_total", sink="store", reason="error") == 0
@@ -46,7 +44,6 @@ def test_drops_start_at_zero_and_an_age_without_events_is_absent(value_of) -> No
 
 
 def test_names_beyond_the_cap_share_one_series(value_of) -> None:
-    """The number of series does not grow beyond the cap."""
     own = recorder()
     for index in range(1_000):
         own.record_hook(f"hook {index}", 0.1)

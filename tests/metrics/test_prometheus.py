@@ -34,13 +34,11 @@ def exposition(state: MetricState, *, now: float = 1_000.0) -> str:
 
 
 def test_a_scripted_session_has_exactly_this_exposition(scripted_state: MetricState) -> None:
-    """Names, labels, order and numbers of a small session are as recorded in the golden file."""
     assert exposition(scripted_state) == GOLDEN.read_text()
 
 
 @pytest.mark.server
 def test_promtool_accepts_the_exposition(scripted_state: MetricState, require_server) -> None:
-    """Prometheus' linter reports neither names, units nor help texts."""
     checked = subprocess.run(
         [require_server("promtool"), "check", "metrics"],
         input=exposition(scripted_state).encode(),
@@ -53,7 +51,6 @@ def test_promtool_accepts_the_exposition(scripted_state: MetricState, require_se
 
 
 def test_openmetrics_carries_the_same_numbers(scripted_state: MetricState) -> None:
-    """Both formats give the same samples, and OpenMetrics passes the reference parser."""
     registry = registry_of(StateSource(scripted_state, clock=lambda: 1_000.0))
     plain = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -71,7 +68,6 @@ def test_openmetrics_carries_the_same_numbers(scripted_state: MetricState) -> No
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_agent_name_is_only_a_label(make_event, name: str) -> None:
-    """The exposition parses with any agent name, and its label is short and plain."""
     state = MetricState()
     state.apply(make_event(TurnEnded(None, "usage"), agent=name, model=name))
     families = list(text_string_to_metric_families(exposition(state)))
@@ -82,7 +78,6 @@ def test_a_hostile_agent_name_is_only_a_label(make_event, name: str) -> None:
 
 
 def test_agents_beyond_the_first_fifty_share_a_label(make_event) -> None:
-    """A thousand agent names make 51 label sets, and no count is lost."""
     state = MetricState(labels=LabelPolicy(model=lambda _model: "other"))
     for index in range(1_000):
         state.apply(make_event(TurnEnded(None, "usage"), agent=f"agent-{index}"))
@@ -99,7 +94,6 @@ def test_agents_beyond_the_first_fifty_share_a_label(make_event) -> None:
 
 
 def test_label_sets_are_bounded_with_an_unbounded_policy(make_event) -> None:
-    """Beyond the cap all label sets share one, whatever the label functions return."""
     state = MetricState(
         labels=LabelPolicy(agent=lambda name: name, model=lambda name: name), maximum_label_sets=10
     )
@@ -111,7 +105,6 @@ def test_label_sets_are_bounded_with_an_unbounded_policy(make_event) -> None:
 
 
 def test_values_outside_an_enumeration_become_other(make_event) -> None:
-    """An undeclared strategy does not create a series."""
     state = MetricState()
     for index in range(100):
         strategy = f"invented-{index}"
@@ -123,8 +116,6 @@ def test_values_outside_an_enumeration_become_other(make_event) -> None:
 
 
 def test_models_are_labeled_by_their_name_in_the_catalog() -> None:
-    """An unknown or missing model is `other`."""
-
     class OneModel:
         def lookup(self, model: str) -> ModelInfo | None:
             return ModelInfo("gpt-5", 400_000) if model.endswith("gpt-5") else None
@@ -144,7 +135,6 @@ def test_models_are_labeled_by_their_name_in_the_catalog() -> None:
 
 
 def test_names_admitted_before_stay_admitted() -> None:
-    """A process that starts with admitted names maps them like the process that admitted them."""
     first = AdmittedNames(2)
     assert [first("a"), first("b"), first("c")] == ["a", "b", "other"]
     second = AdmittedNames(2, admitted=first.names)

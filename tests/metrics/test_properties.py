@@ -252,7 +252,6 @@ def gauges(families: list[Family]) -> dict[tuple[str, ...], float]:
 
 @given(steps)
 def test_counters_equal_the_sum_over_the_events(given_steps: list[Step]) -> None:
-    """A plain loop over the events gives the same counters."""
     state = MetricState()
     state.write(events(given_steps))
 
@@ -261,7 +260,6 @@ def test_counters_equal_the_sum_over_the_events(given_steps: list[Step]) -> None
 
 @given(steps, st.none() | st.integers(0, 4_000).map(float))
 def test_gauges_equal_a_plain_loop_over_the_live_sessions(given_steps: list[Step], now: float | None) -> None:
-    """A plain loop gives the same aggregates, by the clock and as of the last event."""
     stream = events(given_steps)
     state = MetricState()
     state.write(stream)
@@ -280,7 +278,6 @@ def test_gauges_equal_a_plain_loop_over_the_live_sessions(given_steps: list[Step
 
 @given(steps)
 def test_histograms_contain_every_observation(given_steps: list[Step]) -> None:
-    """Counts and sums of the histograms equal those of the events for all buckets."""
     stream = events(given_steps)
     state = MetricState()
     state.write(stream)
@@ -294,7 +291,6 @@ def test_histograms_contain_every_observation(given_steps: list[Step]) -> None:
 
 @given(steps, st.integers(0, 40))
 def test_two_halves_with_a_dump_between_equal_the_whole(given_steps: list[Step], cut: int) -> None:
-    """A base of the first half, loaded before the second half is folded, gives the counters of the whole."""
     stream = events(given_steps)
     whole, first, second = MetricState(), MetricState(), MetricState()
     whole.write(stream)
@@ -315,7 +311,6 @@ def test_two_halves_with_a_dump_between_equal_the_whole(given_steps: list[Step],
 
 @given(steps, st.integers(1, 3))
 def test_memory_is_bounded_for_any_events(given_steps: list[Step], slots: int) -> None:
-    """There are never more sessions than slots, and collecting never fails."""
     state = MetricState(maximum_sessions=slots, maximum_label_sets=1)
     for event in events(given_steps):
         state.apply(event)

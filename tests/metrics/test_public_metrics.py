@@ -112,7 +112,6 @@ def _split(labels: list[str]) -> list[str]:
 
 
 def test_the_catalog_has_exactly_these_metrics() -> None:
-    """Names, kinds, ordered labels and aggregates equal the list above."""
     declared = {
         metric.name: (metric.kind, metric.labels, metric.aggregate if metric.kind == "gauge" else None)
         for metric in ALL_METRICS
@@ -123,7 +122,6 @@ def test_the_catalog_has_exactly_these_metrics() -> None:
 
 
 def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, make_event, measured) -> None:
-    """Every family on the wire has the declared kind, help and labels."""
     for data in (
         measured(),
         BlockAdded(Block("b9", "tool_result", 9, 1, "b9", 1, "", 0, "exact", tool_name="read")),

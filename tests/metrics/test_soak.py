@@ -51,7 +51,6 @@ def session(number: int, state: MetricState, engine: AlertEngine, clock: ManualC
 
 
 def test_hostile_sessions_do_not_leak() -> None:
-    """After the warm-up neither allocated blocks nor series grow, and no gauge outlives its session."""
     clock = ManualClock()
     state, engine = MetricState(maximum_sessions=50), AlertEngine(sessions=50)
     registry = registry_of(StateSource(state, clock=clock, top_sessions=10))

@@ -66,7 +66,6 @@ def limit_of(model: str) -> int | None:
 
 @pytest.mark.parametrize(("model", "tokens"), RECORDED_KNOWN.items())
 def test_recorded_models_have_their_window(model: str, tokens: int) -> None:
-    """Names in real sessions, dated and prefixed, find their model."""
     assert limit_of(model) == tokens
 
 
@@ -74,7 +73,6 @@ def test_recorded_models_have_their_window(model: str, tokens: int) -> None:
     "model", ["claude-opus-4-6", "anthropic/claude-sonnet-5", "us.anthropic.claude-opus-4-6-v1:0"]
 )
 def test_a_claude_model_without_a_marker_is_assumed_to_have_its_smaller_window(model: str) -> None:
-    """It may have either size: the smaller one is a guess, and the larger one follows when a call exceeds it."""
     info = catalog().lookup(model)
 
     assert info is not None
@@ -86,7 +84,6 @@ def test_a_claude_model_without_a_marker_is_assumed_to_have_its_smaller_window(m
 
 
 def test_a_marked_claude_model_has_its_larger_window_until_a_compaction_refutes_it() -> None:
-    """`[1m]` is a statement; the smaller size stays known."""
     info = catalog().lookup("claude-opus-4-6[1m]")
 
     assert info is not None
@@ -95,7 +92,6 @@ def test_a_marked_claude_model_has_its_larger_window_until_a_compaction_refutes_
 
 
 def test_other_models_have_one_window() -> None:
-    """Nothing is assumed about a model that is sold with one size."""
     info = catalog().lookup("gpt-5.4")
 
     assert info is not None
@@ -105,7 +101,6 @@ def test_other_models_have_one_window() -> None:
 
 @pytest.mark.parametrize("model", sorted(RECORDED_UNKNOWN))
 def test_recorded_names_that_are_unknown_stay_unknown(model: str) -> None:
-    """A name that the catalog does not contain gives no result, however similar another name is."""
     assert catalog().lookup(model) is None
     assert catalog().limit_source(model) is None
     assert catalog().next_limit(model, above=1) is None
@@ -136,7 +131,6 @@ def test_the_lists_contain_every_recorded_model(sessions_dir: Path) -> None:
     ],
 )
 def test_a_prefix_names_the_provider(model: str, provider: str, tokens: int) -> None:
-    """Routers are ignored, providers are respected, dates and the long-context suffix are understood."""
     info = catalog().lookup(model)
 
     assert info is not None
@@ -162,12 +156,10 @@ def test_a_prefix_names_the_provider(model: str, provider: str, tokens: int) -> 
     ],
 )
 def test_a_similar_name_is_not_a_match(model: str) -> None:
-    """Longer versions, clones, wrong vendors and nonsense are unknown."""
     assert catalog().lookup(model) is None
 
 
 def test_the_version_check_accepts_the_catalogs_names() -> None:
-    """Every provider's model is found under its id with the provider as prefix, or is ambiguous there."""
     subject = catalog()
     lost = [
         f"{provider.id}/{model.id}"
@@ -197,20 +189,17 @@ def test_a_users_limit_overrides_the_catalog() -> None:
 
 @pytest.mark.parametrize("tokens", [0, -1, True, 1.5, "128k"])
 def test_an_invalid_limit_is_rejected(tokens: object) -> None:
-    """A limit must be a positive number of tokens; the message names the model."""
     with pytest.raises(ConfigurationError, match=r"limits\.acme"):
         PackagedCatalog(limits={"acme": tokens})  # type: ignore[dict-item]
 
 
 def test_the_next_limit_is_sold_by_the_same_provider() -> None:
-    """A report above the catalog's window gives the next window of that provider, if there is one."""
     assert catalog().next_limit("claude-sonnet-4-5", above=200_001) == 1_000_000
     assert catalog().next_limit("claude-sonnet-4-5", above=200_000) == 200_000
     assert catalog().next_limit("claude-sonnet-4-5", above=2_000_000) is None
 
 
 def test_a_call_costs_the_list_price() -> None:
-    """Plain input, cache reads, cache writes and output each have a price; reasoning is in the output."""
     usage = Usage(
         input_tokens=19_000,
         cache_read_tokens=30_000,
@@ -226,7 +215,6 @@ def test_a_call_costs_the_list_price() -> None:
 
 
 def test_a_changed_price_is_selected_by_date() -> None:
-    """A call has the price of its time; without a time it has the newest price, on every run."""
     dated = catalog().cost_dollars("o3", Usage(input_tokens=1_000_000), at=1_746_000_000)
     newest = catalog().cost_dollars("o3", Usage(input_tokens=1_000_000), at=None)
 
@@ -235,7 +223,6 @@ def test_a_changed_price_is_selected_by_date() -> None:
 
 
 def test_an_unpriced_model_has_no_cost() -> None:
-    """A model that the catalog lists without a price has an unknown cost, not zero."""
     assert catalog().lookup("github-copilot/gpt-4o") is not None
     assert catalog().cost_dollars("github-copilot/gpt-4o", Usage(input_tokens=1_000), at=None) is None
 
@@ -246,7 +233,6 @@ def test_an_unpriced_model_has_no_cost() -> None:
     model=st.sampled_from([*RECORDED_KNOWN, *RECORDED_UNKNOWN]) | st.text(max_size=30),
 )
 def test_lookups_and_prices_never_raise(counts: tuple[int, int, int, int], at: float | None, model: str) -> None:
-    """For any name and usage a cost is never negative."""
     plain, output, read, write = counts
     usage = Usage(input_tokens=plain, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write)
     cost = catalog().cost_dollars(model, usage, at)
@@ -256,14 +242,12 @@ def test_lookups_and_prices_never_raise(counts: tuple[int, int, int, int], at: f
 
 
 def test_the_catalog_fits_the_protocol() -> None:
-    """The core sees only the protocol."""
     subject: ModelCatalog = catalog()
 
     assert subject.lookup("gpt-4o") is not None
 
 
 def test_the_price_data_is_loaded_at_the_first_lookup() -> None:
-    """Importing the module does not import the data package."""
     program = (
         "import json, sys, windowpane.models.catalog as l\n"
         "before = 'genai_prices' in sys.modules\n"

@@ -78,7 +78,6 @@ async def call_and_close(client: Any, model: Any) -> str:
 
 class TestOpenAI:
     def test_a_sync_client_requests_a_chat_completion(self) -> None:
-        """System and user prompt are sent as messages with the parameters; the text is returned."""
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         with provider(OPENAI_REPLY) as server, openai.OpenAI(api_key="k", base_url=f"{server.url}/v1") as client:
             model = openai_model(client, model="gpt-5-mini", max_completion_tokens=50)
@@ -92,7 +91,6 @@ class TestOpenAI:
         assert model_name(model) == "gpt-5-mini"
 
     def test_an_async_client_gives_an_async_callable(self) -> None:
-        """Async managers and drivers await it."""
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         with provider(OPENAI_REPLY) as server:
             client = openai.AsyncOpenAI(api_key="k", base_url=f"{server.url}/v1")
@@ -102,7 +100,6 @@ class TestOpenAI:
             assert asyncio.run(call_and_close(client, model)) == "a summary"
 
     def test_errors_of_the_client_are_raised(self) -> None:
-        """The caller decides how to handle a failed call."""
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         error = {"error": {"message": "no", "type": "invalid_request_error"}}
         with (
@@ -115,7 +112,6 @@ class TestOpenAI:
 
 class TestAnthropic:
     def test_a_sync_client_requests_a_message(self) -> None:
-        """The system prompt is a separate field, an output limit is always sent, and only text is returned."""
         anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
         with provider(ANTHROPIC_REPLY) as server, anthropic.Anthropic(api_key="k", base_url=server.url) as client:
             model = anthropic_model(client, model="claude-test")
@@ -129,7 +125,6 @@ class TestAnthropic:
         assert model_name(model) == "claude-test"
 
     def test_an_async_client_gives_an_async_callable(self) -> None:
-        """Async managers and drivers await it."""
         anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
         with provider(ANTHROPIC_REPLY) as server:
             client = anthropic.AsyncAnthropic(api_key="k", base_url=server.url)
@@ -155,8 +150,6 @@ class Recorder:
 
 @pytest.mark.parametrize("adapter", [openai_model, anthropic_model])
 def test_a_call_has_a_timeout_of_a_minute_by_default(adapter: Any) -> None:
-    """The timeout is sent with each call and overrides that of the client."""
-
     class Empty:
         choices: tuple[object, ...] = ()
         content: tuple[object, ...] = ()

@@ -38,7 +38,6 @@ def package_cost(price: ModelPrice, usage: Usage) -> float | None:
 
 
 def test_every_price_of_the_package_gives_its_own_result() -> None:
-    """Also prices by size of the call, without a cache price, and the second call of the same model."""
     compared = 0
     for provider in providers:
         for model in provider.models:
@@ -53,14 +52,12 @@ def test_every_price_of_the_package_gives_its_own_result() -> None:
 
 
 def test_impossible_usage_has_no_price() -> None:
-    """A negative count is not a discount."""
     price = providers[0].models[0].get_prices(NEWEST)
 
     assert cost_of(price, Usage(input_tokens=-1)) is None
 
 
 def test_prices_of_searches_do_not_matter() -> None:
-    """Most models have them; their calls are priced without asking the package each time."""
     prices = [model.get_prices(NEWEST) for provider in providers for model in provider.models]
     searching = [price for price in prices if price.web_searches_kcount is not None and price.input_mtok == 2.5]
     assert searching

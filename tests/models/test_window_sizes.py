@@ -20,7 +20,6 @@ from windowpane.models.catalog import PackagedCatalog, window_sizes
     ],
 )
 def test_models_that_the_first_table_has_no_size_of(model: str, tokens: int) -> None:
-    """Gemini, Qwen, Kimi, Mistral and Llama, by the names that clients and routers use."""
     info = PackagedCatalog().lookup(model)
 
     assert info is not None
@@ -28,7 +27,6 @@ def test_models_that_the_first_table_has_no_size_of(model: str, tokens: int) -> 
 
 
 def test_a_size_that_providers_differ_on_is_assumed() -> None:
-    """The most frequent one is used, and a total above it raises it to the next larger."""
     model = "meta-llama/Llama-3.3-70B-Instruct"
     sizes, catalog = window_sizes(model), PackagedCatalog()
     assert sizes is not None
@@ -42,7 +40,6 @@ def test_a_size_that_providers_differ_on_is_assumed() -> None:
 
 
 def test_what_comes_first_stays_first() -> None:
-    """A size given by the user, or stated by the first table, is not replaced."""
     given = PackagedCatalog(limits={"gemini-2.5-pro": 50_000}).lookup("gemini-2.5-pro")
     first = PackagedCatalog().lookup("gpt-4o")
 
@@ -54,5 +51,4 @@ def test_what_comes_first_stays_first() -> None:
 
 @pytest.mark.parametrize("model", ["acme/gemini-2.5-pro", "qwen3-coder-pluses", "", "x" * 1_000, "gemini"])
 def test_another_name_has_no_size(model: str) -> None:
-    """Neither another vendor's model nor a longer or shorter name is the nearest match."""
     assert PackagedCatalog().lookup(model) is None

@@ -24,7 +24,6 @@ FRAMEWORKS = {
 
 @pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_an_adapter_imports_its_framework_when_it_is_used(path: Path) -> None:
-    """A framework that is not installed, or not used, costs nothing."""
     source = path.read_text(encoding="utf-8")
     imported = {
         name.split(".")[0]

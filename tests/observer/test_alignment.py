@@ -16,7 +16,6 @@ def message(text: str) -> BlockSpec:
     ("text", "rewritten"), [("a short form", True), ("something else that is longer than what it was", False)]
 )
 def test_only_a_text_that_is_not_longer_counts_as_a_rewrite(text: str, rewritten: bool) -> None:
-    """A shorter text at a message's position replaces it; a longer one is another message."""
     old = TrackedBlock(message("the message as it was at first"), "b1")
     found = align([old], [message(text)], size=lambda spec: len(spec.text or ""))
 
@@ -26,7 +25,6 @@ def test_only_a_text_that_is_not_longer_counts_as_a_rewrite(text: str, rewritten
 
 @pytest.mark.parametrize(("arguments", "cut"), [(199, False), (120, False), (100, False), (99, True), (40, True)])
 def test_a_tool_call_is_cut_below_half_of_its_length(arguments: int, *, cut: bool) -> None:
-    """Clients write the arguments anew, with other spaces: the same call. Much less is a shortened one."""
     key = Key("tool_call", "call_1")
     old = TrackedBlock(BlockSpec("tool_call", "a" * 200, key), "b1")
     found = align([old], [BlockSpec("tool_call", "b" * arguments, key)], size=lambda spec: len(spec.text or ""))

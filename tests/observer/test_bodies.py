@@ -209,7 +209,6 @@ CALLS: dict[str, tuple[Any, Call]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_way_to_receive_a_reply_is_read(name: str, observed: Observed, provider: LoopbackProvider) -> None:
-    """The agent gets its text, and the turn the provider's usage and the reply as a block."""
     package, call = CALLS[name]
 
     assert call(windowpane.observe(client_of(package, provider))) == TEXT
@@ -273,7 +272,6 @@ ASYNC_CALLS: dict[str, tuple[Any, Call]] = {
 
 @pytest.mark.parametrize("name", ASYNC_CALLS)
 def test_every_asynchronous_way_is_read(name: str, observed: Observed, provider: LoopbackProvider) -> None:
-    """The async clients give the same text and the same facts."""
     package, call = ASYNC_CALLS[name]
 
     async def work() -> str:
@@ -285,7 +283,6 @@ def test_every_asynchronous_way_is_read(name: str, observed: Observed, provider:
 
 
 def test_a_raw_reply_is_the_one_that_the_agent_would_get(observed: Observed, provider: LoopbackProvider) -> None:
-    """Type, headers, content and state of a raw reply are those of a client that is not observed."""
     plain, watched = client_of(openai, provider), windowpane.observe(client_of(openai, provider))
     expected, got = (client.chat.completions.with_raw_response.create(**CHAT) for client in (plain, watched))
 
@@ -297,7 +294,6 @@ def test_a_raw_reply_is_the_one_that_the_agent_would_get(observed: Observed, pro
 
 
 def test_a_body_is_read_when_the_agent_reads_it(observed: Observed, provider: LoopbackProvider) -> None:
-    """The first event arrives while the provider still holds the second back; then the response is as before."""
     provider.released.clear()
     client = windowpane.observe(client_of(openai, provider))
     raw = client.chat.completions.with_raw_response.create(**CHAT, stream=True)
@@ -317,7 +313,6 @@ def test_a_body_is_read_when_the_agent_reads_it(observed: Observed, provider: Lo
 def test_a_stream_closed_early_ends_its_turn_at_once(
     raw: bool, observed: Observed, provider: LoopbackProvider
 ) -> None:
-    """The pieces that came are the reply: for Claude with the usage of its first event."""
     client = windowpane.observe(client_of(anthropic, provider))
     provider.released.clear()
     if raw:
@@ -332,7 +327,6 @@ def test_a_stream_closed_early_ends_its_turn_at_once(
 
 
 def test_break_and_exceptions_end_the_turn(observed: Observed, provider: LoopbackProvider) -> None:
-    """Leaving the block that reads a stream is enough, and the agent's exception is its own."""
     client = windowpane.observe(client_of(openai, provider))
     with client.chat.completions.with_streaming_response.create(**CHAT, stream=True) as response:
         for _ in response.parse():
@@ -347,7 +341,6 @@ def test_break_and_exceptions_end_the_turn(observed: Observed, provider: Loopbac
 def test_a_dropped_stream_is_closed_without_the_garbage_collector(
     observed: Observed, provider: LoopbackProvider
 ) -> None:
-    """Observing adds no reference cycle: the last reference closes the connection and ends the turn."""
     client = windowpane.observe(client_of(anthropic, provider))
     gc.collect()
     gc.disable()
@@ -366,7 +359,6 @@ def test_a_dropped_stream_is_closed_without_the_garbage_collector(
 def test_a_connection_that_breaks_midway_is_a_failed_call(
     is_async: bool, observed: Observed, provider: LoopbackProvider
 ) -> None:
-    """The agent gets the client's own exception, and its retry belongs to the same turn."""
     provider.breaks = True
     client = windowpane.observe(client_of(openai, provider, is_async=is_async))
 
@@ -385,7 +377,6 @@ def test_a_connection_that_breaks_midway_is_a_failed_call(
 
 
 def test_an_error_in_a_stream_is_a_failed_call(observed: Observed, provider: LoopbackProvider) -> None:
-    """An error event is not a reply: an overflow is recorded, and the client's exception passes."""
     provider.error = {
         "type": "error",
         "error": {"type": "invalid_request_error", "message": "prompt is too long"},
@@ -416,7 +407,6 @@ def test_a_document_that_reports_an_error_is_a_failed_call(
 def test_a_reply_that_cannot_be_read_is_logged_once_with_a_way_out(
     observed: Observed, provider: LoopbackProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Raw bytes bypass us, and an unknown document means nothing: the turn ends, and each kind is logged once."""
     client = windowpane.observe(client_of(openai, provider))
     with caplog.at_level(logging.WARNING, logger="windowpane"):
         for _ in range(3):
@@ -435,7 +425,6 @@ def test_a_reply_that_cannot_be_read_is_logged_once_with_a_way_out(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_edits_by_the_provider_are_read(stream: bool) -> None:
-    """Anthropic's context management reports the content it cleared, in a message and in a stream."""
     edits = {
         "applied_edits": [
             {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50_000},
@@ -455,7 +444,6 @@ def test_edits_by_the_provider_are_read(stream: bool) -> None:
 
 
 def test_used_tokens_are_those_of_the_next_call(runtime: Runtime, provider: LoopbackProvider) -> None:
-    """The session's row counts the reply that the provider counted, before it is sent back."""
     reply = {**CHAT_REPLY, "usage": {"prompt_tokens": 1_011, "completion_tokens": 11_007, "total_tokens": 12_018}}
     provider.document = reply
     client = windowpane.observe(client_of(openai, provider))

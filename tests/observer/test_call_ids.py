@@ -18,7 +18,6 @@ def answered(name: str) -> BlockSpec:
 
 
 def test_results_answer_the_calls_of_their_tool_in_order() -> None:
-    """Parallel calls of two tools; an id of the provider's stays."""
     ids = CallIds()
     calls = [ids.id_of(called(name)) for name in ("read", "list", "read")]
 
@@ -28,7 +27,6 @@ def test_results_answer_the_calls_of_their_tool_in_order() -> None:
 
 
 def test_a_call_that_was_never_answered_takes_no_later_result() -> None:
-    """The user's next message closes it; a result without a call has no id."""
     ids = CallIds()
     ids.id_of(called("read"))
     (message,) = text_specs("user_message", "Stop.")

@@ -172,7 +172,6 @@ def events(running: Runtime) -> list[Event]:
 
 
 def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> None:
-    """The call is a turn of a session of the agent, with the provider's usage and a price."""
     client = openai_client(provider)
     assert windowpane.observe(client, agent="reviewer") is client
 
@@ -186,7 +185,6 @@ def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> 
 
 
 def test_sent_requests_are_the_same_to_the_byte(running: Runtime, provider: Provider) -> None:
-    """Observing changes no byte of the request, for either provider."""
     for make, call in (
         (openai_client, lambda client: client.chat.completions.create(**chat_body(temperature=0.5))),
         (openai_client, lambda client: client.responses.create(model="gpt-4o", input=SENT)),
@@ -200,7 +198,6 @@ def test_sent_requests_are_the_same_to_the_byte(running: Runtime, provider: Prov
 
 
 def test_a_response_is_observed(running: Runtime, provider: Provider) -> None:
-    """The responses API counts, and a stored response is continued in its session."""
     provider.answer = RESPONSE
     client = windowpane.observe(openai_client(provider))
     client.responses.create(model="gpt-4o", input=SENT, instructions="Be brief")
@@ -211,7 +208,6 @@ def test_a_response_is_observed(running: Runtime, provider: Provider) -> None:
 
 
 def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -> None:
-    """Cache reads are part of the input, and the system prompt is in the window."""
     provider.answer = MESSAGE
     client = windowpane.observe(anthropic_client(provider))
     reply = client.messages.create(**claude_body(system="Be brief"))
@@ -224,7 +220,6 @@ def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -
 
 
 def test_an_agent_is_warned_of_the_level_of_its_earlier_sessions(running: Runtime, provider: Provider) -> None:
-    """A compaction recorded in a past session of the agent with this model is what the next forecast aims at."""
     assert running.store is not None
     past = SessionTracker(
         SessionInfo("past", "reviewer", "gpt-4o", "import", "past"), emit=running.emit, digest=running.digest
@@ -249,7 +244,6 @@ def test_an_agent_is_warned_of_the_level_of_its_earlier_sessions(running: Runtim
 
 
 def test_a_conversation_is_one_session(running: Runtime, provider: Provider) -> None:
-    """Replies sent back as the client's own objects go on in the session, each block counted once."""
     provider.answer = MESSAGE
     client = windowpane.observe(anthropic_client(provider))
     messages: list[Any] = [{"role": "user", "content": SENT}]
@@ -266,7 +260,6 @@ def test_a_conversation_is_one_session(running: Runtime, provider: Provider) -> 
 
 
 def test_a_chat_stream_is_passed_on_and_counted(running: Runtime, provider: Provider) -> None:
-    """Every chunk arrives as it came; usage comes from the last one."""
     provider.answer = CHAT_STREAM
     client = windowpane.observe(openai_client(provider))
     stream = client.chat.completions.create(**chat_body(stream=True, stream_options={"include_usage": True}))
@@ -278,7 +271,6 @@ def test_a_chat_stream_is_passed_on_and_counted(running: Runtime, provider: Prov
 
 
 def test_claude_streams_are_counted(running: Runtime, provider: Provider) -> None:
-    """Both ways to stream give their events unchanged, and usage from message_start and message_delta."""
     provider.answer = ANTHROPIC_STREAM
     client = windowpane.observe(anthropic_client(provider))
     with client.messages.stream(**claude_body()) as stream:
@@ -294,8 +286,6 @@ def test_claude_streams_are_counted(running: Runtime, provider: Provider) -> Non
 
 
 def test_async_clients_are_observed(running: Runtime, provider: Provider) -> None:
-    """The async clients, plain and streaming, give the same facts."""
-
     async def work() -> str:
         chat = windowpane.observe(async_openai_client(provider))
         await chat.chat.completions.create(**chat_body())
@@ -317,7 +307,6 @@ def test_async_clients_are_observed(running: Runtime, provider: Provider) -> Non
 
 
 def test_copies_of_a_client_are_observed(running: Runtime, provider: Provider) -> None:
-    """`with_options` makes a client that is observed as well; observing twice counts once."""
     client = windowpane.observe(windowpane.observe(openai_client(provider)))
     client.with_options(timeout=3).chat.completions.create(**chat_body())
 
@@ -325,7 +314,6 @@ def test_copies_of_a_client_are_observed(running: Runtime, provider: Provider) -
 
 
 def test_an_error_of_the_provider_passes_unchanged(running: Runtime, provider: Provider) -> None:
-    """The agent gets the client's own exception; an overflow is noted."""
     provider.status = 400
     message = "This model's maximum context length is 8192 tokens, however you requested 9000 tokens"
     provider.answer = {"error": {"message": message, "type": "invalid_request_error"}}
@@ -339,7 +327,6 @@ def test_an_error_of_the_provider_passes_unchanged(running: Runtime, provider: P
 def test_a_fault_of_ours_never_reaches_the_agent(
     running: Runtime, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the observer broken in every hook the call still works, and the log names the failure."""
     client = windowpane.observe(openai_client(provider))
 
     def broken(*_: object, **__: object) -> None:
@@ -355,7 +342,6 @@ def test_a_fault_of_ours_never_reaches_the_agent(
 def test_calls_are_read_on_another_thread(
     running: Runtime, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the call nothing is parsed, compared or counted; the call counts as made when the agent made it."""
     threads: set[str] = set()
     record = WindowObserver.record_call
 
@@ -379,7 +365,6 @@ def test_calls_are_read_on_another_thread(
 def test_messages_edited_after_the_call_count_as_they_were_sent(
     running: Runtime, provider: Provider, make: Callable[[Provider], Any]
 ) -> None:
-    """An agent may clear old content in its own list as soon as a call has returned: that is an eviction."""
     client = windowpane.observe(make(provider))
     provider.answer = CHAT if make is openai_client else MESSAGE
     text = "The log of the build, line by line. " * 20
@@ -400,7 +385,6 @@ def test_messages_edited_after_the_call_count_as_they_were_sent(
 
 
 def test_calls_beyond_the_queue_are_dropped_and_counted(running: Runtime, provider: Provider) -> None:
-    """While the worker hangs the agent does not wait: what does not fit is counted, later calls are observed."""
     client = windowpane.observe(openai_client(provider))
     proceed = threading.Event()
     running.observations.put("hanging", lambda: proceed.wait(30), weight=200_000)
@@ -417,7 +401,6 @@ def test_calls_beyond_the_queue_are_dropped_and_counted(running: Runtime, provid
 
 
 def test_a_process_that_ends_at_once_stores_its_last_call(tmp_path: Path) -> None:
-    """At the end of the process the queued calls are read before the outputs close."""
     script = tmp_path / "agent.py"
     script.write_text(
         "from pathlib import Path\nimport sys\nimport windowpane\n"
@@ -436,7 +419,6 @@ def test_a_process_that_ends_at_once_stores_its_last_call(tmp_path: Path) -> Non
 
 
 def test_a_named_session_ends_with_its_block(running: Runtime, provider: Provider) -> None:
-    """The name, the agent and the window's size are the user's; an exception ends it as failed."""
     client = windowpane.observe(openai_client(provider), agent="other")
     with windowpane.session(agent="planner", session_id="job-7", limit_tokens=10_000) as session_id:
         client.chat.completions.create(**chat_body())
@@ -470,7 +452,6 @@ def test_the_end_of_a_session_is_recorded_while_the_queue_is_full(running: Runti
 def test_a_live_session_belongs_to_a_project(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that its code names, else the configured one; child sessions belong to the same."""
     monkeypatch.setenv("WINDOWPANE_PROJECT", "shop")
     with windowpane.start(port=0, store=tmp_path / "projects.db", notify=[]) as outputs:
         client = windowpane.observe(openai_client(provider))
@@ -493,7 +474,6 @@ def test_a_live_session_belongs_to_a_project(
 
 
 def test_a_live_session_is_named_by_its_user_only(running: Runtime, provider: Provider) -> None:
-    """A title or label that was given is stored without secrets; no message becomes a title."""
     client = windowpane.observe(openai_client(provider))
     with windowpane.session(session_id="job-1", title="Night build\nof sk-ant-api03-" + "A1b2" * 24, label="ci"):
         client.chat.completions.create(**chat_body())
@@ -509,7 +489,6 @@ def test_a_live_session_is_named_by_its_user_only(running: Runtime, provider: Pr
 
 
 def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
-    """Before `start()` an observed client works as ever, at no cost."""
     client = windowpane.observe(openai_client(provider))
 
     assert client.chat.completions.create(**chat_body()).id == "chatcmpl-1"
@@ -517,7 +496,6 @@ def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
 
 
 def test_other_objects_are_refused() -> None:
-    """Any other object raises TypeError at once."""
     with pytest.raises(TypeError, match="cannot observe a dict"):
         windowpane.observe({})
 
@@ -539,7 +517,6 @@ def test_a_stream_of_messages_that_can_be_read_once_is_not_consumed(running: Run
      ({"parent_session_id": b"x"}, "parent_session_id")],
 )  # fmt: skip
 def test_a_name_that_is_not_a_text_is_an_error_at_once(options: dict[str, Any], key: str) -> None:
-    """It is reported where it is passed, before anything is recorded under it."""
     with pytest.raises(ConfigurationError) as error, windowpane.session(**options):
         pass
 

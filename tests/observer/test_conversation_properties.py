@@ -58,7 +58,6 @@ def text_of(message: dict[str, Any]) -> str:
 def test_interleaved_conversations_stay_apart(
     agent_of: Callable[..., Any], steps: list[tuple[int, int, str, str]]
 ) -> None:
-    """Each conversation appends to its own list: one session each, and nothing that is still sent is evicted."""
     desk = Desk(agent_of)
     chats = [[SYSTEM, user(f"Conversation {number} is about topic {number}")] for number in range(6)]
     sessions: list[set[str]] = [set() for _ in chats]
@@ -80,7 +79,6 @@ def test_interleaved_conversations_stay_apart(
 def test_no_eviction_names_what_is_still_sent(
     agent_of: Callable[..., Any], steps: list[tuple[int, int, str, str]]
 ) -> None:
-    """Agents clear, swap, merge and repeat: an evicted block's text is in no message of the call."""
     desk = Desk(agent_of)
     messages = [SYSTEM, user("Task")]
     for number, (_, which, how, edited) in enumerate(steps):

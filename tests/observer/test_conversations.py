@@ -77,7 +77,6 @@ def reply(text: str) -> dict[str, Any]:
 
 
 def test_a_longer_list_continues(desk: Desk) -> None:
-    """Messages with a sent-back reply belong to the conversation it was generated in."""
     first = desk.send([SYSTEM, user("Hello")], "Hi")
     second = desk.send([SYSTEM, user("Hello"), reply("Hi"), user("How are you?")], "Fine")
 
@@ -85,7 +84,6 @@ def test_a_longer_list_continues(desk: Desk) -> None:
 
 
 def test_parallel_conversations_stay_apart(desk: Desk) -> None:
-    """Two conversations with one system prompt and equal replies are distinguished by their first messages."""
     one = desk.send([SYSTEM, user("One")], "OK")
     two = desk.send([SYSTEM, user("Two")], "OK")
 
@@ -95,7 +93,6 @@ def test_parallel_conversations_stay_apart(desk: Desk) -> None:
 
 
 def test_examples_in_the_prompt_do_not_join_conversations(desk: Desk) -> None:
-    """Calls that share few-shot examples, which no model generated here, are separate conversations."""
     shots = [SYSTEM, user("2+2"), reply("4")]
     ids = {desk.send([*shots, user(f"{number}+1")], str(number + 1)) for number in range(5)}
 
@@ -103,7 +100,6 @@ def test_examples_in_the_prompt_do_not_join_conversations(desk: Desk) -> None:
 
 
 def test_starting_over_is_a_new_conversation(desk: Desk) -> None:
-    """The same first messages again, with nothing generated in them, start a new conversation."""
     one = desk.send([SYSTEM, user("Task")], "Step 1")
     desk.send([SYSTEM, user("Task"), reply("Step 1"), user("go on")], "Step 2")
 
@@ -111,7 +107,6 @@ def test_starting_over_is_a_new_conversation(desk: Desk) -> None:
 
 
 def test_a_retry_of_a_failed_call_continues(desk: Desk) -> None:
-    """A call that repeats one which was never answered is the same conversation."""
     conversation = desk.start([SYSTEM, user("Task")])
     conversation.observer.record_failure(TimeoutError("timed out"))
     desk.conversations.release(conversation)
@@ -120,7 +115,6 @@ def test_a_retry_of_a_failed_call_continues(desk: Desk) -> None:
 
 
 def test_a_compaction_keeps_its_conversation(desk: Desk) -> None:
-    """An agent that replaces all but the first message after some turns has compacted, not started anew."""
     messages = [SYSTEM, user("Task")]
     for number in range(4):
         session_id = desk.send(messages, f"Step {number}")
@@ -130,7 +124,6 @@ def test_a_compaction_keeps_its_conversation(desk: Desk) -> None:
 
 
 def test_concurrent_calls_from_the_same_messages_are_branches(desk: Desk) -> None:
-    """A second call from the same history, while the first is under way, is a child of the conversation."""
     session_id = desk.send([SYSTEM, user("Task")], "Step 1")
     messages = [SYSTEM, user("Task"), reply("Step 1"), user("go on")]
     trunk = desk.start(messages)
@@ -141,7 +134,6 @@ def test_concurrent_calls_from_the_same_messages_are_branches(desk: Desk) -> Non
 
 
 def test_a_dropped_stream_does_not_split_the_conversation(desk: Desk) -> None:
-    """An unfinished stream may be followed by the next call of the same conversation."""
     dropped = desk.start([SYSTEM, user("Task")], stream=True)
     following = desk.start([SYSTEM, user("Task"), reply("Half of it"), user("go on")])
 
@@ -149,7 +141,6 @@ def test_a_dropped_stream_does_not_split_the_conversation(desk: Desk) -> None:
 
 
 def test_a_summary_of_everything_stays_in_its_named_session(desk: Desk) -> None:
-    """A list that shares only the system prompt is the same conversation if it holds what was generated in it."""
     scope = Scope("a", "s0")
     summary = "The timeout of 30 s in src/app/main.py was raised to 60 s, and all of the tests pass now. " * 2
     desk.send([SYSTEM, user("Task")], summary, scope=scope)
@@ -158,7 +149,6 @@ def test_a_summary_of_everything_stays_in_its_named_session(desk: Desk) -> None:
 
 
 def test_a_summary_of_unknown_origin_stays_in_its_named_session(desk: Desk) -> None:
-    """A summary that states the facts of the conversation replaces it, even if no model was seen to write it."""
     scope = Scope("a", "s0")
     messages = [SYSTEM, user("Find why src/net/client.py times out")]
     for number in range(4):
@@ -174,7 +164,6 @@ def test_a_summary_of_unknown_origin_stays_in_its_named_session(desk: Desk) -> N
 
 
 def test_sub_agents_with_the_same_prompt_are_children(desk: Desk) -> None:
-    """Within a named session, other tasks under the same system prompt never replace the session's window."""
     scope = Scope("a", "s0")
     messages = [SYSTEM, user("Migrate user-service from axios to fetch")]
     children: set[str] = set()
@@ -200,7 +189,6 @@ def test_sub_agents_with_the_same_prompt_are_children(desk: Desk) -> None:
 
 
 def test_replies_that_never_come_back_do_not_split_a_conversation(desk: Desk) -> None:
-    """A list that starts with the list of the last call continues it, whatever was generated."""
     messages = [SYSTEM, user("Task")]
     ids = set()
     for number in range(30):
@@ -212,7 +200,6 @@ def test_replies_that_never_come_back_do_not_split_a_conversation(desk: Desk) ->
 
 
 def test_interleaved_conversations_with_a_repeated_reply_stay_apart(desk: Desk) -> None:
-    """Two conversations of 80 turns in which the model repeats one reply are two sessions, without evictions."""
     told = "I have looked at the file that you named and have found nothing that would have to be changed in it."
     chats = {name: [SYSTEM, user(f"I am {name}")] for name in ("one", "two")}
     ids: dict[str, set[str]] = {name: set() for name in chats}
@@ -227,7 +214,6 @@ def test_interleaved_conversations_with_a_repeated_reply_stay_apart(desk: Desk) 
 
 
 def test_a_text_alone_joins_no_conversations(desk: Desk) -> None:
-    """A history that started elsewhere is not continued where only the model's words are the same."""
     told = (
         "I am sorry, but I cannot help with that. Is there anything else that you would like me to look at today?"
     )
@@ -237,7 +223,6 @@ def test_a_text_alone_joins_no_conversations(desk: Desk) -> None:
 
 
 def test_a_sliding_window_keeps_its_conversation(desk: Desk) -> None:
-    """An agent that drops the oldest messages is known by generated text and by what it still sends."""
     messages = [SYSTEM, user("Task")]
     ids = set()
     for number in range(20):
@@ -253,7 +238,6 @@ def test_a_sliding_window_keeps_its_conversation(desk: Desk) -> None:
 @pytest.mark.parametrize("window", [1_000, 9])
 @pytest.mark.parametrize("prompt", ["You are careful.", "It is the {}th minute of the hour."])
 def test_short_replies_do_not_split_a_conversation(desk: Desk, window: int, prompt: str) -> None:
-    """Nor if the agent drops the oldest messages, or states the time in the system prompt."""
     messages: list[dict[str, Any]] = []
     ids = []
     for number in range(20):
@@ -266,7 +250,6 @@ def test_short_replies_do_not_split_a_conversation(desk: Desk, window: int, prom
 
 
 def test_one_task_for_two_system_prompts_is_two_conversations(desk: Desk) -> None:
-    """Agents with one task and the same words of the model share nothing else."""
     chats = {name: [{"role": "system", "content": f"You are {name}."}, user("Task")] for name in ("one", "two")}
     ids: dict[str, set[str]] = {name: set() for name in chats}
     for number in range(10):
@@ -278,7 +261,6 @@ def test_one_task_for_two_system_prompts_is_two_conversations(desk: Desk) -> Non
 
 
 def test_a_message_that_grows_keeps_its_conversation(desk: Desk) -> None:
-    """An agent that writes its whole history into one message continues when the text does."""
     story = "Answer the question with one thought at a time. "
     ids = set()
     for number in range(10):
@@ -295,7 +277,6 @@ def test_a_message_that_grows_keeps_its_conversation(desk: Desk) -> None:
     {"role": "assistant", "content": "Thought: On it, then."},
 ])  # fmt: skip
 def test_a_reply_that_comes_back_changed_is_the_reply(desk: Desk, rendered: dict[str, Any]) -> None:
-    """With other blanks, parts or words, or an observation after it, it is not evicted and added again."""
     first = desk.send([SYSTEM, user("Task")], "On it.")
     second = desk.send([SYSTEM, user("Task"), rendered, user("go on")], "Done.")
 
@@ -306,7 +287,6 @@ def test_a_reply_that_comes_back_changed_is_the_reply(desk: Desk, rendered: dict
 
 
 def test_a_tool_call_that_comes_back_under_another_id_is_the_call(desk: Desk) -> None:
-    """Frameworks write ids and arguments anew: the call is neither evicted nor added again."""
     conversation = desk.start([SYSTEM, user("Task")])
     desk.answer(conversation, chat_reply(calls=[("call_a", "read", '{"path": "a", "line": 1}')]))
     call = {"id": "x1", "type": "function", "function": {"name": "read", "arguments": '{"line":1,"path":"a"}'}}
@@ -319,7 +299,6 @@ def test_a_tool_call_that_comes_back_under_another_id_is_the_call(desk: Desk) ->
 
 
 def test_messages_written_anew_are_the_same(desk: Desk) -> None:
-    """Text as a string or as parts, in dictionaries or objects: this list still starts with the one before."""
     first = desk.send([SYSTEM, user("Task")], "Step 1")
     parts = [{"type": "text", "text": "Task"}]
     again = [SYSTEM, {"role": "user", "content": parts}, SimpleNamespace(role="assistant", content="Other")]
@@ -329,7 +308,6 @@ def test_messages_written_anew_are_the_same(desk: Desk) -> None:
 
 
 def test_content_that_moved_or_was_merged_is_still_sent(desk: Desk) -> None:
-    """Messages in another order, or two written as one, are not evictions."""
     scope = Scope("a", "s0")
     one, two = user("The first remark is about the timeout"), user("The second remark is about the retries")
     desk.send([SYSTEM, user("Task"), one, two], "Step 1", scope=scope)
@@ -342,7 +320,6 @@ def test_content_that_moved_or_was_merged_is_still_sent(desk: Desk) -> None:
 
 
 def test_another_system_prompt_in_a_named_session_is_a_child(desk: Desk) -> None:
-    """A summarizer called within the session does not disturb its window."""
     scope = Scope("a", "s0")
     desk.send([SYSTEM, user("Task")], "Step 1", scope=scope)
     side = desk.send([{"role": "system", "content": "Summarise."}, user("Text")], "Short", scope=scope)
@@ -352,7 +329,6 @@ def test_another_system_prompt_in_a_named_session_is_a_child(desk: Desk) -> None
 
 
 def test_conversations_are_bounded(agent_of: Callable[..., Any]) -> None:
-    """The longest silent conversation is ended and forgotten, with all that it was known by."""
     desk = Desk(agent_of, capacity=3)
     for number in range(10):
         desk.send([SYSTEM, user(f"Task {number}")], f"Reply {number}")
@@ -362,7 +338,6 @@ def test_conversations_are_bounded(agent_of: Callable[..., Any]) -> None:
 
 
 def test_a_silent_conversation_is_over(desk: Desk) -> None:
-    """After an hour of silence the session has ended, and the same messages start another."""
     first = desk.send([SYSTEM, user("Hello")], "Hi")
     desk.now = 4_000.0
 

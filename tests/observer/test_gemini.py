@@ -19,7 +19,6 @@ def content(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_head_of_a_call_is_read_in_both_spellings() -> None:
-    """Camel case as Google's clients write it, snake case as the API's definition has it."""
     camel = {"contents": [], "systemInstruction": {"parts": [{"text": "Be brief."}]},
              "tools": [{"functionDeclarations": [DECLARATION]}, {"googleSearch": {}}]}  # fmt: skip
     snake = {"contents": [], "system_instruction": {"parts": [{"text": "Be brief."}]},
@@ -33,7 +32,6 @@ def test_the_head_of_a_call_is_read_in_both_spellings() -> None:
 
 
 def test_the_parts_of_a_content_are_read() -> None:
-    """Texts, thoughts, calls with and without an id, results and media; a bare text is the user's."""
     calls = content("model", {"text": "Hm.", "thought": True}, {"text": "I look."},
                     {"functionCall": {"name": "read", "args": {"path": "a"}}})  # fmt: skip
     results = content("user", {"functionResponse": {"id": "7", "name": "read", "response": {"output": "text"}}},
@@ -49,7 +47,6 @@ def test_the_parts_of_a_content_are_read() -> None:
 
 
 def test_a_stream_is_one_reply() -> None:
-    """Adjacent texts are joined, and the last usage counts; thoughts are part of the output."""
     usage = {"promptTokenCount": 100, "candidatesTokenCount": 5, "thoughtsTokenCount": 7,
              "cachedContentTokenCount": 40}  # fmt: skip
     chunks = [
@@ -68,13 +65,11 @@ def test_a_stream_is_one_reply() -> None:
 
 
 def test_a_blocked_prompt_is_a_reply_without_content() -> None:
-    """The provider reports no candidate then, or one without parts."""
     assert read_gemini_reply({"promptFeedback": {"blockReason": "SAFETY"}}).parts == ()
     assert read_gemini_reply({"candidates": [{"finishReason": "MAX_TOKENS"}]}).stop_reason == "MAX_TOKENS"
 
 
 def test_a_reply_that_is_sent_back_chunk_by_chunk_is_not_added_twice(agent_of: Callable[..., Agent]) -> None:
-    """Chats of google-genai send a streamed reply back as one content per chunk."""
     agent = agent_of(shape="gemini")
     asked = content("user", {"text": "Read a"})
     agent.send([asked], {"candidates": [{"content": content("model", {"text": "It has ten lines of text."})}]})

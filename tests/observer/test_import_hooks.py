@@ -26,7 +26,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_hook_runs_right_after_the_import(package: str) -> None:
-    """It gets the module complete, once, and the module has its own loader."""
     hooked: list[ModuleType] = []
     hooks = ImportHooks({package: hooked.append})
     assert hooked == []
@@ -41,7 +40,6 @@ def test_a_hook_runs_right_after_the_import(package: str) -> None:
 
 
 def test_a_hook_runs_at_once_for_an_imported_module(package: str) -> None:
-    """An imported module need not be imported again."""
     module = importlib.import_module(package)
     hooked: list[ModuleType] = []
     ImportHooks({package: hooked.append}).close()
@@ -52,8 +50,6 @@ def test_a_hook_runs_at_once_for_an_imported_module(package: str) -> None:
 def test_a_closed_hook_and_a_failing_one_do_not_disturb_an_import(
     package: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The failure is logged; the import succeeds."""
-
     def fail(_: ModuleType) -> None:
         raise RuntimeError("broken")
 

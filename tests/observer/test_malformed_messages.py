@@ -12,7 +12,6 @@ LONG = "x" * 1_000_000
 
 @pytest.mark.timeout(30)
 def test_a_text_of_tool_calls_is_not_a_list_of_them() -> None:
-    """A string as `tool_calls` gives no block and no part for each of its characters."""
     message = {"role": "assistant", "content": "done", "tool_calls": LONG}
     reply = {"choices": [{"message": message, "finish_reason": "stop"}]}
 
@@ -22,7 +21,6 @@ def test_a_text_of_tool_calls_is_not_a_list_of_them() -> None:
 
 @pytest.mark.parametrize("kind", [["image"], {"a": 1}, 7, None])
 def test_a_part_of_an_odd_type_is_not_an_error(kind: object) -> None:
-    """A list or an object as the type of a part is an unknown type."""
     part = {"type": kind, "text": "a"}
     message = {"role": "tool", "tool_call_id": "c", "content": [part]}
 

@@ -32,7 +32,6 @@ def end(call: WatchedCall, result: Any) -> Any:
 
 
 def test_a_start_that_fails_does_not_reach_the_agent(caplog: pytest.LogCaptureFixture) -> None:
-    """The failure is logged, sync and async."""
     client = Client()
     watch_object(client, ("send", "asend", "missing"), fail, end)
     with caplog.at_level(logging.WARNING):

@@ -48,7 +48,6 @@ def work(agent: Any, turns: int, *, size: int = 400) -> list[dict[str, Any]]:
 
 
 def test_sent_messages_become_the_window(agent: Any) -> None:
-    """The first call's messages and its reply are in the window, in order, and the turn is closed."""
     agent.send([SYSTEM, TASK], chat_reply("On it.", input_tokens=50, output_tokens=3))
 
     assert [kind for kind, _ in agent.window()] == [
@@ -58,7 +57,6 @@ def test_sent_messages_become_the_window(agent: Any) -> None:
 
 
 def test_only_new_messages_are_added(agent: Any) -> None:
-    """A call that repeats the list and appends adds what was appended, and the reply is not added twice."""
     messages = work(agent, 3)
     agent.send(messages, chat_reply("Done."))
     added = [event.block.content_type for event in agent.sink.of(BlockAdded)]
@@ -79,7 +77,6 @@ def test_a_turn_is_one_model_call(agent: Any) -> None:
 
 
 def test_a_history_that_started_elsewhere_is_one_turn(agent: Any) -> None:
-    """A first call with replies in it measures the whole of what it sends, once."""
     messages = [SYSTEM, TASK, tool_call("a"), result("a", "x" * 4_000)]
     agent.send(messages, chat_reply("Done."))
     measured = agent.sink.of(PressureMeasured)
@@ -89,7 +86,6 @@ def test_a_history_that_started_elsewhere_is_one_turn(agent: Any) -> None:
 
 
 def test_rebuilt_messages_are_the_same(agent: Any) -> None:
-    """Equal messages are unchanged even when no object is shared with the last call."""
     messages = work(agent, 3)
     before = len(agent.sink.of(BlockAdded))
     agent.send(copy.deepcopy(messages), chat_reply("Done."))
@@ -99,7 +95,6 @@ def test_rebuilt_messages_are_the_same(agent: Any) -> None:
 
 
 def test_a_cleared_result_is_an_eviction(agent: Any) -> None:
-    """An agent that edits an old message object is seen: a mask by policy `agent` in the result's place."""
     messages = work(agent, 4)
     messages[3]["content"] = "[cleared]"
     agent.send(messages, chat_reply("Done."))
@@ -112,7 +107,6 @@ def test_a_cleared_result_is_an_eviction(agent: Any) -> None:
 
 
 def test_a_cleared_result_that_is_sent_again_is_a_regret(agent: Any) -> None:
-    """Content that was cleared and is sent again in full is needed again."""
     messages = work(agent, 3)
     whole = messages[3]["content"]
     messages[3]["content"] = "[cleared]"
@@ -124,7 +118,6 @@ def test_a_cleared_result_that_is_sent_again_is_a_regret(agent: Any) -> None:
 
 
 def test_messages_that_are_no_longer_sent_are_dropped(agent: Any) -> None:
-    """A sliding window drops whole messages; each drop is reported once and nothing is added again."""
     messages = work(agent, 6)
     kept = [*messages[:2], *messages[6:]]
     agent.send(kept, chat_reply("Done."))
@@ -136,7 +129,6 @@ def test_messages_that_are_no_longer_sent_are_dropped(agent: Any) -> None:
 
 
 def test_a_summary_that_replaces_history_is_a_compression(agent: Any) -> None:
-    """Fewer tokens in the place of several blocks: compacted by the agent, with ratio and fidelity."""
     messages = work(agent, 6)
     summary = {"role": "user", "content": "Summary: read five files, all use axios.get"}
     agent.send([SYSTEM, TASK, summary, *messages[-2:]], chat_reply("Done."))
@@ -150,7 +142,6 @@ def test_a_summary_that_replaces_history_is_a_compression(agent: Any) -> None:
 
 
 def test_a_summary_that_replaces_everything_keeps_the_new_request_new(agent: Any) -> None:
-    """If only the system prompt stays, the first message is the summary and the rest was added."""
     work(agent, 6)
     summary = {"role": "user", "content": "Summary of the work so far: five files read."}
     request = {"role": "user", "content": "Now write the tests"}
@@ -161,7 +152,6 @@ def test_a_summary_that_replaces_everything_keeps_the_new_request_new(agent: Any
 
 
 def test_a_message_that_grows_adds_only_the_new_part(agent: Any) -> None:
-    """An agent that writes its history into one message grows by what it appends, turn after turn."""
     story = "Observation 1. "
     for number in range(2, 6):
         agent.send([SYSTEM, {"role": "user", "content": story}], chat_reply(f"Thought {number}"))
@@ -173,7 +163,6 @@ def test_a_message_that_grows_adds_only_the_new_part(agent: Any) -> None:
 
 
 def test_a_rewritten_system_prompt_is_not_growth(agent: Any) -> None:
-    """A system prompt with the time in it is replaced in its place and never counts as added."""
     for number in range(4):
         agent.send(
             [{"role": "system", "content": f"It is {number} o'clock. " + "x" * 400}, TASK], chat_reply("Hm.")
@@ -185,7 +174,6 @@ def test_a_rewritten_system_prompt_is_not_growth(agent: Any) -> None:
 
 
 def test_thinking_that_is_not_sent_back_is_removed(agent_of: Callable[..., Any]) -> None:
-    """An Anthropic reply's thinking that the agent strips is removed from the window; its tool call is not."""
     agent = agent_of(shape="anthropic")
     use = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
     reply = {
@@ -206,7 +194,6 @@ def test_thinking_that_is_not_sent_back_is_removed(agent_of: Callable[..., Any])
 
 
 def test_a_cache_marker_changes_nothing(agent_of: Callable[..., Any]) -> None:
-    """Moving `cache_control` to the last message, or writing text as a list for it, is not an edit."""
     agent = agent_of(shape="anthropic")
     marked = [{"type": "text", "text": TASK["content"], "cache_control": {"type": "ephemeral"}}]
     agent.send([{"role": "user", "content": marked}], chat_reply("Fine."))
@@ -220,7 +207,6 @@ def test_a_cache_marker_changes_nothing(agent_of: Callable[..., Any]) -> None:
 
 
 def test_reformatted_arguments_are_the_same_call(agent: Any) -> None:
-    """A framework that parses and dumps a call's arguments has not rewritten it."""
     agent.send([SYSTEM, TASK], chat_reply(calls=[("c1", "read_file", '{"path":"a.ts","line":1}')]))
     again = tool_call("c1", json.dumps({"path": "a.ts", "line": 1}, indent=1))
     agent.send([SYSTEM, TASK, again, result("c1", "text")], chat_reply("Done."))
@@ -229,7 +215,6 @@ def test_reformatted_arguments_are_the_same_call(agent: Any) -> None:
 
 
 def test_tools_are_counted_once_and_a_change_is_a_rewrite(agent: Any) -> None:
-    """Tool definitions enter with the first call; a changed one replaces the old."""
     tool = {"type": "function", "function": {"name": "read_file", "description": "Reads a file"}}
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[tool])
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[copy.deepcopy(tool)])
@@ -244,7 +229,6 @@ def test_tools_are_counted_once_and_a_change_is_a_rewrite(agent: Any) -> None:
 
 
 def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -> None:
-    """A window size from the provider is believed, and the smaller list that follows continues the turn."""
     messages = work(agent, 3)
     agent.send(messages)
     agent.observer.record_failure(ValueError("maximum context length is 9000 tokens, you requested 12000"))
@@ -257,7 +241,6 @@ def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -
 
 
 def test_a_call_without_an_observed_end_ends_with_the_next(agent: Any) -> None:
-    """A stream that was dropped closes its turn when the conversation continues."""
     agent.send([SYSTEM, TASK])
     agent.send([SYSTEM, TASK, {"role": "assistant", "content": "Half"}, TASK], chat_reply("Done."))
 
@@ -265,7 +248,6 @@ def test_a_call_without_an_observed_end_ends_with_the_next(agent: Any) -> None:
 
 
 def test_a_stored_response_is_continued(agent_of: Callable[..., Any]) -> None:
-    """With `previous_response_id` everything sent is new, and what was sent before is still in the window."""
     agent = agent_of(shape="responses")
     agent.send("Hello", {"output": [], "id": "resp_1"}, instructions="Be brief")
     item = {"type": "function_call_output", "call_id": "c", "output": "text"}
@@ -275,7 +257,6 @@ def test_a_stored_response_is_continued(agent_of: Callable[..., Any]) -> None:
 
 
 def test_content_that_the_provider_cleared_is_evicted_once(agent_of: Callable[..., Any]) -> None:
-    """Anthropic reports with every reply what it cleared; a result is evicted once, though it is sent again."""
     agent = agent_of(shape="anthropic")
     messages: list[dict[str, Any]] = [TASK]
     for number, cleared in enumerate((0, 0, 2, 2, 3)):
@@ -297,7 +278,6 @@ def test_content_that_the_provider_cleared_is_evicted_once(agent_of: Callable[..
 
 
 def test_images_are_counted_flat(agent: Any) -> None:
-    """An image costs what an image costs, never its base64 as text."""
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
     agent.send([SYSTEM, {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]}])
 
@@ -331,7 +311,6 @@ SENT = [{"role": "system", "content": "s" * 4_000}] + [
     ],
 )
 def test_a_cache_break_names_the_change_of_the_messages(agent, change, cause: str, text: str | None) -> None:
-    """The first block that was added, moved, replaced or removed is the cause of the break."""
     agent.send(SENT, cached(16_000, 0))
     agent.send([*SENT, {"role": "user", "content": "q"}], cached(16_001, 15_872))
     agent.send([*change(SENT), *ASKED, {"role": "user", "content": "r"}], cached(16_100, 0))
@@ -344,7 +323,6 @@ def test_a_cache_break_names_the_change_of_the_messages(agent, change, cause: st
 
 
 def test_a_tool_that_is_added_later_breaks_the_cache(agent) -> None:
-    """Tools precede the messages, so everything behind a new one is sent anew."""
     tool = {"type": "function", "function": {"name": "read", "parameters": {}}}
     agent.send(SENT, cached(16_000, 0), tools=[tool])
     agent.send([*SENT, {"role": "user", "content": "q"}], cached(16_001, 15_872), tools=[tool])

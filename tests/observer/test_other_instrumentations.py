@@ -35,7 +35,6 @@ def provider() -> Iterator[LoopbackProvider]:
 def test_a_request_method_of_another_library_hides_no_call(
     calls_the_base: bool, provider: LoopbackProvider, outputs: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its method stays in the class below the one that is watched, and each call is recorded once."""
     former = openai.OpenAI.request
 
     def request(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +52,6 @@ def test_a_request_method_of_another_library_hides_no_call(
 
 
 def test_a_cancelled_stream_ends_its_turn(provider: LoopbackProvider, outputs: Runtime) -> None:
-    """As a stream that the agent closes: what came until then is the reply, and the next call is another turn."""
     client = windowpane.observe(openai.AsyncOpenAI(api_key="k", base_url=f"{provider.url}/v1"))
     provider.released.clear()
 

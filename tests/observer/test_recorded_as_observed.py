@@ -150,7 +150,6 @@ def recorded(path: Path) -> list[list[tuple[object, ...]]]:
 
 
 def test_a_recording_gives_the_events_of_the_observed_agent(running: Runtime, tmp_path: Path) -> None:
-    """Additions, evictions, compactions, usage, prices and totals are the same, session by session."""
     live, read = observed(running), recorded(tmp_path / "calls.json")
 
     assert len(live) == len(read) > 1

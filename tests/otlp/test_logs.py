@@ -83,7 +83,6 @@ class Slow(LogRecordExporter):
 
 
 def test_an_alert_record_has_name_severity_time_span_and_numbers(receiver: Receiver) -> None:
-    """Name, severity, time, span, summary and numbers of an alert are on the wire."""
     logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE, clock=lambda: 2_000.0)
     identity = {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"}
     logs.write([fired("critical")._replace(context=context(**identity))])
@@ -106,7 +105,6 @@ def test_an_alert_record_has_name_severity_time_span_and_numbers(receiver: Recei
 
 
 def test_severities_of_alerts_failures_and_frequent_events() -> None:
-    """An alert has its severity, a failure is WARN, and frequent events are DEBUG."""
     assert [event_severity(fired(grade)).text for grade in ("info", "warning", "critical")] == [
         "INFO",
         "WARN",
@@ -117,7 +115,6 @@ def test_severities_of_alerts_failures_and_frequent_events() -> None:
 
 
 def test_usage_has_the_names_of_the_conventions() -> None:
-    """The provider's usage is under `gen_ai.usage`, its input total including the cache."""
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
     attributes = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
 
@@ -132,7 +129,6 @@ def test_usage_has_the_names_of_the_conventions() -> None:
 
 
 def test_every_gen_ai_attribute_is_defined_by_the_conventions() -> None:
-    """No record has an attribute under `gen_ai.` that the installed conventions do not define."""
     defined = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
     attributes = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
@@ -141,7 +137,6 @@ def test_every_gen_ai_attribute_is_defined_by_the_conventions() -> None:
 
 
 def test_records_never_contain_content(receiver: Receiver) -> None:
-    """No record contains text of a payload: of a block, a fact, a reason or a tool's name."""
     block = Block(
         "b1", "tool_result", 9, 1, "g", 1, SECRET, 30, "exact", text=SECRET, tool_name=SECRET, handle=SECRET
     )
@@ -168,7 +163,6 @@ FLAT = sorted(set(PAYLOADS) - {"block.added", "turn.ended"})
 
 
 def test_values_outside_the_vocabulary_are_not_sent() -> None:
-    """A tool's name, a path or a digest may look like a word; only enumerated fields are sent."""
     block = Block(
         "b1", "tool_result", 10, 3, "b0", 1, "digest-of-it", 40, "exact", None, "call-77", "payroll_lookup",
         handle="wp://b1",
@@ -181,7 +175,6 @@ def test_values_outside_the_vocabulary_are_not_sent() -> None:
 
 @given(st.sampled_from(FLAT), st.text(max_size=400), st.floats())
 def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -> None:
-    """Every event type, with any text and number in its fields, gives at most 64 short attributes."""
     cls = PAYLOADS[kind]
     given_values: dict[str, Any] = {
         field.name: number if "float" in str(field.type) else text for field in fields(cls) if field.init
@@ -194,7 +187,6 @@ def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -
 
 
 def test_many_events_are_sent_in_batches(receiver: Receiver) -> None:
-    """All events arrive once, in order, in requests of bounded size."""
     logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE)
     logs.write(turns(1_234))
     logs.close(20)
@@ -205,7 +197,6 @@ def test_many_events_are_sent_in_batches(receiver: Receiver) -> None:
 
 
 def test_a_slow_receiver_fills_a_bounded_queue_without_blocking() -> None:
-    """While a request hangs, writing returns at once, the queue stays bounded, and the rest is counted."""
     slow = Slow()
     drops: list[tuple[str, int]] = []
     logs = EventLogs(
@@ -231,7 +222,6 @@ def test_a_slow_receiver_fills_a_bounded_queue_without_blocking() -> None:
 
 
 def test_rejected_batches_are_counted(receiver: Receiver) -> None:
-    """An error response drops the batch, counted by its reason; later batches are sent."""
     drops: list[tuple[str, int]] = []
     receiver.status = 400
     logs = EventLogs(
@@ -252,7 +242,6 @@ def test_rejected_batches_are_counted(receiver: Receiver) -> None:
 
 
 def test_closing_ends_in_time_with_a_hanging_receiver(receiver: Receiver) -> None:
-    """A receiver that never responds does not hold up the process; unsent events are counted."""
     drops: list[tuple[str, int]] = []
     receiver.released.clear()
     exporter = logs_exporter(receiver.logs_url, timeout_seconds=1.0)
@@ -270,7 +259,6 @@ def test_closing_ends_in_time_with_a_hanging_receiver(receiver: Receiver) -> Non
 
 
 def test_an_event_without_a_record_is_counted_alone(receiver: Receiver) -> None:
-    """An event that cannot become a record is counted as dropped; the events around it are sent."""
     drops: list[tuple[str, int]] = []
     logs = EventLogs(
         logs_exporter(receiver.logs_url), resource=RESOURCE, count_drops=lambda *drop: drops.append(drop)
@@ -284,7 +272,6 @@ def test_an_event_without_a_record_is_counted_alone(receiver: Receiver) -> None:
 
 
 def test_metrics_and_events_have_the_same_resource(receiver: Receiver) -> None:
-    """Both signals of a process have one instance id and one set of headers."""
     config = OtlpConfig(endpoint=receiver.url, headers={"x-scope-orgid": "team"}, interval_seconds=3_600)
     sink = OtlpSink(config, sources=tuple, count_drops=lambda *_: None)
     sink.write(turns(1))
@@ -301,7 +288,6 @@ def test_metrics_and_events_have_the_same_resource(receiver: Receiver) -> None:
 
 
 def test_providers_have_the_names_of_the_conventions() -> None:
-    """A provider that the conventions do not name gets no name."""
     assert genai_provider("gpt-5") == "openai"
     assert genai_provider("gemini-2.5-pro") == "gcp.gemini"
     assert genai_provider("avian/Meta-Llama-3.1-70B-Instruct") == ""
@@ -320,7 +306,6 @@ def test_invalid_span_ids_are_omitted(receiver: Receiver, identifier: str) -> No
 
 
 def test_names_with_lone_surrogates_are_sent(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
-    """A lone surrogate in a name becomes a question mark, and nothing is logged."""
     logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE, clock=lambda: 2_000.0)
     odd = context(session_id="s \ud800", agent="a\udfff", model="m\ud800")
     logs.write([fired("critical")._replace(context=odd)])

@@ -29,7 +29,6 @@ def push_to(receiver: Receiver, *sources: FamilySource, **options: Any) -> OtelM
 def test_every_number_on_the_wire_equals_prometheus(
     scripted_state: MetricState, make_event, measured, receiver: Receiver
 ) -> None:
-    """Counters, gauges (infinite ones too) and histograms of a session are equal, series by series."""
     scripted_state.apply(make_event(measured(turns_until_red=math.inf, estimate_error=-0.3), session="flat"))
     scripted_state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9), session="flat"))
     source = StateSource(scripted_state, clock=lambda: NOW)
@@ -47,7 +46,6 @@ def test_every_number_on_the_wire_equals_prometheus(
 def test_each_push_reads_the_current_state(
     make_event, measured, receiver: Receiver, scripted_state: MetricState
 ) -> None:
-    """Counters continue, and gauges of an ended session are absent."""
     source = StateSource(scripted_state, clock=lambda: NOW)
     push = push_to(receiver, source)
     push.flush()
@@ -68,7 +66,6 @@ def test_each_push_reads_the_current_state(
 
 
 def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiver: Receiver) -> None:
-    """Units are UCUM, counters are monotonic and cumulative, bounds are the catalog's."""
     push = push_to(receiver, StateSource(scripted_state, clock=lambda: NOW))
     push.flush()
     metrics = {metric.name: metric for metric in receiver.metrics()}
@@ -86,7 +83,6 @@ def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiv
 
 
 def test_no_data_point_names_a_session(scripted_state: MetricState, receiver: Receiver) -> None:
-    """This holds also while Prometheus gets the session label."""
     push = push_to(receiver, StateSource(scripted_state, clock=lambda: NOW, top_sessions=5))
     push.flush()
     got = received(receiver.metrics())
@@ -98,7 +94,6 @@ def test_no_data_point_names_a_session(scripted_state: MetricState, receiver: Re
 def test_the_resource_identifies_the_process(
     scripted_state: MetricState, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The service name is from argument, environment or default; the instance id is unique."""
     source = StateSource(scripted_state, clock=lambda: NOW)
 
     def sent(**resource: str) -> dict[str, str]:
@@ -129,7 +124,6 @@ class ManyLabelSets:
 
 
 def test_more_label_sets_than_the_sdk_default_are_sent(receiver: Receiver) -> None:
-    """No point is an overflow point, and requests stay small."""
     push = push_to(receiver, ManyLabelSets())
     push.flush()
     requests = len(receiver.requests)
@@ -141,7 +135,6 @@ def test_more_label_sets_than_the_sdk_default_are_sent(receiver: Receiver) -> No
 
 
 def test_a_push_without_a_receiver_is_only_logged(scripted_state: MetricState, free_port, caplog) -> None:
-    """A push that cannot be delivered raises nothing."""
     push = OtelMetrics(
         StateSource(scripted_state, clock=lambda: NOW),
         exporter=metrics_exporter(f"http://127.0.0.1:{free_port()}/v1/metrics", timeout_seconds=0.2),

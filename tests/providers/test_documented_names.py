@@ -11,7 +11,6 @@ TABLE_START = "| you call your model with | the line to add | seen | not seen |"
 
 
 def test_every_class_of_the_table_is_run_against_the_scripted_provider() -> None:
-    """A class in the first two columns occurs in the agents of the frameworks."""
     table = PAGE.read_text(encoding="utf-8").split(TABLE_START)[1].split("\n\n")[0]
     cells = [cell for row in table.splitlines() for cell in row.split("|")[1:3]]
     names = set(re.findall(r"`(?:\w+\.)?([A-Z]\w+)[^`]*`", " ".join(cells)))

@@ -57,7 +57,6 @@ pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks
 def test_the_windows_equal_those_of_a_bare_client(
     requirements: tuple[str, ...], frameworks: str, tmp_path: Path
 ) -> None:
-    """Sync, async and streamed, with tools, parallel calls, errors and streams that are dropped."""
     compare(frameworks, installed(requirements), tmp_path)
 
 
@@ -66,7 +65,6 @@ def test_the_windows_equal_those_of_a_bare_client(
 def test_the_windows_of_large_frameworks_equal_those_of_a_bare_client(
     requirements: tuple[str, ...], frameworks: str, tmp_path: Path
 ) -> None:
-    """The same for the frameworks that take long to install."""
     compare(frameworks, installed(requirements), tmp_path)
 
 
@@ -75,7 +73,6 @@ def test_the_windows_of_large_frameworks_equal_those_of_a_bare_client(
 def test_the_windows_of_the_oldest_releases_equal_those_of_a_bare_client(
     requirements: tuple[str, ...], frameworks: str, tmp_path: Path
 ) -> None:
-    """The same with the oldest supported releases."""
     compare(frameworks, installed(requirements), tmp_path)
 
 

@@ -90,7 +90,6 @@ def comparable(rows: list[tuple[Any, ...]], *, has_tools: bool) -> list[tuple[An
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_windows_equal_those_of_an_observed_client(name: str, tmp_path: Path) -> None:
-    """The same conversation by spans with content, and by the client itself: block for block, token for token."""
     received, observed = run(name, tmp_path)
     first, second = sorted(received.sessions(), key=lambda row: row.started_at or 0)
 

@@ -68,7 +68,6 @@ def _parts(content: Any) -> list[Any]:
 def test_a_managed_framework_equals_a_manager_driven_by_hand(
     framework: str, runs: tuple[SqliteStore, dict[str, Any]]
 ) -> None:
-    """The same requests reach the provider, and the same events the store, across evictions and summaries."""
     store, outcome = runs
     managed = windows(store, session_of(store, framework).session_id)
     by_hand = windows(store, session_of(store, f"{framework} by hand").session_id)
@@ -86,7 +85,6 @@ def test_a_managed_framework_equals_a_manager_driven_by_hand(
 
 @pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large framework: make test-all")
 def test_managed_strands_equals_a_manager_driven_by_hand(tmp_path: Path) -> None:
-    """The same for Strands, which keeps the managed messages; a call that is too large is repeated smaller."""
     store, outcome = run(STRANDS, tmp_path, "strands")
     sent = outcome["strands"]
     managed = windows(store, session_of(store, "strands").session_id)
@@ -102,14 +100,12 @@ def test_managed_strands_equals_a_manager_driven_by_hand(tmp_path: Path) -> None
 def test_after_a_failure_the_agent_sends_its_own_messages(
     framework: str, runs: tuple[SqliteStore, dict[str, Any]]
 ) -> None:
-    """The agent answers, and its last call has every message: system, question, call and result."""
     assert runs[1][framework]["unmanaged"] == 4
 
 
 def test_an_agent_that_is_handed_the_conversation_is_a_child(
     runs: tuple[SqliteStore, dict[str, Any]],
 ) -> None:
-    """The session has the agent's name; the next run of the first agent is a conversation without a parent."""
     rows = runs[0].sessions(SessionFilter())
     first, second = sorted((row for row in rows if row.agent == "triage"), key=lambda row: row.started_at)
 
@@ -118,7 +114,6 @@ def test_an_agent_that_is_handed_the_conversation_is_a_child(
 
 
 def test_a_call_that_is_too_large_is_repeated_smaller(runs: tuple[SqliteStore, dict[str, Any]]) -> None:
-    """LangChain's agent does not see the provider's error."""
     row = session_of(runs[0], "overflow")
 
     assert (row.overflows, row.turns) == (1, 4)

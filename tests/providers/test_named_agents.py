@@ -51,7 +51,6 @@ def sessions(store: SqliteStore, agent: str) -> list[SessionRow]:
 def test_agents_have_sessions_of_their_names(
     framework: str, requirements: tuple[str, ...], is_handed_over: bool, tmp_path: Path
 ) -> None:
-    """An agent that is handed the conversation has a child session; the windows are those of a bare client."""
     store, _ = run("named_runs", requirements, tmp_path, framework)
     (triage,), billing = sessions(store, "triage"), sessions(store, "billing")
     bare = sessions(store, "bare")
@@ -75,7 +74,6 @@ def test_agents_have_sessions_of_their_names(
 def test_an_agent_that_works_for_another_one_has_a_child_session(
     framework: str, requirements: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """An agent that is used as a tool, or delegated to; the windows are those of a bare client."""
     store, _ = run("named_runs", requirements, tmp_path, framework)
     (triage,), (billing,) = sessions(store, "triage"), sessions(store, "billing")
 

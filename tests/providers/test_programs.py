@@ -60,7 +60,6 @@ def run(command: list[str], environment: dict[str, str], folder: Path) -> tuple[
 
 
 def test_claude_code(tmp_path: Path) -> None:
-    """It reads its base URL from the environment."""
     package = next(installed(CLAUDE_AGENT_SDK).parents[1].glob("lib/python*/site-packages/claude_agent_sdk"))
     with loopback_provider() as provider:
         provider.script = [Reply(text="Hello there.")] * 4
@@ -74,7 +73,6 @@ def test_claude_code(tmp_path: Path) -> None:
 
 
 def test_aider(tmp_path: Path) -> None:
-    """It calls by LiteLLM, which reads its base URL from the environment; the session is named after it."""
     with loopback_provider() as provider:
         provider.script = [Reply(text="Hello there.")] * 4
         environment = {"OPENAI_API_BASE": f"{provider.url}/v1", "OPENAI_API_KEY": "k"}
@@ -88,7 +86,6 @@ def test_aider(tmp_path: Path) -> None:
 
 
 def test_codex(programs: Path, tmp_path: Path) -> None:
-    """It gets its base URL by an option, and uses HTTP when its WebSocket is refused."""
     (tmp_path / ".codex").mkdir()
     with loopback_provider() as provider:
         provider.script = [Reply(text="Hello there.")] * 4
@@ -101,7 +98,6 @@ def test_codex(programs: Path, tmp_path: Path) -> None:
 
 
 def test_gemini_cli(programs: Path, tmp_path: Path) -> None:
-    """It reads its base URL from the environment; the use of its key is one of its defaults."""
     if any(folder.stat().st_mode & 0o022 for folder in GEMINI_DEFAULTS.parents):
         pytest.skip("Gemini CLI reads no defaults from a folder that others can write to")
     with loopback_provider() as provider:

@@ -85,7 +85,6 @@ def converse(client: Any, shape: str, *, stream: bool) -> None:
 def test_windows_equal_those_of_a_watched_client(
     shape: str, *, stream: bool, outputs: Runtime, proxy_to: Callable[..., ProxyServer]
 ) -> None:
-    """The same conversation through the proxy and with `observe`: block for block, token for token."""
     counter_for("gpt-4o", wait=True)
     with loopback_provider() as provider:
         path = "" if shape == "anthropic" else "/v1"
@@ -107,7 +106,6 @@ def test_windows_equal_those_of_a_watched_client(
 def test_a_gemini_call_is_observed(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime
 ) -> None:
-    """The model is in the path; the reply is compressed."""
     reply = {
         "candidates": [{"content": {"role": "model", "parts": [{"text": "Hi."}]}, "finishReason": "STOP"}],
         "usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 2, "totalTokenCount": 42},
@@ -129,7 +127,6 @@ def test_a_gemini_call_is_observed(
 def test_an_overflow_is_seen(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime
 ) -> None:
-    """The provider's error text states the sizes."""
     text = "prompt is too long: 210000 tokens > 200000 maximum"
     upstream.answer = Answer(400, [], [json.dumps({"type": "error", "error": {"message": text}}).encode()])
     post(
@@ -147,7 +144,6 @@ def test_an_overflow_is_seen(
 def test_a_body_that_cannot_be_read_passes(
     body: bytes, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime
 ) -> None:
-    """Whatever Windowpane makes of it, the call passes, and the next one is observed."""
     upstream.answer = Answer(200, [], [b'{"object": "unheard of"}'])
     url = f"{proxy_to(upstream.url).url}/openai/v1/chat/completions"
 
@@ -157,7 +153,6 @@ def test_a_body_that_cannot_be_read_passes(
 
 
 def test_keys_are_not_stored(proxy_to: Callable[..., ProxyServer], outputs: Runtime, tmp_path: Path) -> None:
-    """No header and no query is in the store, though content is captured."""
     with loopback_provider() as provider:
         with client_of(f"{proxy_to(provider.url).url}/openai/v1", "chat") as client:
             converse(client, "chat", stream=False)
@@ -182,7 +177,6 @@ def test_keys_are_not_stored(proxy_to: Callable[..., ProxyServer], outputs: Runt
     ids=["exits", "is killed"],
 )
 def test_run_observes_the_calls_of_one_program(end: str, code: int, tmp_path: Path) -> None:
-    """A program that knows nothing of the proxy; its exit code is passed on, its environment ends with it."""
     program = (
         "import openai\n"
         "client = openai.OpenAI(api_key='k')\n"
@@ -206,7 +200,6 @@ def test_run_observes_the_calls_of_one_program(end: str, code: int, tmp_path: Pa
 
 
 def test_run_uses_the_level_that_the_settings_of_the_agent_state(tmp_path: Path) -> None:
-    """Those of the project come before the user's; a proxy for any program reads none."""
     program = (
         "import anthropic\n"
         "client = anthropic.Anthropic(api_key='k', default_headers={'User-Agent': 'claude-cli/2.1.50'})\n"
@@ -230,7 +223,6 @@ def test_run_uses_the_level_that_the_settings_of_the_agent_state(tmp_path: Path)
 
 
 def test_run_uses_the_level_that_the_command_line_states(tmp_path: Path) -> None:
-    """Options of the program come before its files; the rest of its command line is not read."""
     store, codex = tmp_path / "windowpane.db", tmp_path / "codex"
     codex.write_text(
         f"#!{sys.executable}\nimport openai, sys\n"
@@ -254,7 +246,6 @@ def test_run_uses_the_level_that_the_command_line_states(tmp_path: Path) -> None
 
 
 def test_run_names_a_program_that_is_not_there(tmp_path: Path) -> None:
-    """An error before anything starts."""
     command = [
         sys.executable,
         "-m",

@@ -52,7 +52,6 @@ def send(url: str, path: str, *, method: str = "POST", body: Any = REQUEST, head
 def test_a_response_passes_unchanged(
     answer: Answer, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
 ) -> None:
-    """The same status, headers and bytes as without the proxy."""
     upstream.answer = answer
     direct = send(upstream.url, "/v1/chat/completions")
     through = send(proxy_to(upstream.url).url, "/openai/v1/chat/completions")
@@ -65,7 +64,6 @@ def test_a_response_passes_unchanged(
 
 
 def test_a_request_passes_unchanged(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
-    """Path with escapes, query, headers and body; only the headers of the connection are the proxy's own."""
     headers = {"Authorization": "Bearer k", "X-Api-Key": "k2", "User-Agent": "mine/1", "Accept-Encoding": "br"}
     url = proxy_to(upstream.url).url
     send(upstream.url, "/v1/a%2Fb%20c:generate?key=k3&x=%41", headers=headers)
@@ -80,7 +78,6 @@ def test_a_request_passes_unchanged(upstream: UpstreamServer, proxy_to: Callable
 
 
 def test_an_upload_in_chunks_passes(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
-    """A body without a length, and a request without a body."""
     url = proxy_to(upstream.url).url
     send(url, "/openai/v1/files", body=iter([b"one ", b"two"]), headers={"Transfer-Encoding": "chunked"})
     send(url, "/openai/v1/models", method="GET", body=None)
@@ -89,7 +86,6 @@ def test_an_upload_in_chunks_passes(upstream: UpstreamServer, proxy_to: Callable
 
 
 def test_a_stream_is_not_held_back(upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]) -> None:
-    """The first event reaches the client while the upstream has not sent the second."""
     released = threading.Event()
     upstream.answer = Answer(
         200, [], [b"data: 1\n\n", b"data: 2\n\n"], has_length=False, wait_after_first=released
@@ -108,7 +104,6 @@ def test_a_stream_is_not_held_back(upstream: UpstreamServer, proxy_to: Callable[
 def test_a_stream_that_breaks_off_breaks_off(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
 ) -> None:
-    """An incomplete response is not completed: a client must not take a half reply for a whole one."""
     upstream.answer = Answer(200, [], [b"data: 1\n\n"], has_length=False, breaks_off=True)
 
     with pytest.raises(http.client.IncompleteRead):
@@ -118,7 +113,6 @@ def test_a_stream_that_breaks_off_breaks_off(
 def test_a_closed_client_ends_the_call_upstream(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], wait_until: Callable[..., None]
 ) -> None:
-    """Tokens that are not read are not paid for; the next call works."""
     url = urlsplit(proxy_to(upstream.url).url)
     released = threading.Event()
     upstream.answer = Answer(
@@ -141,7 +135,6 @@ def test_a_closed_client_ends_the_call_upstream(
 def test_an_upstream_that_is_not_there_is_a_502(
     free_port: Callable[[], int], proxy_to: Callable[..., ProxyServer]
 ) -> None:
-    """A clear error in JSON, which the clients of the providers show."""
     status, _, body = send(proxy_to(f"http://127.0.0.1:{free_port()}").url, "/openai/v1/chat/completions")
 
     assert status == 502
@@ -151,7 +144,6 @@ def test_an_upstream_that_is_not_there_is_a_502(
 def test_an_unknown_path_names_the_upstreams(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
 ) -> None:
-    """A base URL without the name of an upstream is the usual mistake."""
     status, _, body = send(proxy_to(upstream.url).url, "/v1/chat/completions")
 
     assert status == 404
@@ -195,7 +187,6 @@ def test_an_upstream_that_speaks_http2(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Requests of a client that speaks HTTP/1.1 reach it, several at once on one connection."""
     subprocess.run(
         [
             require_server("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
@@ -219,7 +210,6 @@ def test_an_upstream_that_speaks_http2(
 
 
 def test_a_base_url_of_the_environment_stays_the_destination() -> None:
-    """A client with another base URL is forwarded to that server."""
     chosen = upstreams_of(["vllm=http://gpu:8000/v1/"], {"OPENAI_BASE_URL": "http://lan:1/v1"})
 
     assert chosen["openai"].url == "http://lan:1/v1"
@@ -247,7 +237,6 @@ def test_a_base_url_of_the_environment_stays_the_destination() -> None:
 def test_web_pages_of_other_sites_are_refused(
     headers: dict[str, str], upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer]
 ) -> None:
-    """A page cannot use the proxy, neither by its own address nor by a name that resolves to this machine."""
     server = proxy_to(upstream.url)
     status, _, body = send(server.url, "/openai/v1/chat/completions", headers=headers)
 
@@ -281,6 +270,5 @@ def test_a_password_in_the_url_of_an_upstream_is_refused_and_not_shown(url: str,
 
 @pytest.mark.parametrize("given", ["gpu:8000", "vllm=gpu:8000", "V/LLM=http://x", "vllm=ftp://x", "vllm="])
 def test_an_upstream_that_cannot_be_used_is_an_error(given: str) -> None:
-    """The error states what was expected."""
     with pytest.raises(ConfigurationError, match="expected"):
         upstreams_of([given], {})

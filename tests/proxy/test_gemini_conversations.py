@@ -157,7 +157,6 @@ def window(payloads: list[Any]) -> list[tuple[Any, ...]]:
 def test_the_window_is_the_same_by_proxy_by_watched_client_and_from_a_recording(
     method: str, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], outputs: Runtime, tmp_path: Path
 ) -> None:
-    """Calls are linked to their results, and only what the agent dropped is evicted."""
     counter_for("gemini-2.5-pro", wait=True)
     through_proxy(method, proxy_to(upstream.url).url, upstream)
     assert outputs.flush()

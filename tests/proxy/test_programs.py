@@ -44,7 +44,6 @@ assert b"response.completed" in urllib.request.urlopen(request).read()
     ],
 )
 def test_codex_keeps_its_destination(config: str | None, login: object, expected: str, tmp_path: Path) -> None:
-    """Its own configuration decides, then the login; one in the keyring of the system is that of ChatGPT."""
     if config is not None:
         (tmp_path / "config.toml").write_text(config)
     if login is not None:
@@ -58,7 +57,6 @@ def test_codex_keeps_its_destination(config: str | None, login: object, expected
 
 
 def test_a_key_of_the_environment_comes_before_a_login(tmp_path: Path) -> None:
-    """A run with an API key calls the API, also after a login with ChatGPT."""
     (tmp_path / "auth.json").write_text(json.dumps({"auth_mode": "chatgpt"}))
     settings = settings_of("codex", {"CODEX_HOME": str(tmp_path), "CODEX_API_KEY": "k"})
 
@@ -66,7 +64,6 @@ def test_a_key_of_the_environment_comes_before_a_login(tmp_path: Path) -> None:
 
 
 def test_gemini_cli_uses_its_key() -> None:
-    """Only where it has a key in the environment and no other login is chosen there."""
     settings = settings_of("gemini", {"GEMINI_API_KEY": "k"})
     defaults = json.loads(Path(settings.environment["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]).read_bytes())
 
@@ -76,7 +73,6 @@ def test_gemini_cli_uses_its_key() -> None:
 
 
 def test_aider_has_the_variable_of_its_library() -> None:
-    """LiteLLM's variable for Gemini has the version of the interface in it; other programs need nothing."""
     settings = settings_of("aider", {})
 
     assert settings.variables("http://127.0.0.1:9") == {"GEMINI_API_BASE": "http://127.0.0.1:9/gemini/v1beta"}
@@ -85,7 +81,6 @@ def test_aider_has_the_variable_of_its_library() -> None:
 
 
 def test_run_reports_that_no_call_came(tmp_path: Path) -> None:
-    """A program whose calls go elsewhere, such as Codex with another provider, is not silently unseen."""
     command = ["windowpane", "run", "--store", str(tmp_path / "windowpane.db"), "--", sys.executable, "-c", ""]
     done = subprocess.run(
         [sys.executable, "-m", *command], capture_output=True, text=True, check=False, timeout=60
@@ -96,7 +91,6 @@ def test_run_reports_that_no_call_came(tmp_path: Path) -> None:
 
 
 def test_run_observes_the_calls_of_codex(tmp_path: Path) -> None:
-    """Codex takes its base URL from an option; the call is that of an agent named after it."""
     program = tmp_path / "codex"
     program.write_text(CODEX.format(python=sys.executable))
     program.chmod(0o755)

@@ -68,7 +68,6 @@ def answering(upstream: UpstreamServer) -> UpstreamServer:
 def test_calls_go_through_while_the_reader_is_dead(
     answering: UpstreamServer, tmp_path: Path, wait_until: Callable[..., None]
 ) -> None:
-    """A killed reader is started again, at the same port of metrics; every call is answered."""
     upstreams = upstreams_of([f"openai={answering.url}"], {})
     with CallQueue(settings_in(tmp_path)) as calls:
         with ProxyServer("127.0.0.1", 0, upstreams, calls) as server:
@@ -87,7 +86,6 @@ def test_calls_go_through_while_the_reader_is_dead(
 
 
 def test_a_reader_continues_where_the_last_one_ended(tmp_path: Path, wait_until: Callable[..., None]) -> None:
-    """Calls that wait for a process that does not get to them are read by the next one."""
     with CallQueue(settings_in(tmp_path)) as calls:
         first = calls.reader
         os.kill(first.pid, signal.SIGSTOP)
@@ -126,7 +124,6 @@ def test_what_finds_no_room_is_counted(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_reader_that_cannot_start_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is that of the outputs."""
     (tmp_path / "config.yml").write_text("stor: {}")
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "config.yml"))
 
@@ -138,7 +135,6 @@ def test_a_reader_that_cannot_start_is_an_error(tmp_path: Path, monkeypatch: pyt
 def test_a_killed_proxy_ends_its_reader_and_loses_no_answered_call(
     answering: UpstreamServer, tmp_path: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
 ) -> None:
-    """The reader is far behind: it stores what was written for it, and ends. A proxy starts at the same port."""
     port = free_port()
     command = [
         sys.executable, "-m", "windowpane", "proxy", "--port", str(port), "--upstream", f"openai={answering.url}",

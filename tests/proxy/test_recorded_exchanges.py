@@ -66,7 +66,6 @@ def test_recorded_exchanges_pass_unchanged(
     outputs: Runtime,
     sessions_dir: Path,
 ) -> None:
-    """Each request and response is byte for byte that of a direct call; the windows are those of an import."""
     path = sessions_dir / "api_messages" / f"{name}.json"
     url = proxy_to(upstream.url).url
     expected = imported(path)  # before the calls: it waits for the tokenizers
@@ -104,7 +103,6 @@ def sent_by_the_client(name: str, base_url: str, body: dict[str, Any]) -> str:
 def test_clients_of_the_providers_send_and_get_the_same_bytes(
     name: str, upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], sessions_dir: Path
 ) -> None:
-    """By the provider's own client: path, headers and both bodies are those of a direct call."""
     path = sessions_dir / "api_messages" / f"{name}.json"
     url = f"{proxy_to(upstream.url).url}/{'anthropic' if 'anthropic' in name else 'openai'}"
     for exchange in json.loads(path.read_text(encoding="utf-8")):
@@ -128,7 +126,6 @@ def headers_of(received: Any) -> list[tuple[str, str]]:
 def test_curl_gets_the_same_bytes(
     upstream: UpstreamServer, proxy_to: Callable[..., ProxyServer], require_server: Callable[[str], Path]
 ) -> None:
-    """An upload in chunks, and a stream."""
     curl = require_server("curl")
     body = json.dumps({"model": "gpt-4o", "stream": True, "messages": [{"role": "user", "content": "x" * 5_000}]})
     upstream.answer = Answer(200, [("content-type", "text/event-stream")], [b"data: 1\n\n"] * 9, has_length=False)
@@ -150,7 +147,6 @@ def test_curl_gets_the_same_bytes(
 
 @pytest.mark.timeout(900)  # the first run installs the client
 def test_the_client_of_google_sends_and_gets_the_same_bytes(proxy_to: Callable[..., ProxyServer]) -> None:
-    """A whole reply and a stream, by google-genai."""
     python = installed(CLIENTS)
     with loopback_provider() as provider:
         urls = [f"{proxy_to(provider.url).url}/gemini", provider.url]

@@ -164,7 +164,6 @@ def test_one_conversation_seen_by_four_sources_is_one_session(
 def test_different_conversations_stay_different(
     see: Callable[[Conversation, str], None], outputs: Runtime, tmp_path: Path, pair: tuple[str, str]
 ) -> None:
-    """The same questions and answers, but other calls."""
     for number, source in enumerate(pair):
         see(Conversation(tmp_path, f"{number}"), source)
 
@@ -179,7 +178,6 @@ def test_the_session_of_an_agent_and_the_calls_beside_it(
     store_calls: Callable[[], None],
     tmp_path: Path,
 ) -> None:
-    """Claude Code states its session: a title's call, before the conversation, is a child of the session."""
     assert outputs.store is not None
     conversation = Conversation(tmp_path, "")
     proxy = proxy_to(provider.url)
@@ -234,7 +232,6 @@ UUID = "019a0000-0000-7000-8000-00000000000b"
 def test_the_session_that_a_request_states(
     program: str | None, headers: dict[str, str], request_: dict[str, Any], session: str
 ) -> None:
-    """Each agent states it in a header or field, by its release; nothing is taken from other programs."""
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     assert recorded_session(program, session_in_headers(program, raw), request_) == session
@@ -247,7 +244,6 @@ def test_a_known_agent_without_any_id_is_reported_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its session in the proxy and its own recording cannot be recognized as one."""
     monkeypatch.setattr(call_reader, "boundary", ErrorBoundary(logging.getLogger("windowpane")))
     proxy = proxy_to(provider.url)
     body = {"model": "qwen3", "messages": [{"role": "user", "content": "Hello"}]}

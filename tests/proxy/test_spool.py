@@ -31,7 +31,6 @@ def spool(tmp_path: Path) -> Iterator[Spool]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(OPERATIONS)
 def test_messages_are_read_in_the_order_of_their_writing(spool: Spool, operations: list[bytes | None]) -> None:
-    """Another view of the same file reads them; a message is refused only where there is no room for it."""
     reading = Spool(spool.descriptor, CAPACITY)
     while reading.read() is not None:
         pass
@@ -50,7 +49,6 @@ def test_messages_are_read_in_the_order_of_their_writing(spool: Spool, operation
 
 
 def test_the_room_of_what_was_read_is_given_back(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is as small as at the start once everything is read."""
     monkeypatch.setattr(spool_module, "SHRINK_BYTES", 250)
     empty = os.fstat(spool.descriptor).st_size
     spool.write(b"x" * 280)
@@ -71,7 +69,6 @@ def test_no_other_program_can_open_the_file(spool: Spool, tmp_path: Path) -> Non
 @pytest.mark.parametrize("text", ["", "/v1/messages", "é" * 50_000])
 @pytest.mark.parametrize("pieces", [[], [b""] * 300, [b"x"] * 70_000, [bytes(300)] * 20, [bytes(70_000)]])
 def test_the_size_of_a_message_covers_its_encoding(text: str, pieces: list[bytes]) -> None:
-    """A message that has room in memory has room in the file."""
     for message in (
         SentCall(2**60, "messages", text, "claude-code", text, pieces, pieces, 1e18),
         EndedCall(2**60, 599, pieces, pieces, 1e18, 1e18),

@@ -55,8 +55,6 @@ def error_of(url: str) -> tuple[int, str]:
 
 
 def test_a_killed_upstream_is_a_502(proxy_to: Callable[..., ProxyServer]) -> None:
-    """It closes or resets the connection before it has answered."""
-
     def close(connection: socket.socket) -> None:
         connection.recv(65_536)
         connection.close()
@@ -76,7 +74,6 @@ def test_a_killed_upstream_is_a_502(proxy_to: Callable[..., ProxyServer]) -> Non
 def test_a_client_that_disconnects_from_a_hung_upstream_ends_the_call(
     proxy_to: Callable[..., ProxyServer], wait_until: Callable[..., None]
 ) -> None:
-    """The upstream has the request and never answers; its connection is closed with that of the client."""
     received, closed = threading.Event(), threading.Event()
 
     def hang(connection: socket.socket) -> None:

@@ -174,7 +174,6 @@ ANTHROPIC = ["openinference_anthropic", "openllmetry_anthropic"]
 
 @pytest.mark.parametrize("name", [*OPENAI, "otel_openai_events", "otel_openai_structured"])
 def test_the_window_is_that_of_an_observed_openai_client(name: str) -> None:
-    """The same blocks with the same tokens in the same turns, and the same totals."""
     theirs, ours = observed("chat", chat_bodies()), recorded(name)
 
     assert window(ours) == window(theirs)
@@ -226,7 +225,6 @@ def call(
 
 
 def test_a_session_that_was_idle_continues_in_another_stream() -> None:
-    """Its turns are counted from 1 again, and the store separates the runs of a session by their streams."""
     recording = Recording()
     recording.record(*(call(number, tokens=10_000) for number in (0, 1, 100_000, 100_001)))
 
@@ -236,7 +234,6 @@ def test_a_session_that_was_idle_continues_in_another_stream() -> None:
 
 
 def test_usage_alone_gives_totals_and_growth() -> None:
-    """A conversation whose content is not captured: the growth is that of the provider's totals."""
     recording = Recording()
     recording.record(*(call(number, tokens=10_000 + 9_000 * number) for number in range(5)))
 
@@ -248,7 +245,6 @@ def test_usage_alone_gives_totals_and_growth() -> None:
 
 
 def test_without_a_conversation_usage_belongs_to_its_trace() -> None:
-    """One run of an agent is one trace."""
     recording = Recording()
     recording.record(
         *(call(number, conversation="", trace=trace) for number, trace in enumerate(["x", "x", "y"]))
@@ -259,7 +255,6 @@ def test_without_a_conversation_usage_belongs_to_its_trace() -> None:
 
 
 def test_without_a_conversation_messages_are_matched_across_traces() -> None:
-    """A chat with one trace for each of its turns is one session."""
     answer = "The north path is the dry one, and it is open until the evening of the last day of the month."
     first = call(0, messages=["Which path?"], conversation="", trace="x")
     first.call.reply = (ReplyPart("assistant_response", answer),)
@@ -273,7 +268,6 @@ def test_without_a_conversation_messages_are_matched_across_traces() -> None:
 
 
 def test_other_agents_of_a_conversation_are_child_sessions() -> None:
-    """By the agent's name on the call, by the spans around it, or by the part that the program names."""
     recording = Recording()
     recording.record(
         call(0, agent="planner"),
@@ -294,7 +288,6 @@ def test_other_agents_of_a_conversation_are_child_sessions() -> None:
 
 
 def test_sub_agents_without_a_conversation_have_their_parent() -> None:
-    """The session of the agent whose span surrounds theirs."""
     recording = Recording()
     recording.record(
         call(0, messages=["Plan the trip to the north"], conversation="", agent="planner", enclosing="r"),
@@ -307,7 +300,6 @@ def test_sub_agents_without_a_conversation_have_their_parent() -> None:
 
 
 def test_a_call_that_comes_too_late_does_not_change_the_window() -> None:
-    """It is a session below: its usage counts, and nothing seems to have been removed."""
     recording = Recording()
     recording.record(
         call(1, tokens=50_000, messages=["One", "Two", "Three"]), call(0, tokens=10_000, messages=["One"], at=-5)
@@ -320,7 +312,6 @@ def test_a_call_that_comes_too_late_does_not_change_the_window() -> None:
 
 
 def test_a_stated_compaction_is_measured_by_the_next_call() -> None:
-    """As the compaction of a transcript is."""
     recording = Recording()
     compaction = AssembledCompaction(ReportedCompaction("auto", 150_000, 30_000), "c", "claude-code", START + 25)
     recording.record(call(1, tokens=120_000), call(2, tokens=121_000), compaction, call(3, tokens=31_000))
@@ -331,7 +322,6 @@ def test_a_stated_compaction_is_measured_by_the_next_call() -> None:
 
 
 def test_a_failed_call_does_not_end_the_turn() -> None:
-    """An overflow that the provider states is recorded; another failure is retried within the turn."""
     recording = Recording()
     message = "This model's maximum context length is 128000 tokens, however you requested 140000 tokens"
     recording.record(call(0), call(1, error=message), call(2, error="rate limit"), call(3))
@@ -350,7 +340,6 @@ def test_a_session_that_is_recorded_elsewhere_is_skipped() -> None:
 
 
 def test_replies_are_part_of_the_window() -> None:
-    """The next call sends them again."""
     one = call(0, messages=["Which path?"])
     one.call.reply = Reply((ReplyPart("assistant_response", "The north path."),)).parts
     recording = Recording()

@@ -125,7 +125,6 @@ SPAN = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_requests_are_taken(receiver: Receiving, name: str) -> None:
-    """The requests of real exporters give three calls, compressed, in chunks or plain."""
     for number, path in enumerate(bodies(name)):
         headers = JSON if path.suffix == ".json" else PROTOBUF
         body, more = path.read_bytes(), {}
@@ -140,7 +139,6 @@ def test_recorded_requests_are_taken(receiver: Receiving, name: str) -> None:
 
 
 def test_the_exporter_of_the_sdk_sends_here(receiver: Receiving) -> None:
-    """Real spans, exported by the real exporter with gzip, become a session named by their conversation."""
     exporter = OTLPSpanExporter(f"http://{receiver.server.address}/v1/traces")
     provider = TracerProvider(resource=Resource({"service.name": "sdk-app"}))
     provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -158,7 +156,6 @@ def test_the_exporter_of_the_sdk_sends_here(receiver: Receiving) -> None:
 
 
 def test_metrics_are_taken_and_not_read(receiver: Receiving) -> None:
-    """A sum of tokens over a minute is not the size of a window."""
     body = json.dumps(
         {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "claude_code.token.usage"}]}]}]}
     )
@@ -168,7 +165,6 @@ def test_metrics_are_taken_and_not_read(receiver: Receiving) -> None:
 
 
 def test_a_partial_success_is_reported(receiver: Receiving) -> None:
-    """Spans without ids are refused with their number; the others are recorded."""
     broken = SPAN | {"traceId": "00"}
     response = receiver.post(spans(SPAN, broken, SPAN | {"startTimeUnixNano": "never"}, 7), JSON)
 
@@ -180,7 +176,6 @@ def test_a_partial_success_is_reported(receiver: Receiving) -> None:
 
 
 def test_a_partial_success_in_protobuf(receiver: Receiving) -> None:
-    """The response has the encoding of the request."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     request = ExportTraceServiceRequest()
@@ -237,7 +232,6 @@ def _field(number: int, content: bytes) -> bytes:
 def test_hostile_bodies_are_refused(
     receiver: Receiving, body: bytes, headers: dict[str, str], status: int, words: str
 ) -> None:
-    """With the reason, in the encoding of the request; and the next request is taken."""
     response = receiver.post(body, headers)
 
     assert response.status == status
@@ -246,7 +240,6 @@ def test_hostile_bodies_are_refused(
 
 
 def test_deep_attributes_do_not_matter(receiver: Receiving) -> None:
-    """Attributes are read to a bounded depth."""
     assert receiver.post(deep(100), JSON).status == 200
     assert receiver.turns() == [700]
 
@@ -254,7 +247,6 @@ def test_deep_attributes_do_not_matter(receiver: Receiving) -> None:
 def test_a_gzip_bomb_is_refused_before_it_is_unpacked(
     receiver: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kilobyte that decompresses to a megabyte, with a lower maximum; also in several members."""
     monkeypatch.setattr(request_bodies, "MAXIMUM_DECODED_BYTES", 100_000)
     for bomb in (gzip.compress(bytes(1_000_000)), gzip.compress(bytes(60_000)) * 2):
         response = receiver.post(bomb, PROTOBUF | {"Content-Encoding": "gzip"})
@@ -264,7 +256,6 @@ def test_a_gzip_bomb_is_refused_before_it_is_unpacked(
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_an_oversized_body_is_refused(receiver: Receiving, *, chunked: bool) -> None:
-    """Also one whose length is not stated; the client gets the response, not a reset."""
     body = bytes(request_bodies.MAXIMUM_BODY_BYTES + 1)
     response = receiver.post(body, PROTOBUF, chunked=chunked)
 
@@ -287,14 +278,12 @@ def test_an_oversized_body_is_refused(receiver: Receiving, *, chunked: bool) -> 
     ],
 )
 def test_malformed_framing_is_refused(receiver: Receiving, head: bytes, status: int) -> None:
-    """Two lengths, none, a wrong one; chunks without a size or without an end."""
     request = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + head
 
     assert _raw(receiver, request).startswith(f"HTTP/1.0 {status} ".encode())
 
 
 def test_chunks_without_end_are_refused(receiver: Receiving, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that sends on and on gets a response at its deadline."""
     monkeypatch.setattr(request_bodies, "BODY_SECONDS", 0.2)
     head = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     with socket.create_connection((receiver.server.host, receiver.server.port), timeout=10) as client:
@@ -326,7 +315,6 @@ def _raw(receiver: Receiving, request: bytes) -> bytes:
 
 
 def test_a_client_that_resets_the_connection_does_no_harm(receiver: Receiving) -> None:
-    """The next request is taken."""
     client = socket.create_connection((receiver.server.host, receiver.server.port))
     client.sendall(b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx")
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -353,14 +341,12 @@ def test_a_full_queue_refuses_and_loses_nothing() -> None:
 
 
 def test_the_token_is_required() -> None:
-    """Like the metrics, where one is set; the body is not read before."""
     with receiving(token="secret") as receiver:
         assert receiver.post(spans(SPAN), JSON).status == 401
         assert receiver.post(spans(SPAN), JSON | {"Authorization": "Bearer secret"}).status == 200
 
 
 def test_other_hosts_paths_and_methods(receiver: Receiving) -> None:
-    """A page of another site whose name resolves to this machine cannot post; other paths do not exist."""
     assert receiver.post(spans(SPAN), JSON | {"Host": "evil.example"}).status == 421
     assert receiver.post(spans(SPAN), JSON, "/v1/other").status == 404
     assert _raw(receiver, b"GET /v1/traces HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 405 ")
@@ -368,7 +354,6 @@ def test_other_hosts_paths_and_methods(receiver: Receiving) -> None:
 
 
 def test_only_requests_that_are_taken_are_passed_on(receiver: Receiving) -> None:
-    """A refused one is sent again by its client, or is unreadable to the next collector too."""
     passed_on: list[bytes] = []
 
     class Forwarding:

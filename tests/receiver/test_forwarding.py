@@ -105,7 +105,6 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_bytes_and_headers_pass_unchanged() -> None:
-    """The body as it was compressed, its headers and the client's keys; not those of the connection."""
     body, drops = gzip.compress(b"spans"), list[str]()
     with collector() as other, forwarding(f"{other.url}/", drops, headers={"x-api-key": "ours"}) as forwarder:
         forwarder.put(request(body, Content_Encoding="gzip", x_team="blue", Connection="keep-alive"))
@@ -121,7 +120,6 @@ def test_bytes_and_headers_pass_unchanged() -> None:
 
 @pytest.mark.parametrize("own_token", [False, True])
 def test_the_token_of_this_endpoint_is_not_passed_on(*, own_token: bool) -> None:
-    """Without a token here, `Authorization` is for the collector."""
     with collector() as other, forwarding(other.url, [], own_token=own_token) as forwarder:
         forwarder.put(request(Authorization="Bearer x"))
         wait_for(lambda: len(other.received) == 1)
@@ -130,7 +128,6 @@ def test_the_token_of_this_endpoint_is_not_passed_on(*, own_token: bool) -> None
 
 
 def test_it_tries_again_in_order() -> None:
-    """A collector that is overloaded or starting gets the requests later, in the order in which they came."""
     drops: list[str] = []
     with collector(503, 429, 502) as other, forwarding(other.url, drops) as forwarder:
         for number in range(3):
@@ -154,7 +151,6 @@ def test_a_refused_request_is_dropped_and_counted(status: int) -> None:
 
 
 def test_a_full_queue_drops_and_counts() -> None:
-    """A collector that does not respond costs what exceeds the queue, and never blocks."""
     drops: list[str] = []
     with collector() as other, forwarding(other.url, drops, capacity=250) as forwarder:
         other.released.clear()
@@ -169,7 +165,6 @@ def test_a_full_queue_drops_and_counts() -> None:
 
 
 def test_what_waits_at_the_end_is_counted() -> None:
-    """An absent collector: closing takes its time limit and no longer."""
     drops: list[str] = []
 
     def count(_sink: str, reason: str, _events: int) -> None:
@@ -186,7 +181,6 @@ def test_what_waits_at_the_end_is_counted() -> None:
 
 
 def test_a_request_that_cannot_be_sent_stops_no_later_one() -> None:
-    """A header that HTTP does not allow costs its request only, which is counted."""
     drops: list[tuple[str, str, int]] = []
     with collector() as other:
         forwarder = Forwarder(

@@ -119,7 +119,6 @@ def wait_until_empty(folder: Path) -> None:
 def test_what_a_killed_process_acknowledged_is_recorded(
     tmp_path: Path, store: Store, requests: list[Path]
 ) -> None:
-    """The next one records it, in every convention, and the log is empty then."""
     killed = Process(tmp_path, store)
     assert {killed.post(path) for path in requests} == {200}
     killed.kill()
@@ -135,7 +134,6 @@ def test_what_a_killed_process_acknowledged_is_recorded(
 def test_calls_that_are_stored_are_not_recorded_again(
     tmp_path: Path, store: Store, requests: list[Path], stored: int
 ) -> None:
-    """Also where the process died with the events of some of the calls stored, twice."""
     for attempt in range(2):
         store.takes_only = stored if not attempt else 0
         killed = Process(tmp_path, store)
@@ -153,7 +151,6 @@ def test_calls_that_are_stored_are_not_recorded_again(
 
 
 def test_a_request_that_is_sent_again_counts_once(tmp_path: Path, store: Store, requests: list[Path]) -> None:
-    """Its sender does not know what the killed process, or this one, has taken."""
     killed = Process(tmp_path, store)
     for path in requests:
         killed.post(path)
@@ -168,7 +165,6 @@ def test_a_request_that_is_sent_again_counts_once(tmp_path: Path, store: Store, 
 
 
 def test_what_finds_no_time_at_the_end_is_recorded_at_the_next_start(tmp_path: Path, store: Store) -> None:
-    """Stopping takes a bounded time."""
     store.takes_events.clear()
     process = Process(tmp_path, store)
     process.intake.start()
@@ -187,7 +183,6 @@ def test_what_finds_no_time_at_the_end_is_recorded_at_the_next_start(tmp_path: P
 
 
 def test_the_log_keeps_what_the_store_has_not_confirmed(tmp_path: Path, store: Store) -> None:
-    """Its files are deleted only when the events are durable."""
     store.takes_only = 0
     process = Process(tmp_path, store)
     process.intake.start()
@@ -211,7 +206,6 @@ def test_a_full_log_refuses(tmp_path: Path, store: Store) -> None:
 
 
 def test_a_disk_that_fails_refuses(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is acknowledged that is not durable; afterwards the same request is taken."""
     (path,) = bodies("openllmetry_openai")
     process = Process(tmp_path, store)
     process.intake.start()

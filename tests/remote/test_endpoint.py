@@ -76,7 +76,6 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def test_a_batch_is_stored_and_a_repeated_one_changes_nothing(serve: Serve, store: SqliteStore) -> None:
-    """Compressed or plain; the answer states what was new."""
     server, body = serve(store), b"\n".join(lines("s", range(20)))
 
     first = post(server, gzip.compress(body), PLAIN | {"Content-Encoding": "gzip"})
@@ -88,7 +87,6 @@ def test_a_batch_is_stored_and_a_repeated_one_changes_nothing(serve: Serve, stor
 
 
 def test_one_bad_record_never_stops_the_others(serve: Serve, store: SqliteStore) -> None:
-    """Each is refused by its number and field: damaged, of a newer release, without a name, out of range."""
     good = lines("s", range(6))
     newer = good[1].replace(b'"turn.started"', b'"turn.paused"')
     nameless = good[2].replace(b'"session_id":"s"', b'"session_id":""')
@@ -112,7 +110,6 @@ def test_one_bad_record_never_stops_the_others(serve: Serve, store: SqliteStore)
 
 
 def test_a_batch_of_which_nothing_can_be_stored_is_a_bad_request(serve: Serve, store: SqliteStore) -> None:
-    """With the same document."""
     answer = post(serve(store), b'{"schema":9}\nnull\n')
 
     assert answer.status == 400
@@ -122,7 +119,6 @@ def test_a_batch_of_which_nothing_can_be_stored_is_a_bad_request(serve: Serve, s
 def test_requests_that_are_not_batches_are_refused(
     serve: Serve, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wrong types, encodings and methods, bombs, and more records than a batch may have."""
     server = serve(store)
     zipped = PLAIN | {"Content-Encoding": "gzip"}
     monkeypatch.setattr(request_bodies, "MAXIMUM_DECODED_BYTES", 100_000)

@@ -105,7 +105,6 @@ def problem_of_flush(sink: RemoteSink) -> str:
 
 
 def test_a_flush_returns_when_the_server_has_acknowledged(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """In order, in batches of bounded size."""
     sink = make_sink(server.url)
     sink.write(session("s", range(2_500)))
 
@@ -118,7 +117,6 @@ def test_a_flush_returns_when_the_server_has_acknowledged(server: ScriptedServer
 
 
 def test_a_flush_is_false_while_the_server_takes_nothing(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """The problem is stated; afterwards everything is sent, in order."""
     server.respond = lambda _: Reply(503, b"the store does not take events")
     sink = make_sink(server.url)
     sink.write(session("s", range(5)))
@@ -137,7 +135,6 @@ def test_a_flush_is_false_while_the_server_takes_nothing(server: ScriptedServer,
 def test_what_waits_moves_to_a_private_file_and_is_sent_first(
     server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the server is away for longer; an acknowledgement still comes only for what is stored."""
     monkeypatch.setattr(sender, "SPOOL_SECONDS", 0.0)
     server.respond = lambda _: UNAVAILABLE
     sink = make_sink(server.url)
@@ -180,7 +177,6 @@ def sink_with_file(
 def test_events_in_a_damaged_file_are_reported_as_lost_once(
     server: ScriptedServer, sink_with_file: RemoteSink, files: Path, internal: InternalMetrics
 ) -> None:
-    """They are counted, and later flushes succeed."""
     for file in waiting_files(files):
         file.write_bytes(file.read_bytes()[:-20])
     server.respond = stored
@@ -201,8 +197,6 @@ def test_events_in_a_damaged_file_are_reported_as_lost_once(
 def test_a_file_that_cannot_be_read_for_now_is_sent_later(
     server: ScriptedServer, sink_with_file: RemoteSink, files: Path, error: OSError
 ) -> None:
-    """A process without free descriptors does not take it for damaged; no flush succeeds meanwhile."""
-
     def fail(_: Path) -> bytes:
         raise error
 
@@ -220,7 +214,6 @@ def test_a_file_that_cannot_be_read_for_now_is_sent_later(
 def test_the_next_process_sends_what_one_has_not_sent(
     server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until
 ) -> None:
-    """Without any own event."""
     server.respond = lambda _: UNAVAILABLE
     first = make_sink(server.url)
     first.write(session("s", range(20)))
@@ -237,7 +230,6 @@ def test_the_next_process_sends_what_one_has_not_sent(
 def test_closing_does_not_wait_for_a_server_that_hangs(
     server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until
 ) -> None:
-    """Events without an acknowledgement are spooled, and repeated later."""
     hanging = threading.Event()
 
     def hang(lines: list[bytes]) -> Reply:
@@ -265,7 +257,6 @@ def test_closing_does_not_wait_for_a_server_that_hangs(
 
 
 def test_the_wait_that_the_server_requests_is_kept(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """Also by a flush, which reports at once that nothing is acknowledged."""
     replies = iter([Reply(429, headers={"Retry-After": "1"})])
     server.respond = lambda lines: next(replies, stored(lines))
     sink = make_sink(server.url)
@@ -284,7 +275,6 @@ def test_the_wait_that_the_server_requests_is_kept(server: ScriptedServer, make_
 
 
 def test_attempts_become_rarer(server: ScriptedServer, make_sink: MakeSink, monkeypatch, wait_until) -> None:
-    """Exponentially, and never in step with other senders."""
     monkeypatch.setattr(sender, "SHORTEST_PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(sender, "LONGEST_PAUSE_SECONDS", 10.0)
     server.respond = lambda _: UNAVAILABLE
@@ -299,8 +289,6 @@ def test_attempts_become_rarer(server: ScriptedServer, make_sink: MakeSink, monk
 def test_a_refused_record_is_set_aside_and_the_others_are_sent(
     server: ScriptedServer, make_sink: MakeSink, files: Path
 ) -> None:
-    """Its loss is in a report; the file holds the record and the reason."""
-
     def refuse_third(lines: list[bytes]) -> Reply:
         refused = [
             {"record": number, "problem": "type: unknown"}
@@ -331,7 +319,6 @@ def test_a_refused_record_is_set_aside_and_the_others_are_sent(
 
 
 def test_an_acknowledgement_of_fewer_events_is_none(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """Events of a request that something between agent and server has cut are sent again."""
     server.respond = lambda lines: stored(lines[:-1] if len(server.requests) == 1 else lines)
     sink = make_sink(server.url)
     sink.write(session("s", range(3)))
@@ -341,8 +328,6 @@ def test_an_acknowledgement_of_fewer_events_is_none(server: ScriptedServer, make
 
 
 def test_a_batch_that_is_too_large_is_halved(server: ScriptedServer, make_sink: MakeSink, files: Path) -> None:
-    """Down to the one record that no request can carry."""
-
     def small(lines: list[bytes]) -> Reply:
         return Reply(413) if len(lines) > 2 or any(b'"n":5,' in line for line in lines) else stored(lines)
 
@@ -392,7 +377,6 @@ def test_what_waits_of_one_project_is_not_sent_for_another(
 def test_what_waits_of_an_earlier_release_is_sent(
     server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until
 ) -> None:
-    """Its files do not name a token or project: the first process sends them."""
     Spool(files, keys=AuditKeys(), redact=None).write(session("s", range(20)))
 
     make_sink(server.url, token=SecretStr("shop"))
@@ -404,7 +388,6 @@ def test_what_waits_of_an_earlier_release_is_sent(
 def test_memory_and_spool_are_bounded_and_the_rest_is_counted_as_dropped(
     server: ScriptedServer, make_sink: MakeSink, files: Path, monkeypatch: pytest.MonkeyPatch, wait_until
 ) -> None:
-    """Dropped events are reported in the stream as soon as the server takes events again."""
     monkeypatch.setattr(sender, "MEMORY_EVENTS", 100)
     monkeypatch.setattr(sender, "SPOOL_SECONDS", 0.0)
     server.respond = lambda _: UNAVAILABLE
@@ -434,7 +417,6 @@ def test_memory_and_spool_are_bounded_and_the_rest_is_counted_as_dropped(
 
 
 def test_writing_never_waits_for_the_server(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """Nor for a connection that hangs."""
     hanging = threading.Event()
     server.respond = lambda lines: (hanging.wait(5), stored(lines))[1]
     sink = make_sink(server.url)
@@ -454,8 +436,6 @@ def test_writing_never_waits_for_the_server(server: ScriptedServer, make_sink: M
 def test_texts_are_sent_redacted_and_only_where_they_are_captured(
     server: ScriptedServer, make_sink: MakeSink
 ) -> None:
-    """Redaction happens before anything is sent or spooled."""
-
     def with_text(number: int) -> Event:
         block = Block(
             f"b{number}", "user_message", 3, 19, "estimate", "d" * 32, 1, "g", 1, text="my password is hush"
@@ -473,7 +453,6 @@ def test_texts_are_sent_redacted_and_only_where_they_are_captured(
 
 
 def test_a_wrong_token_loses_nothing(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """The problem names the setting; the token is in the header only."""
     server.respond = lambda _: Reply(401)
     settings = IngestConfig(token="a wrong token")
     sink = make_sink(server.url, token=settings.token)
@@ -490,7 +469,6 @@ def test_a_wrong_token_loses_nothing(server: ScriptedServer, make_sink: MakeSink
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_sends_its_own_events_only(server: ScriptedServer, make_sink: MakeSink) -> None:
-    """The parent's events are sent by the parent, once."""
     gate = threading.Event()
     server.respond = lambda lines: (gate.wait(5), stored(lines))[1]
     sink = make_sink(server.url)
@@ -517,7 +495,6 @@ def test_a_forked_child_sends_its_own_events_only(server: ScriptedServer, make_s
 def test_processes_that_start_together_have_one_digest_key(
     tmp_path: Path,
 ) -> None:
-    """Equal texts have equal digests, whichever process made the key."""
     for number in range(20):
         files = tmp_path / str(number) / "store"
         together = threading.Barrier(4)

@@ -158,7 +158,6 @@ def encrypted(certificates: Path, tmp_path: Path) -> Iterator[tuple[str, SqliteS
 
 
 def test_agents_send_over_tls_with_certificates_of_both_sides(encrypted, certificates: Path) -> None:
-    """A private authority; without it, or without the client's certificate, nothing is sent."""
     url, store = encrypted
     authority = {"ca": certificates / "cert.pem"}
     client = {"certificate": certificates / "cert.pem", "key": certificates / "key.pem"}
@@ -192,7 +191,6 @@ def test_agents_send_over_tls_with_certificates_of_both_sides(encrypted, certifi
 def test_addresses_that_cannot_be_used_are_refused_at_the_start(
     url: str, problem: str, tmp_path, monkeypatch
 ) -> None:
-    """With the reason, and without the secret."""
     with pytest.raises(ConfigurationError, match=problem) as error:
         windowpane.start(store=url, port=0)
 
@@ -200,7 +198,6 @@ def test_addresses_that_cannot_be_used_are_refused_at_the_start(
 
 
 def test_the_address_of_the_endpoint_follows_from_that_of_the_server() -> None:
-    """Behind a proxy under a path, too, and unencrypted where that is intended."""
     assert server_address("https://windowpane.internal").path == "/ingest/v1/events"
     assert server_address("https://proxy/team/windowpane/").path == "/team/windowpane/ingest/v1/events"
     assert server_address("http://[::1]:9464").url == "http://[::1]:9464"
@@ -219,7 +216,6 @@ def test_the_token_comes_from_the_environment_and_is_never_shown() -> None:
 
 
 def test_commands_that_read_report_that_the_store_is_elsewhere(monkeypatch) -> None:
-    """Only agents send; the store is read on its server."""
     monkeypatch.setenv("WINDOWPANE_STORE", "https://windowpane.internal")
 
     result = CliRunner().invoke(main, ["sessions"])
@@ -229,7 +225,6 @@ def test_commands_that_read_report_that_the_store_is_elsewhere(monkeypatch) -> N
 
 
 def test_a_process_that_sends_has_metrics_and_alerts_of_its_own(serve) -> None:
-    """Without any store on its machine; the probe reports when the server cannot be reached."""
     server = serve()
     with windowpane.start(store=server.url, port=0, notify=[], settings={"ingest": {"token": OWN}}) as running:
         alerts: list[str] = []
@@ -285,7 +280,6 @@ with closing(open_store(sys.argv[1])) as store:
 
 
 def test_the_first_senders_do_not_wait_for_what_a_server_loads_once(tmp_path: Path) -> None:
-    """The prices of models are loaded before, and a full garbage collection passes over all that is loaded."""
     benchmarks = Path(__file__).parents[2] / "benchmarks"
     command = [sys.executable, "-c", FIRST_BATCH, tmp_path / "windowpane.db"]
     loaded = subprocess.run(

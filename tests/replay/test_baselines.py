@@ -27,26 +27,22 @@ def ids(blocks: list[Block]) -> list[str]:
 
 
 def test_truncation_drops_the_oldest_groups_until_the_rest_fits() -> None:
-    """The system prompt is kept; groups are dropped whole, oldest first, and no more than needed."""
     assert ids(truncate(HISTORY, 105)) == ids(HISTORY)
     assert ids(truncate(HISTORY, 104)) == ["b0", "b2", "b3", "b4", "b5"]
     assert ids(truncate(HISTORY, 94)) == ["b0", "b4", "b5"]
 
 
 def test_truncation_keeps_the_newest_group_whatever_its_size() -> None:
-    """A group that does not fit is sent and counted as an overflow."""
     assert ids(truncate(HISTORY, 1)) == ["b0", "b5"]
 
 
 def test_keep_last_keeps_groups_whatever_their_size() -> None:
-    """The system prompt and the last groups are kept whole."""
     assert ids(keep_last(HISTORY, 3)) == ["b0", "b2", "b3", "b4", "b5"]
     assert ids(keep_last(HISTORY, 2)) == ["b0", "b4", "b5"]
     assert ids(keep_last(HISTORY, 99)) == ids(HISTORY)
 
 
 def test_truncation_fills_the_window_and_never_overflows_it_here(prepared: PreparedRecording) -> None:
-    """With small groups the calls use nearly all of the window."""
     run = simulate(prepared, ReplaySetup(8_192, "truncate"))
     fits = ReplaySetup(8_192).limits.overflow_tokens
 
@@ -55,7 +51,6 @@ def test_truncation_fills_the_window_and_never_overflows_it_here(prepared: Prepa
 
 
 def test_a_smaller_truncation_sends_less(prepared: PreparedRecording) -> None:
-    """The setting that is tuned to match another setup's tokens is monotone."""
     sent = [
         simulate(prepared, ReplaySetup(8_192, "truncate", truncate_ratio=ratio)).measures.tokens_sent
         for ratio in (0.4, 0.7, 1.0)
@@ -66,7 +61,6 @@ def test_a_smaller_truncation_sends_less(prepared: PreparedRecording) -> None:
 
 
 def test_keep_last_overflows_with_large_groups(prepared: PreparedRecording) -> None:
-    """It ignores sizes: twenty groups of a thousand tokens do not fit 8K."""
     run = simulate(prepared, ReplaySetup(8_192, "keep_last", keep_groups=20))
 
     assert run.measures.overflows > 0
@@ -74,7 +68,6 @@ def test_keep_last_overflows_with_large_groups(prepared: PreparedRecording) -> N
 
 
 def test_a_sliding_baseline_reads_no_cache_once_it_slides(prepared: PreparedRecording) -> None:
-    """Dropping the oldest group at every call changes the prefix after the system prompt every time."""
     sliding = simulate(prepared, ReplaySetup(8_192, "keep_last", keep_groups=3)).measures
     whole = simulate(prepared, ReplaySetup(1_048_576)).measures
 

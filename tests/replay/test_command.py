@@ -46,7 +46,6 @@ def test_a_file_is_compared_and_the_result_stored(write_loop: WriteLoop, databas
 
 
 def test_json_has_every_run_with_timeline_and_configuration(write_loop: WriteLoop, database: Path) -> None:
-    """Scripts get the same values, one run per session and setup."""
     document = json.loads(run(write_loop(12).path, "--window", "8k", "--json").output)
 
     (only,) = document["results"]
@@ -55,7 +54,6 @@ def test_json_has_every_run_with_timeline_and_configuration(write_loop: WriteLoo
 
 
 def test_a_stored_session_is_named_by_a_prefix_of_its_id(write_loop: WriteLoop, database: Path) -> None:
-    """Without captured content, setups that read content are rejected and the exit code shows it."""
     path = write_loop(12).path
     assert CliRunner().invoke(main, ["import", str(path)]).exit_code == 0
     reader = SqliteReader(database)
@@ -81,7 +79,6 @@ def test_a_stored_session_is_named_by_a_prefix_of_its_id(write_loop: WriteLoop, 
 def test_invalid_options_are_rejected_by_name(
     write_loop: WriteLoop, database: Path, option: str, value: str, message: str
 ) -> None:
-    """Nothing is replayed before the options are valid."""
     source = write_loop(3)
     result = CliRunner().invoke(main, ["replay", str(source.path), option, value])
 
@@ -93,7 +90,6 @@ def test_invalid_options_are_rejected_by_name(
 def test_a_file_that_is_not_a_recording_does_not_stop_the_others(
     write_loop: WriteLoop, database: Path, tmp_path: Path
 ) -> None:
-    """It is reported with the reason, and the exit code shows that not everything was replayed."""
     bad = tmp_path / "notes.jsonl"
     bad.write_text("not a recording")
     result = run(bad, write_loop(3).path, "--window", "8k", code=EXIT_PARTIAL)

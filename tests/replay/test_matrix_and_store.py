@@ -46,7 +46,6 @@ def imported(path: Path, database: Path, *, capture: bool) -> StoreSource:
 
 
 def test_several_processes_give_the_results_of_one(write_loop: WriteLoop) -> None:
-    """Order and values equal those of a replay in this process alone."""
     sources = [write_loop(rounds, name=f"{rounds}.json") for rounds in (12, 20)]
     reported: list[tuple[str, int, int]] = []
     alone = run_matrix(sources, SETUPS, workers=1)
@@ -60,7 +59,6 @@ def test_several_processes_give_the_results_of_one(write_loop: WriteLoop) -> Non
 
 
 def test_an_unreadable_session_does_not_stop_the_others(write_loop: WriteLoop, tmp_path: Path) -> None:
-    """It is reported with the reason."""
     missing = FileSource(tmp_path / "gone.json", "k", "gone")
     matrix = run_matrix([missing, write_loop(12)], SETUPS, workers=1)
 
@@ -69,7 +67,6 @@ def test_an_unreadable_session_does_not_stop_the_others(write_loop: WriteLoop, t
 
 
 def test_a_window_smaller_than_the_static_content_is_rejected(tmp_path: Path) -> None:
-    """No policy can fit system prompt and tools into it, so nothing is compared there."""
     import json
 
     path = tmp_path / "large.json"
@@ -99,7 +96,6 @@ def test_a_captured_session_of_the_store_replays_like_its_file(write_loop: Write
 
 
 def test_without_content_only_setups_that_read_none_are_replayed(write_loop: WriteLoop, tmp_path: Path) -> None:
-    """The result has no fidelity, and every omitted setup has a reason."""
     source = write_loop(30)
     stored = imported(source.path, tmp_path / "bare.db", capture=False)
     matrix = run_matrix([stored], combine_setups(limits=[8_192], policies=["all"], baselines=True), workers=1)
@@ -115,7 +111,6 @@ def test_without_content_only_setups_that_read_none_are_replayed(write_loop: Wri
 
 
 def test_a_stored_replay_is_read_back_whole(write_loop: WriteLoop, store: SqliteStore) -> None:
-    """Rows, values, timelines and configuration; the same replay stored again is the same row."""
     matrix = run_matrix([write_loop(12)], SETUPS, workers=1)
     stored = to_stored_replay(matrix, name="loop", at=1_700_000_000.0)
     store.save_replay(stored)
@@ -132,7 +127,6 @@ def test_a_stored_replay_is_read_back_whole(write_loop: WriteLoop, store: Sqlite
 
 
 def test_replays_are_invisible_to_everything_else(write_loop: WriteLoop, store: SqliteStore) -> None:
-    """A replay adds no event, no session and no head of the audit chain."""
     matrix = run_matrix([write_loop(30)], SETUPS, workers=1)
     store.save_replay(to_stored_replay(matrix, name="loop", at=1_700_000_000.0))
 
@@ -145,7 +139,6 @@ def test_replays_are_invisible_to_everything_else(write_loop: WriteLoop, store: 
 
 
 def test_the_oldest_replays_are_deleted(write_loop: WriteLoop, store: SqliteStore) -> None:
-    """The number of stored replays is bounded."""
     matrix = run_matrix([write_loop(3)], [ReplaySetup(8_192, "truncate")], workers=1)
     for number in range(MAXIMUM_REPLAYS + 5):
         store.save_replay(to_stored_replay(matrix, name=f"n{number}", at=float(number)))
@@ -157,7 +150,6 @@ def test_the_oldest_replays_are_deleted(write_loop: WriteLoop, store: SqliteStor
 
 
 def test_summaries_add_up_the_sessions(write_loop: WriteLoop) -> None:
-    """Counts are summed and ratios averaged, one row per setup."""
     matrix = run_matrix([write_loop(12, name="a.json"), write_loop(20, name="b.json")], SETUPS, workers=1)
     found = summarize_runs(matrix.runs)
 

@@ -75,14 +75,12 @@ def lost(number_needed: int, need: Need, after: Sequence[Block] = (), *, tokens:
 
 @pytest.mark.parametrize(("fitting", "overflows"), [(29, 1), (30, 0)])
 def test_a_call_overflows_only_above_what_fits(fitting: int, overflows: int) -> None:
-    """A call that uses exactly all fitting tokens fits."""
     one = [SYSTEM, block("user")]
 
     assert measured([one], [one], fitting_tokens=fitting).overflows == overflows
 
 
 def test_only_an_unbroken_prefix_is_read_from_the_cache() -> None:
-    """Blocks behind the first change are written again, also at an unchanged position."""
     a, b, c, other = block("a"), block("b"), block("c", 30), block("other")
     whole = measured([[SYSTEM, a, b, c], [], []], [[SYSTEM, a, b, c], [SYSTEM, a, b, c], [SYSTEM, other, b, c]])
 
@@ -92,7 +90,6 @@ def test_only_an_unbroken_prefix_is_read_from_the_cache() -> None:
 
 
 def test_dollars_are_the_price_of_each_calls_tokens() -> None:
-    """Cached and fresh tokens are priced separately; one unpriced call makes the sum unknown."""
     blocks = [SYSTEM, block("user")]
 
     def price(usage: Usage) -> float | None:
@@ -108,7 +105,6 @@ def test_dollars_are_the_price_of_each_calls_tokens() -> None:
 
 @pytest.mark.parametrize(("turns", "regrets"), [(1, 1), (REGRET_TURNS, 1), (REGRET_TURNS + 1, 0)])
 def test_content_is_regretted_within_twenty_turns(turns: int, regrets: int) -> None:
-    """The twentieth turn after the removal still counts, the next does not."""
     found = lost(turns + 1, Need("result", "call"))
 
     assert (found.regrets, found.regretted_tokens) == (regrets, 40 * regrets)
@@ -120,14 +116,12 @@ def test_content_is_regretted_within_twenty_turns(turns: int, regrets: int) -> N
     ids=["nothing", "half", "all"],
 )
 def test_used_names_are_not_a_regret_while_all_are_visible(visible: str, regrets: int) -> None:
-    """Content that held two names is regretted while only one of them is visible."""
     need = Need("result", "identifier", ("left_name", "right_name_2"))
 
     assert lost(2, need, [block("other", text=visible)]).regrets == regrets
 
 
 def test_a_name_in_a_summary_counts_only_by_the_milder_reading() -> None:
-    """The stricter reading requires the content itself."""
     need = Need("result", "identifier", ("left_name",))
     summary = block("summary", content_type="summary", text="it was left_name")
     found = lost(2, need, [summary])
@@ -136,7 +130,6 @@ def test_a_name_in_a_summary_counts_only_by_the_milder_reading() -> None:
 
 
 def test_content_larger_than_the_window_is_counted_separately() -> None:
-    """No policy can keep it, so only the reading that includes it counts it."""
     found = lost(2, Need("result", "call"), tokens=501)
 
     assert (found.regrets, found.regret_ratio) == (0, 0.0)
@@ -144,7 +137,6 @@ def test_content_larger_than_the_window_is_counted_separately() -> None:
 
 
 def test_the_shares_have_their_denominators() -> None:
-    """One is a share of all content, so removing more cannot lower it; the other of removed content."""
     a, b, c = block("a", 40), block("b", 60), block("c", 100)
     found = measured(
         [[SYSTEM, a, b, c], [], []], [[SYSTEM, a, b, c], [SYSTEM, c], [SYSTEM, c]],
@@ -158,7 +150,6 @@ def test_the_shares_have_their_denominators() -> None:
 
 
 def test_fidelity_is_weighted_by_removed_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A probe over three times the tokens counts three times."""
     scores = {("a",): 1.0, ("b",): 0.0}
 
     def evaluate(removed: Sequence[Block], *_: object, **__: object) -> SimpleNamespace:
@@ -173,14 +164,12 @@ def test_fidelity_is_weighted_by_removed_tokens(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("tokens", "needed"), [(MINIMUM_TOKENS, 1), (MINIMUM_TOKENS - 1, 0)])
 def test_content_added_again_is_a_need_above_a_size(tokens: int, needed: int) -> None:
-    """Smaller content returns by chance."""
     one = block("one", tokens)
 
     assert [len(need.returned) for need in find_needs(history([one], [replace(one, id="again")]))] == [0, needed]
 
 
 def test_content_cleared_by_the_user_is_not_evicted() -> None:
-    """A baseline counts only the blocks it omits; a new window after a clear starts empty."""
     first, second = history([SYSTEM, block("a"), block("b"), block("c")]), history([SYSTEM, block("d")])
     calls = (*first.calls, replace(second.calls[0], number=2))
     meter = Meter(
@@ -198,7 +187,6 @@ def test_content_cleared_by_the_user_is_not_evicted() -> None:
 
 
 def test_a_sum_of_dollars_needs_the_price_of_every_session() -> None:
-    """One session of an unpriced model makes the sum unknown; everything else is added up."""
     setup = ReplaySetup(8_192)
 
     def run(dollars: float | None, fidelity: float | None) -> ReplayRun:
@@ -212,7 +200,6 @@ def test_a_sum_of_dollars_needs_the_price_of_every_session() -> None:
 
 
 def test_only_accepted_compressions_are_counted() -> None:
-    """A rejected or failed attempt changed nothing."""
     counts = _EventCounts()
     context = EventContext("s", "a", "m", 1, 1, "replay", "stream")
     for number, outcome in enumerate(("accepted", "rejected", "failed", "accepted")):
@@ -222,7 +209,6 @@ def test_only_accepted_compressions_are_counted() -> None:
 
 
 def test_a_long_timeline_keeps_its_peaks() -> None:
-    """The largest call of each range is stored."""
     timeline = [100] * (2 * MAXIMUM_POINTS)
     timeline[2 * 777 + 1] = 900
     stored = to_stored_replay(
@@ -235,7 +221,6 @@ def test_a_long_timeline_keeps_its_peaks() -> None:
 
 @pytest.mark.parametrize(("holders", "needed"), [(MAXIMUM_HOLDERS, MAXIMUM_HOLDERS), (MAXIMUM_HOLDERS + 1, 0)])
 def test_a_common_name_refers_to_no_content(holders: int, needed: int) -> None:
-    """Three pieces of content may share a rare name; with a fourth it is not rare any more."""
     name = "ledger_entries_2024"
     held = [block(f"r{number}", text=f"{number} has {name}") for number in range(holders)]
     reply_block = block("said", content_type="assistant_response", text=f"as {name} shows")

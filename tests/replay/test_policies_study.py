@@ -35,7 +35,6 @@ def sized(bench: Any, sizes: list[int]) -> list[Any]:
 
 
 def test_the_halves_have_sessions_of_similar_sizes(bench: Any) -> None:
-    """Of each two neighbors by size one is in either half, whatever their order."""
     study = bench("bench_policies")
     sessions = sized(bench, [10 * n for n in range(20)])
     halves = study.halves_of(sessions)
@@ -47,7 +46,6 @@ def test_the_halves_have_sessions_of_similar_sizes(bench: Any) -> None:
 
 
 def test_joined_recordings_fill_their_window_and_share_no_session(bench: Any) -> None:
-    """The largest come first; a rest too small for a window is omitted."""
     study = bench("bench_policies")
     made = study.joined(sized(bench, [500, 90, 80, 70, 60, 50, 5]), 100)
     names = [part.name for source in made for part in source.parts]
@@ -58,7 +56,6 @@ def test_joined_recordings_fill_their_window_and_share_no_session(bench: Any) ->
 
 
 def test_the_best_preset_is_the_one_of_least_regret_among_those_that_overflow_least(bench: Any) -> None:
-    """A preset that overflows has failed at that call, whatever its regret."""
     report = bench("policies_report")
     regrets = {"cascade": (0, 0.2), "baseagent": (3, 0.0), "picoclaw": (0, 0.1), "ai_sdk_go": (9, 0.0)}
 
@@ -89,7 +86,6 @@ def test_a_session_is_drawn_with_all_its_windows(bench: Any) -> None:
 
 
 def test_a_baseline_that_overflowed_is_compared_separately(bench: Any) -> None:
-    """Its session counts among all, and not among those without an overflow."""
     report, pooled = bench("policies_report"), bench("policies_pooled")
 
     def studied(name: str, overflows: int) -> Any:
@@ -103,7 +99,6 @@ def test_a_baseline_that_overflowed_is_compared_separately(bench: Any) -> None:
 
 
 def test_results_contain_the_studys_verdicts_and_tables(bench: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """One table per window and the lines that count; writing them twice changes nothing."""
     results = bench("policies_results")
     policies, target = tmp_path / "POLICIES.md", tmp_path / "RESULTS.md"
     policies.write_text(

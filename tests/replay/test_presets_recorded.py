@@ -40,7 +40,6 @@ def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:
 def test_recorded_sessions_fit_under_every_preset(
     sessions_dir: Path, name: str, limit: int, preset: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every call fits, nothing applied makes the window larger, and no hook fails."""
     events = played(sessions_dir, name, preset, limit)
     sent = {
         event.context.turn: event.data.used_tokens
@@ -63,7 +62,6 @@ def test_recorded_sessions_fit_under_every_preset(
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_the_same_recording_under_the_same_preset_gives_the_same_events(sessions_dir: Path, preset: str) -> None:
-    """Nothing depends on chance, threads or time."""
     first = played(sessions_dir, RECORDED[1], preset, 8_192)
 
     assert [event.data for event in first] == [

@@ -135,7 +135,6 @@ def prepare(source: FileSource | JoinedSource) -> PreparedRecording:
 def test_every_managed_call_keeps_the_rules(
     sessions_dir: Path, name: str, limit: int, chosen: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It fits, groups are whole, both providers' rules hold, and no hook failed."""
     for source in list(find_recordings([sessions_dir / name]))[:3]:
         assert inspect(prepare(source), ReplaySetup(limit, **chosen)) == []  # type: ignore[arg-type]
     assert not [record for record in caplog.records if "failed; the agent goes on" in record.message]
@@ -144,7 +143,6 @@ def test_every_managed_call_keeps_the_rules(
 @pytest.mark.parametrize("limit", LONG)
 @pytest.mark.parametrize("chosen", managements(), ids=lambda chosen: next(iter(chosen.values())))
 def test_long_windows_with_joined_sessions(sessions_dir: Path, limit: int, chosen: dict[str, str]) -> None:
-    """The same in large windows, over sessions joined end to end."""
     if not EVERYTHING and (chosen != {"policy": "hybrid"} or limit != LONG[0]):
         pytest.skip("only the default policy in the smaller window unless WINDOWPANE_TEST_ALL is set")
     names = ("claude_code/new_cli_8c-b7fcfcbb16-0.jsonl", SESSIONS[0], SESSIONS[3])
@@ -155,7 +153,6 @@ def test_long_windows_with_joined_sessions(sessions_dir: Path, limit: int, chose
 
 @pytest.mark.parametrize("name", [SESSIONS[0], SESSIONS[7]])
 def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
-    """A result is never sent without its call."""
     prepared = prepare(next(iter(find_recordings([sessions_dir / name]))))
     from windowpane.evaluation.replay import keep_last, truncate
 
@@ -167,7 +164,6 @@ def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
 
 
 def test_a_real_session_replays_the_same_twice(sessions_dir: Path) -> None:
-    """Measures and timeline are equal, bit for bit."""
     source = next(iter(find_recordings([sessions_dir / SESSIONS[0]])))
     setup = ReplaySetup(16_384)
 

@@ -63,7 +63,6 @@ def recorded(folder: Path, name: str) -> list[Record]:
 
 
 def test_a_recorded_loop_is_managed_in_a_small_window() -> None:
-    """Policies act, every recorded call is a turn, and events have the recording's times."""
     events = played(loop(40), limit=16_384)
     kinds = [type(event.data) for event in events]
 
@@ -74,7 +73,6 @@ def test_a_recorded_loop_is_managed_in_a_small_window() -> None:
 
 
 def test_the_recorded_usage_is_not_used() -> None:
-    """Counts are estimates or exact, never the provider's, and nothing is unattributed."""
     from windowpane.core.events import Usage
 
     records = [
@@ -89,7 +87,6 @@ def test_the_recorded_usage_is_not_used() -> None:
 
 
 def test_a_rerun_always_gives_the_same_events() -> None:
-    """The same recording under the same settings gives the same bytes."""
     first = [encode(event) for event in played(loop(30), limit=8_192)]
     second = [encode(event) for event in played(loop(30), limit=8_192)]
 
@@ -97,7 +94,6 @@ def test_a_rerun_always_gives_the_same_events() -> None:
 
 
 def test_a_cleared_session_continues_in_a_new_window() -> None:
-    """The cleared content is removed and the session continues."""
     records = [*loop(3), Cleared(at=2_000.0), *loop(2)[1:]]
     events = played(records, limit=16_384)
 
@@ -105,7 +101,6 @@ def test_a_cleared_session_continues_in_a_new_window() -> None:
 
 
 def test_calls_without_ids_are_paired_in_order() -> None:
-    """A recording without call ids still gives whole groups."""
     records: list[Record] = [SessionOpened("k", "agent"), ContentAdded("user_message", "go")]
     for n in range(4):
         records += [
@@ -125,7 +120,6 @@ def test_calls_without_ids_are_paired_in_order() -> None:
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.parametrize("limit", [8_192, 32_768])
 def test_recorded_sessions_fit_after_management(sessions_dir: Path, name: str, limit: int) -> None:
-    """Every recorded call fits the small window or its overflow is reported; no step makes it larger."""
     records = recorded(sessions_dir, name)
     for key in session_keys(records)[:3]:
         events = played(records, limit=limit, key=key)
@@ -150,7 +144,6 @@ def test_recorded_sessions_fit_after_management(sessions_dir: Path, name: str, l
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_every_policy_manages_a_long_recorded_session(sessions_dir: Path, policy: str) -> None:
-    """No policy fails on real content, and each evicts blocks."""
     records = recorded(sessions_dir, RECORDED[0])
     events = played(records, limit=16_384, key=session_keys(records)[0], policy=policy)
 

@@ -16,7 +16,6 @@ def test_a_preset_with_a_smaller_output_reserve_may_send_more() -> None:
 
 
 def test_presets_and_most_policies_read_content_and_baselines_do_not() -> None:
-    """A recording without texts can only be replayed under setups that need none."""
     assert ReplaySetup(8_192, preset="cascade").reads_content
     assert ReplaySetup(8_192, policy="hybrid").reads_content
     assert not ReplaySetup(8_192, policy="fifo").reads_content
@@ -24,6 +23,5 @@ def test_presets_and_most_policies_read_content_and_baselines_do_not() -> None:
 
 
 def test_a_single_threshold_is_where_eviction_starts() -> None:
-    """Yellow keeps its proportion; red stays the default or is half way to the limit."""
     assert parse_thresholds("0.6") == Thresholds(0.4, 0.6, 0.9)
     assert parse_thresholds("0.9") == Thresholds(0.6, 0.9, 0.95)

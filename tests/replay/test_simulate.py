@@ -27,7 +27,6 @@ WriteLoop = Any
 
 
 def test_nothing_is_removed_from_a_large_enough_window(prepared: PreparedRecording) -> None:
-    """Every setup sends the same and regrets nothing."""
     runs = [simulate(prepared, setup) for setup in combine_setups(limits=[1_000_000], policies=["all"])]
     truncated = simulate(prepared, ReplaySetup(1_000_000, "truncate"))
 
@@ -38,7 +37,6 @@ def test_nothing_is_removed_from_a_large_enough_window(prepared: PreparedRecordi
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_small_window_is_managed(prepared: PreparedRecording, policy: str) -> None:
-    """Calls fit, the timeline has one entry per call, and the sums agree with it."""
     run = simulate(prepared, ReplaySetup(8_192, policy=policy))
     measures = run.measures
 
@@ -52,7 +50,6 @@ def test_a_small_window_is_managed(prepared: PreparedRecording, policy: str) -> 
 
 
 def test_the_same_recording_gives_the_same_run(write_loop: WriteLoop) -> None:
-    """Measures and timeline do not depend on process, time or earlier replays."""
     source = write_loop(30)
     first = [
         simulate(PreparedRecording(source.load()), setup)
@@ -66,7 +63,6 @@ def test_the_same_recording_gives_the_same_run(write_loop: WriteLoop) -> None:
 
 
 def test_content_fetched_again_soon_is_regretted_once(write_loop: WriteLoop) -> None:
-    """The same call within 20 turns of the result's removal counts once, by call or digest."""
     prepared = PreparedRecording(write_loop(30, again=20).load())
     run = simulate(prepared, ReplaySetup(8_192, "truncate"))
 
@@ -75,7 +71,6 @@ def test_content_fetched_again_soon_is_regretted_once(write_loop: WriteLoop) -> 
 
 
 def test_content_fetched_again_much_later_is_not_regretted(write_loop: WriteLoop) -> None:
-    """After more than 20 turns it is a new need."""
     prepared = PreparedRecording(write_loop(60, again=2).load())
     run = simulate(prepared, ReplaySetup(8_192, "truncate"))
 
@@ -83,7 +78,6 @@ def test_content_fetched_again_much_later_is_not_regretted(write_loop: WriteLoop
 
 
 def test_visible_content_is_not_regretted(write_loop: WriteLoop) -> None:
-    """Reading a file twice is not a regret while its content is still in the window."""
     prepared = PreparedRecording(write_loop(10, again=2).load())
 
     assert any(need.match == "call" for needs in prepared.needs for need in needs.used)
@@ -91,7 +85,6 @@ def test_visible_content_is_not_regretted(write_loop: WriteLoop) -> None:
 
 
 def test_needs_come_from_the_recording_alone(write_loop: WriteLoop) -> None:
-    """Preparing one recording twice finds the same needs."""
     source = write_loop(12, again=3)
     one, other = PreparedRecording(source.load()), PreparedRecording(source.load())
 
@@ -99,7 +92,6 @@ def test_needs_come_from_the_recording_alone(write_loop: WriteLoop) -> None:
 
 
 def test_joined_sessions_are_one_conversation(write_loop: WriteLoop) -> None:
-    """Calls add up, call ids stay distinct, and there is one system prompt."""
     parts = (write_loop(5, name="a.json"), write_loop(6, name="b.json"))
     joined = PreparedRecording(JoinedSource("joined: a, b", parts).load())
     calls = joined.history.calls
@@ -112,7 +104,6 @@ def test_joined_sessions_are_one_conversation(write_loop: WriteLoop) -> None:
 
 
 def test_setups_of_every_policy_and_baseline_have_their_own_labels() -> None:
-    """A label is unique within a replay."""
     setups = combine_setups(
         limits=[8_192, 200_000],
         policies=["all"],
@@ -129,7 +120,6 @@ def test_setups_of_every_policy_and_baseline_have_their_own_labels() -> None:
 
 
 def test_the_configuration_of_a_run_can_be_used_as_it_is(tmp_path: Any) -> None:
-    """The settings accept the YAML and mean the same."""
     setup = ReplaySetup(16_384, policy="lru", thresholds=Thresholds(0.4, 0.6, 0.8))
     file = tmp_path / "windowpane.yaml"
     file.write_text(setup.as_yaml(), encoding="utf-8")
@@ -168,7 +158,6 @@ def test_windows_and_thresholds_are_parsed_as_people_write_them() -> None:
 
 @pytest.mark.parametrize("wrong", ["0.9/0.5", "0.9/0.7/0.5", "x", "1.5", ""])
 def test_an_invalid_threshold_is_rejected(wrong: str) -> None:
-    """The message names the expected form."""
     with pytest.raises(ConfigurationError, match=r"threshold: .* expected"):
         parse_thresholds(wrong)
 
@@ -184,13 +173,11 @@ def test_an_invalid_threshold_is_rejected(wrong: str) -> None:
     ],
 )
 def test_an_invalid_setup_is_rejected(options: dict[str, Any]) -> None:
-    """The error comes before anything is replayed."""
     with pytest.raises(ConfigurationError):
         ReplaySetup(**{"limit_tokens": 8_192, **options})
 
 
 def test_a_name_in_a_summary_counts_only_by_the_milder_reading(write_loop: WriteLoop) -> None:
-    """The stricter reading requires the content itself."""
     prepared = PreparedRecording(write_loop(30, again=20).load())
     managed = simulate(prepared, ReplaySetup(8_192)).measures
     truncated = simulate(prepared, ReplaySetup(8_192, "truncate")).measures
@@ -202,14 +189,12 @@ def test_a_name_in_a_summary_counts_only_by_the_milder_reading(write_loop: Write
 
 
 def test_argument_names_are_not_needs(write_loop: WriteLoop) -> None:
-    """`part` is the name of the tool's argument, not a use of a result that holds the word."""
     prepared = PreparedRecording(write_loop(5, again=2).load())
 
     assert not any("part" in need.names for needs in prepared.needs for need in needs.used)
 
 
 def test_content_that_cannot_fit_is_not_a_regret(write_loop: WriteLoop) -> None:
-    """A baseline that sends it overflows; the separate reading counts it."""
     prepared = PreparedRecording(write_loop(6, words=12_000, again=1).load())
     measures = simulate(prepared, ReplaySetup(8_192)).measures
 

@@ -36,7 +36,6 @@ def only(evidence: SessionEvidence) -> Finding:
 
 
 def test_a_session_without_waste_has_no_findings() -> None:
-    """Nothing is reported below the thresholds, and nothing without any turn."""
     assert findings(SessionEvidence(session(), [turn(1), turn(2)])) == ()
     assert findings(SessionEvidence(session(), [])) == ()
 
@@ -46,7 +45,6 @@ def test_a_session_without_waste_has_no_findings() -> None:
     [("stale", "stale_tokens", STALE_SHARE), ("duplicates", "duplicate_tokens", DUPLICATE_SHARE)],
 )
 def test_content_that_was_sent_again_has_its_share_of_the_cost(kind: str, column: str, threshold: float) -> None:
-    """From the threshold on: the dollars are the tokens' share of each call, the evidence is the worst turn."""
     most, less = round(10_000 * threshold * 1.5), round(10_000 * threshold * 0.6)
     finding = only(SessionEvidence(session(), [turn(1, **{column: less}), turn(2, **{column: most})]))
 
@@ -58,14 +56,12 @@ def test_content_that_was_sent_again_has_its_share_of_the_cost(kind: str, column
 
 
 def test_dollars_are_unknown_without_a_price() -> None:
-    """A finding about calls without a price has no dollars instead of zero."""
     finding = only(SessionEvidence(session(), [turn(1, stale_tokens=5_000, cost_dollars=None)]))
 
     assert finding.dollars is None
 
 
 def test_cache_breaks_link_to_the_most_expensive_calls() -> None:
-    """With the changed block; breaks of a few cents are not reported."""
     breaks = [(number, CacheBroken(9_000, 10_000, "edited", f"b{number}", number / 10)) for number in range(1, 6)]
     broken = session(cache_breaks=5, cache_break_tokens=45_000, cache_break_dollars=1.5)
     finding = only(SessionEvidence(broken, [turn(1)], breaks=breaks))
@@ -77,7 +73,6 @@ def test_cache_breaks_link_to_the_most_expensive_calls() -> None:
 
 
 def test_a_flood_names_the_tool_and_its_largest_target() -> None:
-    """One tool with a quarter of all that was sent, over all its files."""
     uses = [
         ToolUse("read", "a.py", 1, 1_000, 3_000, 0.2), ToolUse("read", "b.py", 1, 1_000, 2_500, 0.1),
         ToolUse("grep", "", 1, 1_000, 4_000, 0.3),
@@ -91,7 +86,6 @@ def test_a_flood_names_the_tool_and_its_largest_target() -> None:
 
 
 def test_tools_that_were_never_called_cost_their_definitions_in_every_call() -> None:
-    """Called ones do not count; without any call nothing is known of the tools."""
     definitions = [
         row(BlockRow, tool_name=name, tokens=500, block_id=name) for name in ("read", "write", "fetch")
     ]
@@ -105,7 +99,6 @@ def test_tools_that_were_never_called_cost_their_definitions_in_every_call() -> 
 
 
 def test_a_compaction_is_forecast_only_for_a_live_session() -> None:
-    """It has not cost anything yet."""
     soon = session(ended=False, turns_until_compaction=6.0, compaction_tokens=90_000)
     finding = only(SessionEvidence(soon, [turn(1)], is_live=True))
 
@@ -114,7 +107,6 @@ def test_a_compaction_is_forecast_only_for_a_live_session() -> None:
 
 
 def test_what_a_compression_lost_is_paid_where_it_is_read_again() -> None:
-    """Only compressions count here: evictions have their own list."""
     regrets = [
         (2, ContentRegretted("compression", "same_call", "b1", "b9", 4_000, 1, "id")),
         (2, ContentRegretted("eviction", "same_call", "b2", "b8", 4_000, 1, "id")),
@@ -126,7 +118,6 @@ def test_what_a_compression_lost_is_paid_where_it_is_read_again() -> None:
 
 
 def test_the_most_expensive_finding_comes_first() -> None:
-    """Those without dollars are last."""
     evidence = SessionEvidence(
         session(ended=False, turns_until_compaction=2.0, compaction_tokens=90_000),
         [turn(1, stale_tokens=2_000, duplicate_tokens=4_000)],

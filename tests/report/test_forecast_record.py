@@ -24,7 +24,6 @@ def row(turn: int, used: int, *, band: tuple[float, float, float] = (4, 6, 8), *
 
 
 def test_a_forecast_holds_if_the_compaction_comes_within_its_band() -> None:
-    """The call after the compaction is the event: turn 8 here, 7 turns after turn 1 and 3 after turn 5."""
     turns = [row(turn, 100 * turn) for turn in range(1, 8)] + [row(8, 50)]
 
     assert forecast_record(turns, [8]) == ForecastRecord(decided=7, held=4, open=0)
@@ -32,14 +31,12 @@ def test_a_forecast_holds_if_the_compaction_comes_within_its_band() -> None:
 
 
 def test_a_window_that_reaches_the_level_counts_like_a_compaction() -> None:
-    """The level was passed, whether or not the agent then compacted."""
     turns = [row(turn, 100) for turn in range(1, 6)] + [row(6, 1_000), row(7, 100)]
 
     assert forecast_record(turns, []) == ForecastRecord(decided=5, held=2, open=1)
 
 
 def test_only_forecasts_at_the_distance_of_the_last_one_are_compared() -> None:
-    """The last forecast is 30 turns: those of 6 turns are not counted."""
     far = (10.0, 30.0, 45.0)
     turns = [row(1, 100, band=far), *[row(turn, 100) for turn in range(2, 50)], row(50, 100, band=far)]
 
@@ -47,7 +44,6 @@ def test_only_forecasts_at_the_distance_of_the_last_one_are_compared() -> None:
 
 
 def test_a_session_without_forecasts_has_no_record() -> None:
-    """There is nothing to compare."""
     none = row(1, 100, compaction_tokens=None, turns_until_compaction=None)
 
     assert forecast_record([], []) == ForecastRecord(0, 0, 0)
@@ -55,7 +51,6 @@ def test_a_session_without_forecasts_has_no_record() -> None:
 
 
 def test_forecasts_of_red_are_recorded_where_no_compaction_is_expected() -> None:
-    """Red is the event then, and the forecast stays undecided after a compaction."""
     red = {
         "compaction_tokens": None, "turns_until_compaction": None, "red_tokens": 900, "turns_until_red": 6.0,
         "turns_until_red_p10": 4.0, "turns_until_red_p90": 8.0,

@@ -114,7 +114,6 @@ def report(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionRe
 
 class TestContent:
     def test_it_counts_the_events(self, report: SessionReport) -> None:
-        """Evictions, compressions with their facts, regrets and alerts are included."""
         (compression,) = report.compressions
 
         assert [eviction.tokens_freed for eviction in report.evictions] == [1_180]
@@ -127,7 +126,6 @@ class TestContent:
         assert report.alerts
 
     def test_a_removal_without_a_cause_is_no_evicted_block(self, tmp_path: Path) -> None:
-        """A lower total shows how many tokens were removed, not how many blocks; every form states that."""
         with closing(SqliteStore(tmp_path / "store.db")) as store:
             store.append(dropping())
             report = gather(store, session := store.sessions()[0])
@@ -140,13 +138,11 @@ class TestContent:
         assert "<td>unknown</td><td>–</td><td>53,298</td><td>cause unknown</td>" in to_html(report)
 
     def test_the_headline_names_the_worst(self, report: SessionReport) -> None:
-        """One sentence names the worst zone and the lost facts."""
         assert "lost 2 of 5 facts" in report.headline
         assert "lost 2/5" in to_text(report)
         assert "fetched again" in report.headline
 
     def test_the_text_fits_80_columns_and_has_every_section(self, report: SessionReport) -> None:
-        """Each section has a heading, and no line is longer than 80 columns."""
         text = to_text(report)
 
         for heading in ("Turns by zone", "Evictions", "Compressions", "Regrets", "Alerts", "Cost"):
@@ -154,7 +150,6 @@ class TestContent:
         assert max(map(len, text.splitlines())) <= 80
 
     def test_a_long_row_is_wrapped_without_cutting_a_number(self, report: SessionReport) -> None:
-        """With a strategy name of any length the last number of its row is complete."""
         (one,) = report.compressions
         wide = replace(
             one, strategy="tool_result_summarization", outcome="rejected", facts=FactTotals(120, 40, 0, 80, 0)
@@ -166,7 +161,6 @@ class TestContent:
         assert "lost 80/120" in " ".join(text.split())
 
     def test_an_estimate_is_marked(self, report: SessionReport) -> None:
-        """Estimated tokens carry the symbol in every form of the report."""
         guessed = replace(report, session=replace(report.session, count_source="estimate"))
         share = formats.percent(report.session.utilization)
 
@@ -176,7 +170,6 @@ class TestContent:
         assert f"<b>≈{share}</b>" in to_html(guessed)
 
     def test_the_page_has_no_characters_that_act(self, report: SessionReport) -> None:
-        """The title of the browser's tab and every cell are free of direction marks and escape sequences."""
         page = to_html(replace(report, session=replace(report.session, session_id=HOSTILE, agent=HOSTILE)))
 
         assert HOSTILE.split("<", maxsplit=1)[0] in page
@@ -191,7 +184,6 @@ class TestContent:
         assert to_json(late)["session"]["started_at"] == 1e12
 
     def test_a_long_table_of_the_page_is_folded(self, report: SessionReport) -> None:
-        """The first rows are visible at once, the others after unfolding, and none twice."""
         many = [replace(report.evictions[0], turn=1_000 + n) for n in range(300)]
 
         seen, _, folded = to_html(replace(report, evictions=many)).partition("<summary>188 more</summary>")
@@ -201,11 +193,9 @@ class TestContent:
         assert "and 100 more" in folded
 
     def test_ascii_terminals_get_ascii(self, report: SessionReport) -> None:
-        """Without Unicode the report has only ASCII characters."""
         assert to_text(report, unicode=False).isascii()
 
     def test_json_is_plain_and_complete(self, report: SessionReport) -> None:
-        """The document survives JSON and contains turns and headline."""
         document = json.loads(json.dumps(to_json(report)))
 
         assert document["answer"] == report.headline
@@ -215,7 +205,6 @@ class TestContent:
 class TestDamagedEvents:
     @pytest.mark.parametrize("body", [b"\xff\x00", b'{"type": "\xff"}', b'{"schema": 1,'])
     def test_intact_events_are_reported_and_the_damaged_one_is_named(self, tmp_path: Path, body: bytes) -> None:
-        """Every form names the unreadable event and its problem, and reports all others."""
         with closing(SqliteStore(tmp_path / "store.db")) as store:
             store.append(eventful("reviewer"))
             (evicted,) = store.events(EventFilter(types=("blocks.evicted",)))
@@ -239,7 +228,6 @@ class TestDamagedEvents:
 
 class TestHostileContent:
     def test_nothing_from_the_agent_becomes_markup(self, report: SessionReport) -> None:
-        """No name or reason of an agent becomes a script or a tag of the page."""
         page = to_html(report)
         tags = set(re.findall(r"<([a-zA-Z]+)", page))
 
@@ -251,20 +239,17 @@ class TestHostileContent:
         }  # fmt: skip
 
     def test_the_page_fetches_nothing(self, report: SessionReport) -> None:
-        """The page has no external address and no import, and a policy that blocks both."""
         page = to_html(report)
 
         assert "default-src 'none'" in page
         assert not re.search(r"(?:src|href|url)\s*[=(]", page.replace("default-src", "").replace("-src", ""))
 
     def test_the_terminal_gets_no_control_characters(self, report: SessionReport) -> None:
-        """An escape sequence in a name never reaches the terminal."""
         assert "\x1b" not in to_text(report)
         assert "\u202e" not in to_text(report)
 
 
 def test_the_report_names_the_calls_that_its_cost_does_not_contain(report: SessionReport) -> None:
-    """Seven turns have a cost, the last one has usage and no price; a turn without usage is named apart."""
     turns = [
         *report.turns[:-1],
         replace(report.turns[-1], model="new-model"),
@@ -299,7 +284,6 @@ def test_the_head_of_a_report_reads_as_a_sentence(report: SessionReport) -> None
 
 
 def test_a_zone_of_a_compaction_before_the_first_recorded_call_is_beside_the_turns(report: SessionReport) -> None:
-    """The headline states the overflow; no recorded turn was in it."""
     row = replace(report.session, worst_zone="overflow")
     text = to_text(replace(report, session=row, zone_turns={"green": 8}, worst_turn=None))
 

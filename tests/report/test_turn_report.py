@@ -34,20 +34,17 @@ def report(store: SqliteStore) -> TurnReport:
 
 
 def test_the_blocks_sum_to_what_the_turn_measured(report: TurnReport) -> None:
-    """Each component of the blocks has the size of the chart."""
     assert report.blocks
     assert sum(one.tokens for one in report.blocks) == sum(report.turn.components.values())
 
 
 def test_a_turn_that_is_not_recorded_has_no_report(store: SqliteStore) -> None:
-    """Neither before the first nor after the last turn."""
     session = store.session("eventful")
     assert session is not None
     assert gather_turn(store, session, 4_000) is None
 
 
 def test_every_form_has_the_size_and_the_events(report: TurnReport) -> None:
-    """The headline, the blocks and one sentence per event, in text, HTML and JSON."""
     text, page, document = (
         turn_to_text(report),
         turn_to_html(report),
@@ -62,21 +59,18 @@ def test_every_form_has_the_size_and_the_events(report: TurnReport) -> None:
 
 
 def test_the_page_has_no_characters_that_act(report: TurnReport) -> None:
-    """Names of an agent are text, and nothing is fetched."""
     page = turn_to_html(report)
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
 
 
 def test_scaled_sizes_keep_their_sum() -> None:
-    """Rounding loses no token, and nothing stays nothing."""
     assert scaled_to([1, 1, 1], 100) == [33, 34, 33]
     assert scaled_to([0, 0], 7) == [0, 0]
     assert scaled_to([], 7) == []
 
 
 def test_the_command_writes_a_turn_and_names_the_last_one(store: SqliteStore, tmp_path: Path) -> None:
-    """A turn that is not recorded is an error with the number of the last."""
     page = tmp_path / "turn.html"
     base = ["report", "eventful", "--store", str(store.path)]
     assert CliRunner().invoke(main, [*base, "--turn", "3", "--html", str(page)]).exit_code == 0

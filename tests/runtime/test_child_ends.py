@@ -89,23 +89,19 @@ def sessions(tmp_path: Path, script: str, *arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_children_of_multiprocessing_store_their_turns(tmp_path: Path, method: str) -> None:
-    """Neither a process nor a worker of an executor waits for more events before it ends."""
     assert sessions(tmp_path, _PROCESSES, method) == {f"session-{number}" for number in range(4)}
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_workers_of_a_pool_store_their_turns(tmp_path: Path, method: str) -> None:
-    """A worker that ends by itself is often terminated meanwhile: it finishes first."""
     assert sessions(tmp_path, _POOL, method) == {f"session-{number}" for number in range(4)}
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_events_of_a_killed_child_are_reported_once(tmp_path: Path, method: str) -> None:
-    """The parent counts what the child had not stored, and no file of the child remains."""
     assert sessions(tmp_path, _KILLED, method) == {"session-0"}
     assert not list(tmp_path.glob("windowpane.db.child-*"))
 
 
 def test_handlers_registered_before_start_store_their_turns(tmp_path: Path) -> None:
-    """They run after the outputs have closed."""
     assert sessions(tmp_path, _EARLIER_HANDLER) == {"session-0", "late"}

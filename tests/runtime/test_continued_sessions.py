@@ -139,7 +139,6 @@ def check_story(store: Path | str, session_id: str = "chat") -> None:
 
 
 def test_runs_of_one_process_continue(tmp_path: Path) -> None:
-    """A window is closed, and another has its session's id."""
     run(tmp_path / "w.db", "3,2", tmp_path)
 
     check_story(tmp_path / "w.db")
@@ -147,7 +146,6 @@ def test_runs_of_one_process_continue(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["ended", "crash"])
 def test_runs_of_two_processes_continue(tmp_path: Path, ending: str) -> None:
-    """Also after one that was killed, and so never ended its session."""
     run(tmp_path / "w.db", "3", tmp_path, ending=ending)
     run(tmp_path / "w.db", "2", tmp_path)
 
@@ -156,7 +154,6 @@ def test_runs_of_two_processes_continue(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.server
 def test_runs_continue_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
-    """As in a file."""
     run(postgres_url, "3", tmp_path)
     run(postgres_url, "2", tmp_path)
 
@@ -164,7 +161,6 @@ def test_runs_continue_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
 
 
 def test_an_observed_session_continues_in_another_process(tmp_path: Path) -> None:
-    """The calls of a client in `session(...)`, with the same id on the next day."""
     pytest.importorskip("openai")
     for turns in (3, 2):
         run_script(OBSERVED, tmp_path / "w.db", turns)
@@ -173,7 +169,6 @@ def test_an_observed_session_continues_in_another_process(tmp_path: Path) -> Non
 
 
 def test_a_resumed_task_continues_its_session(tmp_path: Path) -> None:
-    """Its second window starts with the checkpoint, in the turns after those of the first."""
     for turns in (3, 2):
         run_script(RESUMED, tmp_path / "w.db", turns)
 
@@ -188,7 +183,6 @@ def test_a_resumed_task_continues_its_session(tmp_path: Path) -> None:
 
 
 def test_runs_of_other_hosts_continue(tmp_path: Path, free_port, run_server) -> None:
-    """Their processes have no store to read: the server places what they send."""
     store, port = tmp_path / "server.db", free_port()
     config = tmp_path / "server.yml"
     config.write_text('projects: {alpha: {tokens: ["alpha-token-0123456789"]}}\n')

@@ -94,7 +94,6 @@ def worker(running: Runtime, number: int) -> Callable[[], dict[str, Any]]:
 
 
 def test_every_worker_has_an_endpoint_and_serve_sums_them(start_outputs: Callable[..., Runtime]) -> None:
-    """Each worker counts its own events; the list names each that runs; the store's fold is their sum."""
     running = start_outputs()
     running.emit(turns("master", 10))
     assert running.flush(20)
@@ -119,7 +118,6 @@ def test_every_worker_has_an_endpoint_and_serve_sums_them(start_outputs: Callabl
 
 
 def test_every_worker_pushes_separately(start_outputs: Callable[..., Runtime], receiver: Receiver) -> None:
-    """Over OTLP each process has an instance id and counts, and no event is sent twice."""
     running = start_outputs(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
     running.emit(turns("master", 10))
     assert running.flush(20)
@@ -146,7 +144,6 @@ def test_every_worker_pushes_separately(start_outputs: Callable[..., Runtime], r
 
 
 def test_forks_during_scrapes_and_folds_start_from_zero(start_outputs: Callable[..., Runtime]) -> None:
-    """A child never inherits a held lock and counts from zero."""
     running = start_outputs()
     running.emit(turns("master", 1))
     assert running.flush(20)
@@ -182,7 +179,6 @@ def test_forks_during_scrapes_and_folds_start_from_zero(start_outputs: Callable[
 
 
 def test_a_forked_child_has_a_new_alert_engine(start_outputs: Callable[..., Runtime]) -> None:
-    """A session that continues in a child is evaluated there from its first turn on."""
     running = start_outputs()
     engine = running.pipeline._engine
     assert engine is not None
@@ -216,7 +212,6 @@ running.emit([Event(context, 0, 1.0, SessionStarted()), Event(context, 1, 2.0, T
 def test_a_short_job_is_stored_and_pushed(
     tmp_path: Path, receiver: Receiver, start_outputs: Callable[..., Runtime]
 ) -> None:
-    """A process that emits and ends has stored its events and pushed its metrics and records."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     for name in ("one", "two"):
         subprocess.run(
@@ -252,7 +247,6 @@ def test_a_short_job_is_stored_and_pushed(
 def test_a_short_job_stores_its_events_and_ends_in_time_without_a_receiver(
     tmp_path: Path, free_port: Callable[[], int]
 ) -> None:
-    """With no server at the OTLP address the events are stored whole, and the process ends within 40 seconds."""
     path = tmp_path / "windowpane.db"
     subprocess.run(
         [sys.executable, "-c", JOB, str(path), f"http://127.0.0.1:{free_port()}", "one"],

@@ -77,7 +77,6 @@ def read(url: str | None, path: str = "/metrics") -> str:
 def test_a_malformed_envelope_does_not_affect_other_sessions(
     start_outputs: Start, fields: dict[str, Any]
 ) -> None:
-    """Its events are refused and counted; store and metrics have every event of the other sessions."""
     running = start_outputs()
     running.emit([*events("bad", 0, 2, **fields), *events("good", 0, 3)])
     assert not running.flush(20)
@@ -96,7 +95,6 @@ def test_a_malformed_envelope_does_not_affect_other_sessions(
 
 
 def test_a_payload_that_cannot_be_folded_costs_one_event(start_outputs: Start) -> None:
-    """The metrics count the other events of its batch, those after it included."""
     running = start_outputs()
     bad = events("s", 1, 2)[0]._replace(data=TurnEnded(Usage("many"), "usage"))  # type: ignore[arg-type]
     good = [event._replace(data=TurnEnded(Usage(10), "usage")) for event in events("t", 1, 4)]
@@ -113,7 +111,6 @@ def test_a_payload_that_cannot_be_folded_costs_one_event(start_outputs: Start) -
 def test_a_session_that_the_store_refuses_does_not_affect_later_sessions(
     start_outputs: Start, tmp_path: Path
 ) -> None:
-    """Without its audit key a session cannot continue: flush reports that, and the others are stored."""
     path = tmp_path / "windowpane.db"
     with_key = SqliteStore(path, audit_key=b"a key of sixteen b")
     with_key.append(events("old", 0, 3))
@@ -138,7 +135,6 @@ def test_a_session_that_the_store_refuses_does_not_affect_later_sessions(
 def test_a_full_disk_is_reported_and_loses_nothing(
     start_outputs: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """flush returns False while the disk is full; once there is room every event is stored, once and in order."""
     running = start_outputs()
     running.emit(events("s", 0, 5))
     assert running.flush(20)
@@ -163,7 +159,6 @@ def test_a_full_disk_is_reported_and_loses_nothing(
 
 
 def test_flush_waits_for_a_lock_and_reports_when_it_lasts(start_outputs: Start, tmp_path: Path) -> None:
-    """A short lock delays flush; a long one makes it return False in time, and the events are stored later."""
     running = start_outputs()
     running.emit(events("s", 0, 5))
     assert running.flush(20)
@@ -178,7 +173,6 @@ def test_flush_waits_for_a_lock_and_reports_when_it_lasts(start_outputs: Start, 
 
 
 def test_waiting_events_are_stored_without_a_flush(start_outputs: Start, tmp_path: Path) -> None:
-    """The worker tries again by itself once the lock is released, also if no further event is emitted."""
     running = start_outputs()
     with locked(tmp_path / "windowpane.db"):
         running.emit(events("s", 0, 5))
@@ -194,7 +188,6 @@ def test_waiting_events_are_stored_without_a_flush(start_outputs: Start, tmp_pat
 def test_a_deleted_or_replaced_file_is_noticed(
     start_outputs: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture, replaced: bool
 ) -> None:
-    """flush returns False once; what is emitted afterwards is in the file that is there now."""
     running = start_outputs()
     path = tmp_path / "windowpane.db"
     running.emit(events("s", 0, 5))
@@ -234,7 +227,6 @@ def test_a_deleted_log_is_noticed_and_nothing_is_lost(start_outputs: Start, tmp_
 
 
 def test_events_emitted_after_a_deletion_are_in_the_new_file(start_outputs: Start, tmp_path: Path) -> None:
-    """Also if nothing was flushed in between: the write itself notices it, and flush reports it."""
     running = start_outputs()
     running.emit(events("s", 0, 5))
     assert running.flush(20)
@@ -268,7 +260,6 @@ def test_a_store_that_could_not_be_opened_is_tried_again(start_outputs: Start, t
 
 
 def test_closing_on_a_locked_store_is_bounded_and_spools(start_outputs: Start, tmp_path: Path) -> None:
-    """The rest is taken in at the next start: no event is missing, stored twice or out of order."""
     path = tmp_path / "windowpane.db"
     running = start_outputs()
     running.emit(events("s", 0, 5))
@@ -293,7 +284,6 @@ def test_closing_on_a_locked_store_is_bounded_and_spools(start_outputs: Start, t
 def test_spooled_events_wait_for_a_store_that_is_locked_at_the_start(
     start_outputs: Start, tmp_path: Path
 ) -> None:
-    """They are taken in by a later flush of the same process."""
     path = tmp_path / "windowpane.db"
     SqliteStore(path).close()
     Spool(path, keys=AuditKeys(), redact=None).write(events("s", 0, 9))
@@ -311,7 +301,6 @@ def test_spooled_events_wait_for_a_store_that_is_locked_at_the_start(
 def test_closing_is_bounded_where_the_disk_hangs(
     start_outputs: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A write that never returns delays the end by the time limit at most."""
     running = start_outputs()
     running.emit(events("s", 0, 2))
     assert running.flush(20)
@@ -358,8 +347,6 @@ def test_texts_are_redacted_in_the_spool(start_outputs: Start, tmp_path: Path) -
 def test_without_a_spool_the_loss_is_counted(
     start_outputs: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the spool cannot be written either, the log has the number of lost events."""
-
     def full(self: Spool, batch: Any) -> int:
         raise StoreError("the disk is full")
 

@@ -100,7 +100,6 @@ def numbers(recorder: Recorder | Broken | Picky) -> list[int]:
 
 
 def test_events_arrive_in_order_at_every_sink(build: Callable[..., Pipeline]) -> None:
-    """Events are written to each sink in order, and flush waits for it."""
     first, second = Recorder(), Recorder()
     pipeline = build({"a": first, "b": second})
 
@@ -116,7 +115,6 @@ def test_events_arrive_in_order_at_every_sink(build: Callable[..., Pipeline]) ->
 def test_a_failing_sink_does_not_affect_the_others(
     build: Callable[..., Pipeline], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its errors are counted and logged once per kind; the others get every event."""
     broken, healthy, drops = Broken(), Recorder(), Drops()
     pipeline = build({"store": broken, "metrics": healthy}, count_drops=drops)
 
@@ -130,7 +128,6 @@ def test_a_failing_sink_does_not_affect_the_others(
 
 
 def test_a_recovered_sink_gets_a_report_of_missed_events(build: Callable[..., Pipeline]) -> None:
-    """The report explains the gap in the stream's numbers and precedes later events."""
     broken = Broken()
     pipeline = build({"store": broken})
     pipeline.put(events(0, 4))
@@ -162,7 +159,6 @@ class Picky:
 
 
 def test_one_bad_event_drops_one_event(build: Callable[..., Pipeline]) -> None:
-    """An event that an atomic sink rejects is dropped alone, counted, and reported with the next batch."""
     picky, drops = Picky(7, 8, 31), Drops()
     pipeline = build({"store": picky}, count_drops=drops)
 
@@ -179,8 +175,6 @@ def test_one_bad_event_drops_one_event(build: Callable[..., Pipeline]) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_discarded(build: Callable[..., Pipeline]) -> None:
-    """The other streams are not affected."""
-
     class Refuses(Picky):
         def write(self, batch: Sequence[Event]) -> None:
             if any(event.context.stream_id == "bad" for event in batch):
@@ -199,7 +193,6 @@ def test_a_report_that_cannot_be_written_is_discarded(build: Callable[..., Pipel
 
 
 def test_an_event_that_cannot_be_evaluated_does_not_affect_others(build: Callable[..., Pipeline]) -> None:
-    """Alerts of later events are evaluated after an earlier event failed."""
     sink = Recorder()
     pipeline = build({"store": sink}, engine=AlertEngine())
     nonsense = Event(context("n"), 0, 1.0, OverflowDetected("provider", "retried", "many", 8_192))  # type: ignore[arg-type]
@@ -211,7 +204,6 @@ def test_an_event_that_cannot_be_evaluated_does_not_affect_others(build: Callabl
 
 
 def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipeline]) -> None:
-    """A batch that does not fit is dropped, counted, and reported under its last number."""
     sink, drops = Recorder(), Drops()
     sink.open.clear()
     pipeline = build({"store": sink}, capacity_events=10, count_drops=drops)
@@ -232,7 +224,6 @@ def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipel
 
 
 def test_a_drop_is_reported_before_later_events_of_its_stream(build: Callable[..., Pipeline]) -> None:
-    """This holds also if the queue has space again before the worker runs."""
     sink = Recorder()
     sink.open.clear()
     pipeline = build({"store": sink}, capacity_events=10)
@@ -249,7 +240,6 @@ def test_a_drop_is_reported_before_later_events_of_its_stream(build: Callable[..
 
 
 def test_put_never_raises(build: Callable[..., Pipeline]) -> None:
-    """Invalid batches raise nothing in the agent, and the worker continues."""
     sink = Recorder()
     pipeline = build({"store": sink}, count_drops=lambda *_: 1 / 0, capacity_events=5)
     for nonsense in (None, 7, [object()], events(0, 99)):
@@ -266,7 +256,6 @@ def numbers_of_events(recorder: Recorder) -> list[int]:
 
 
 def test_alerts_follow_the_batch_that_caused_them(build: Callable[..., Pipeline]) -> None:
-    """The engine's events reach every sink and listener like any other."""
     sink, heard = Recorder(), []
     pipeline = build({"store": sink}, engine=AlertEngine())
     pipeline.listen("alert.fired", heard.append)
@@ -285,7 +274,6 @@ def test_alerts_follow_the_batch_that_caused_them(build: Callable[..., Pipeline]
 
 
 def test_close_writes_queued_events_and_ends_the_thread(build: Callable[..., Pipeline]) -> None:
-    """Later puts are dropped and counted."""
     sink, drops = Recorder(), Drops()
     before = threading.active_count()
     pipeline = build({"store": sink}, count_drops=drops, linger_seconds=5)
@@ -301,7 +289,6 @@ def test_close_writes_queued_events_and_ends_the_thread(build: Callable[..., Pip
 
 
 def test_no_thread_before_the_first_event(build: Callable[..., Pipeline]) -> None:
-    """An unused pipeline starts no thread."""
     before = threading.active_count()
 
     pipeline = build({"store": Recorder()})
@@ -311,7 +298,6 @@ def test_no_thread_before_the_first_event(build: Callable[..., Pipeline]) -> Non
 
 
 def test_flush_and_close_time_out_with_a_hung_sink(build: Callable[..., Pipeline]) -> None:
-    """A sink that never returns costs the caller at most the timeout, and memory stays bounded."""
     sink, drops = Recorder(), Drops()
     sink.open.clear()
     pipeline = build({"store": sink}, capacity_events=100, count_drops=drops)
@@ -329,7 +315,6 @@ def test_flush_and_close_time_out_with_a_hung_sink(build: Callable[..., Pipeline
 
 
 def test_flush_from_a_listener_does_not_deadlock(build: Callable[..., Pipeline]) -> None:
-    """The worker cannot wait for itself: a flush inside a listener returns False at once."""
     answers: list[bool] = []
     pipeline = build({"store": Recorder()})
     pipeline.listen("turn.started", lambda event: answers.append(pipeline.flush(30)))
@@ -341,7 +326,6 @@ def test_flush_from_a_listener_does_not_deadlock(build: Callable[..., Pipeline])
 
 
 def test_no_event_of_many_threads_is_lost(build: Callable[..., Pipeline]) -> None:
-    """The events of each producer arrive in its order."""
     sink, drops = Recorder(), Drops()
     pipeline = build({"store": sink}, count_drops=drops)
 
@@ -364,7 +348,6 @@ def test_no_event_of_many_threads_is_lost(build: Callable[..., Pipeline]) -> Non
 
 
 def test_put_works_in_a_signal_handler(build: Callable[..., Pipeline]) -> None:
-    """A handler that interrupts a put may put and flush."""
     sink = Recorder()
     pipeline = build({"store": sink})
     flushed: list[bool] = []
@@ -388,7 +371,6 @@ def test_put_works_in_a_signal_handler(build: Callable[..., Pipeline]) -> None:
 
 
 def test_a_forked_child_has_a_new_queue_and_worker(build: Callable[..., Pipeline]) -> None:
-    """A child neither loses its events nor writes those its parent had queued."""
     sink = Recorder()
     sink.open.clear()
     pipeline = build({"store": sink}, engine=AlertEngine())
@@ -418,7 +400,6 @@ def test_a_forked_child_has_a_new_queue_and_worker(build: Callable[..., Pipeline
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_worker_that_died_is_replaced(build: Callable[..., Pipeline], wait_until: Wait) -> None:
-    """An exception that no boundary contains costs only the events in progress."""
     sink, dying = Recorder(), [True]
 
     class Exits:
@@ -438,7 +419,6 @@ def test_a_worker_that_died_is_replaced(build: Callable[..., Pipeline], wait_unt
 
 
 def test_a_closed_pipeline_is_garbage_collected() -> None:
-    """Closing removes every reference to the pipeline."""
     import weakref
 
     pipeline = Pipeline({"store": Recorder()})

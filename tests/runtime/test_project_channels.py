@@ -54,7 +54,6 @@ def fire(notifier: Notifier, session: str) -> None:
 
 @pytest.mark.parametrize("setting", ["", "shop"])
 def test_the_alerts_of_a_project_go_to_its_channels(tmp_path: Path, setting: str) -> None:
-    """Also where both have the same address; a project without channels has the common ones."""
     received: list[dict[str, Any]] = []
     store = SqliteStore(tmp_path / "windowpane.db")
     store.append([event("stored", TurnStarted())])
@@ -85,7 +84,6 @@ def test_the_alerts_of_a_project_go_to_its_channels(tmp_path: Path, setting: str
 
 @pytest.mark.parametrize("public_url", [None, "https://agents.example/windowpane"])
 def test_an_alert_links_to_the_dashboard(tmp_path: Path, public_url: str | None) -> None:
-    """To the configured address, else to the dashboard that runs beside the store; without either to none."""
     received: list[dict[str, Any]] = []
     store, local = tmp_path / "windowpane.db", "http://127.0.0.1:8501"
     with alertmanager(received) as url:

@@ -98,7 +98,6 @@ def ours(text: str) -> list[str]:
 def test_scraped_stored_and_pushed_metrics_are_equal(
     sessions_dir: Path, tmp_path: Path, receiver: Receiver, start_outputs: Callable[..., Runtime]
 ) -> None:
-    """For real sessions: /metrics of the agent, /metrics of `serve` over its store, and OTLP on the wire."""
     running = start_outputs(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
     emitted = play(running, sessions_dir)
     assert running.url is not None
@@ -125,7 +124,6 @@ def test_scraped_stored_and_pushed_metrics_are_equal(
 def test_every_record_names_its_conversation(
     sessions_dir: Path, receiver: Receiver, start_outputs: Callable[..., Runtime]
 ) -> None:
-    """Log records have the conventions' conversation attribute, and each is sent once."""
     running = start_outputs(otlp_endpoint=receiver.url)
     play(running, sessions_dir)
     stop()
@@ -144,7 +142,6 @@ def test_serve_pushes_the_metrics_it_serves(  # noqa: PLR0917  # fixtures
     wait_until: Callable[..., None],
     free_port: Callable[[], int],
 ) -> None:
-    """`serve --otlp-endpoint` sends the whole store's metrics, and only later events as log records."""
     running = start_outputs()
     play(running, sessions_dir)
     assert running.url is not None

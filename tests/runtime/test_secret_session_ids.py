@@ -32,7 +32,6 @@ windowpane.stop()
 
 
 def test_a_session_is_found_by_the_secret_that_it_was_given_as_its_id(tmp_path: Path) -> None:
-    """Two processes continue the same session; the store, `report` and `export` find it."""
     store = tmp_path / "store.db"
     for _ in range(2):
         done = subprocess.run(

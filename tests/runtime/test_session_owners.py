@@ -51,7 +51,6 @@ def process(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Stor
 def test_the_second_owner_of_a_live_session_is_warned(
     process: Callable[[], StoreSink], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is lost and nothing twice: each has a stream, and the chain is intact."""
     first, second = process(), process()
     batches = recorded("one"), recorded("two")
 
@@ -76,7 +75,6 @@ def test_the_second_owner_of_a_live_session_is_warned(
 def test_a_session_that_ended_may_be_resumed(
     process: Callable[[], StoreSink], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By any process, without a warning."""
     sink = process()
     sink.write(recorded("one", end=True))
     sink.write(recorded("two"))
@@ -130,7 +128,6 @@ def owner(url: str, stream: str) -> Iterator[Owner]:
 
 @pytest.mark.server
 def test_a_second_process_is_warned_while_the_first_is_silent(postgres_url: str) -> None:
-    """As long as the first one lives and has not ended the session; what both record is stored."""
     with owner(postgres_url, "one") as first:
         with owner(postgres_url, "two") as second:
             assert "session s is recorded by another process" in second.printed
@@ -151,7 +148,6 @@ def test_a_second_process_is_warned_while_the_first_is_silent(postgres_url: str)
 def test_claims_are_made_again_over_another_connection(
     process: Callable[[], StoreSink],
 ) -> None:
-    """The server ends them with the connection; a process has no more of them than the server has room for."""
     first, second = process(), process()
     assert first.store is not None
     assert second.store is not None

@@ -11,7 +11,6 @@ def event(n: int, stream: str = "s") -> Event:
 
 
 def test_consecutive_drops_of_a_stream_are_reported_as_one_gap_and_only_once() -> None:
-    """The report covers the first to the last dropped event, and taking it removes it."""
     dropped = DropReport("queue_full")
     dropped.add([event(3), event(4)])
     dropped.add([event(5)])
@@ -26,7 +25,6 @@ def test_consecutive_drops_of_a_stream_are_reported_as_one_gap_and_only_once() -
 
 
 def test_a_dropped_report_is_included_in_the_next_one() -> None:
-    """If the event that reports a gap is dropped too, the next report starts where the first one did."""
     dropped = DropReport("sink_failed")
     dropped.add([event(3)])
 

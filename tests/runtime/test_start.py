@@ -57,7 +57,6 @@ def run_session(running: Runtime, *, turns: int = 4, fill: int = 31_000, session
 
 
 def test_events_reach_store_metrics_and_alerts(start_outputs: Start) -> None:
-    """Events of an agent are stored with their alerts and appear in a scrape."""
     running = start_outputs()
     run_session(running)
     assert running.flush(20)
@@ -76,7 +75,6 @@ def test_events_reach_store_metrics_and_alerts(start_outputs: Start) -> None:
 
 
 def test_starting_twice_returns_the_same_outputs(start_outputs: Start) -> None:
-    """A process has one set of outputs until they are stopped; then they can be started again."""
     first = start_outputs()
     assert start_outputs(port=1) is first
     url = first.url
@@ -92,7 +90,6 @@ def test_starting_twice_returns_the_same_outputs(start_outputs: Start) -> None:
 
 
 def test_stopping_releases_everything(start_outputs: Start) -> None:
-    """No thread, endpoint or unwritten event remains."""
     before = threading.active_count()
     running = start_outputs()
     run_session(running)
@@ -108,7 +105,6 @@ def test_stopping_releases_everything(start_outputs: Start) -> None:
 
 
 def test_a_free_port_replaces_a_busy_one(start_outputs: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """The free port is logged, and found through the store and /sd."""
     import socket
 
     with socket.socket() as taken:
@@ -130,7 +126,6 @@ def test_a_free_port_replaces_a_busy_one(start_outputs: Start, caplog: pytest.Lo
 def test_an_endpoint_with_tls_is_discovered_with_its_scheme(
     start_outputs: Start, require_server: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Prometheus gets the scheme HTTPS; a plain endpoint has no such label."""
     plain = start_outputs()
     assert plain.store is not None
     (listed,) = running_targets(plain.store.endpoints())
@@ -153,7 +148,6 @@ def test_an_endpoint_with_tls_is_discovered_with_its_scheme(
 
 
 def test_health_reports_queue_and_store(start_outputs: Start) -> None:
-    """/healthz contains the state of queue and store; a token guards the details."""
     running = start_outputs(settings={"server": {"bearer_token": "s3cr3t"}})
     assert running.url is not None
 
@@ -169,7 +163,6 @@ def test_health_reports_queue_and_store(start_outputs: Start) -> None:
 def test_metrics_and_alerts_work_without_a_store(
     start_outputs: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A store that cannot be opened is reported; the agent is not affected, and its events are spooled."""
     broken = tmp_path / "not-a-database"
     broken.write_bytes(b"something else entirely" * 1_000)
     caplog.set_level(logging.INFO, logger="windowpane")
@@ -193,7 +186,6 @@ def test_metrics_and_alerts_work_without_a_store(
 
 
 def test_metrics_are_not_served_to_other_machines_by_accident(start_outputs: Start) -> None:
-    """An address beyond loopback without protection raises at start; a token or the setting allows it."""
     with pytest.raises(
         ConfigurationError, match=r"^server\.address: 0\.0\.0\.0 can be reached .*server\.insecure"
     ):
@@ -205,7 +197,6 @@ def test_metrics_are_not_served_to_other_machines_by_accident(start_outputs: Sta
 
 
 def test_an_invalid_setting_raises_at_start(start_outputs: Start, tmp_path: Path) -> None:
-    """Invalid settings are rejected, and nothing keeps running."""
     before = threading.active_count()
     for options, where in (
         ({"port": 70_000}, "server.port"),
@@ -223,7 +214,6 @@ def test_an_invalid_setting_raises_at_start(start_outputs: Start, tmp_path: Path
 
 
 def test_arguments_join_settings_of_the_same_section(start_outputs: Start) -> None:
-    """A named argument overrides its key only; the section's other settings stay."""
     running = start_outputs(settings={"server": {"port": 1, "bearer_token": "x"}, "session_label": 3})
 
     assert running.config.server.port == 0
@@ -232,7 +222,6 @@ def test_arguments_join_settings_of_the_same_section(start_outputs: Start) -> No
 
 
 def test_hooks_are_measured(start_outputs: Start) -> None:
-    """The time for which hooks keep the agent waiting is a metric."""
     running = start_outputs()
 
     running.record_hook("on_turn_start", 0.0004)
@@ -242,7 +231,6 @@ def test_hooks_are_measured(start_outputs: Start) -> None:
 
 
 def test_a_manager_uses_the_running_outputs(start_outputs: Start, tmp_path: Path) -> None:
-    """A manager made after `start` is stored, scraped and timed without further settings."""
     running = start_outputs()
     with ContextWindowManager(
         agent="reviewer", model="gpt-4o", limit_tokens=8_192, session_id="managed", data_folder=tmp_path
@@ -274,7 +262,6 @@ def test_a_manager_uses_the_running_outputs(start_outputs: Start, tmp_path: Path
 
 
 def test_the_audit_explains_dropped_events(start_outputs: Start) -> None:
-    """Events that could not be stored leave gaps that the audit explains; other events are not affected."""
     running = start_outputs()
     good = EventContext("s", "agent", "m", 1, 1, "live", "s")
     times = [math.nan if n in (7, 8, 31) else 1.0 + n for n in range(41)]
@@ -294,7 +281,6 @@ def test_the_audit_explains_dropped_events(start_outputs: Start) -> None:
 
 
 def test_listeners_are_called_with_events(start_outputs: Start) -> None:
-    """A listener gets the events of its type on another thread than the agent's."""
     running = start_outputs()
     heard: list[tuple[str, str]] = []
     running.listen("zone.changed", lambda event: heard.append((event.type, threading.current_thread().name)))
@@ -306,7 +292,6 @@ def test_listeners_are_called_with_events(start_outputs: Start) -> None:
 
 
 def test_notifications_become_events(start_outputs: Start) -> None:
-    """A delivered alert is part of the session's record."""
     running = start_outputs(notify=["log://"])
     run_session(running)
     path = running.config.store.path
@@ -322,7 +307,6 @@ def test_notifications_become_events(start_outputs: Start) -> None:
 
 
 def test_capture_stores_redacted_texts(start_outputs: Start) -> None:
-    """With capture on, texts are stored without their secrets."""
     running = start_outputs(capture=True)
     secret = "AKIA" + "QWERTYUIOPASDFGH"
     tracker = SessionTracker(SessionInfo("s", "a", "m", "live", "s"), emit=running.emit, digest=running.digest)
@@ -339,7 +323,6 @@ def test_capture_stores_redacted_texts(start_outputs: Start) -> None:
 
 
 def test_a_forked_child_has_separate_outputs(start_outputs: Start) -> None:
-    """A child's events are stored in the same store and served on another port, counted from zero."""
     running = start_outputs()
     run_session(running, session="parent")
     assert running.flush(20)
@@ -375,7 +358,6 @@ def test_a_forked_child_has_separate_outputs(start_outputs: Start) -> None:
 
 
 def test_forks_during_emits_and_notifications(start_outputs: Start) -> None:
-    """While other threads emit and alerts are delivered, each of many children stores and delivers its events."""
     running = start_outputs(notify=["log://"])
     ending = threading.Event()
 
@@ -422,7 +404,6 @@ for n in range(500):
 
 
 def test_events_are_stored_when_the_interpreter_exits(tmp_path: Path) -> None:
-    """Without a call to stop, emitted events are stored at exit, quickly and silently."""
     path = tmp_path / "windowpane.db"
 
     finished = subprocess.run(
@@ -439,7 +420,6 @@ def test_events_are_stored_when_the_interpreter_exits(tmp_path: Path) -> None:
 def test_a_missing_otlp_library_is_logged(
     start_outputs: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The other outputs work without it."""
     monkeypatch.setitem(sys.modules, "windowpane.outputs.otlp.metrics", None)
 
     running = start_outputs(otlp_endpoint="http://127.0.0.1:1")
@@ -454,7 +434,6 @@ def _context() -> Any:
 
 
 def test_a_managed_session_is_named_by_its_user(start_outputs: Callable[..., Runtime], tmp_path: Path) -> None:
-    """The goal of the task is a title only where texts are captured; folder and branch are never collected."""
     runtime = start_outputs()
     for session_id, names in (("a", {"title": "Review of src", "label": "pr-7"}), ("b", {})):
         with ContextWindowManager(
@@ -475,7 +454,6 @@ def test_a_managed_session_is_named_by_its_user(start_outputs: Callable[..., Run
 def test_a_second_start_names_the_settings_that_have_no_effect(
     start_outputs: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same arguments, or none, cause no warning; values may be secret and are not logged."""
     running = start_outputs()
     assert start_outputs() is running
     assert start() is running

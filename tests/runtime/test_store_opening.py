@@ -36,7 +36,6 @@ def silent_server() -> Iterator[int]:
 def test_a_start_does_not_wait_for_a_server_that_does_not_answer(
     start_outputs: Callable[..., Runtime], silent_server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent runs as with a server that is down, whatever time its connection is given; events are spooled."""
     pytest.importorskip("psycopg")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     started = time.monotonic()
@@ -69,7 +68,6 @@ def slowly(answers: threading.Event, opened: list[SqliteStore], folder: Path) ->
 
 
 def test_the_first_write_waits_for_the_store_and_opens_no_second_one(tmp_path: Path) -> None:
-    """A slow store is used as soon as it is open."""
     answers, opened = threading.Event(), list[SqliteStore]()
     outputs = sink(slowly(answers, opened, tmp_path), tmp_path)
     assert (outputs.store, outputs.available) == (None, False)
@@ -84,7 +82,6 @@ def test_the_first_write_waits_for_the_store_and_opens_no_second_one(tmp_path: P
 
 
 def test_a_store_that_fails_later_is_tried_again(tmp_path: Path) -> None:
-    """The first write reports the failure, and the next one opens the store."""
     answers, attempts = threading.Event(), list[int]()
 
     def open_store() -> SqliteStore:
@@ -105,7 +102,6 @@ def test_a_store_that_fails_later_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_store_that_opens_after_the_end_is_closed(tmp_path: Path) -> None:
-    """No connection stays behind."""
     answers, opened = threading.Event(), list[SqliteStore]()
     outputs = sink(slowly(answers, opened, tmp_path), tmp_path)
     outputs.close()

@@ -30,7 +30,6 @@ def build() -> Iterator[Callable[..., TaskQueue]]:
 
 
 def test_tasks_run_in_order_on_another_thread(build: Callable[..., TaskQueue]) -> None:
-    """Flush waits for everything that was put, and does not wait for the worker to linger."""
     queue = build(linger_seconds=60)
     ran: list[tuple[int, str]] = []
     for number in range(1_000):
@@ -43,7 +42,6 @@ def test_tasks_run_in_order_on_another_thread(build: Callable[..., TaskQueue]) -
 
 
 def test_tasks_run_without_a_flush(build: Callable[..., TaskQueue]) -> None:
-    """The worker lingers for a while, then runs what is queued; it runs at once when much is."""
     done = threading.Event()
     build(linger_seconds=0.01).put("waiting", done.set)
     assert done.wait(10)
@@ -57,7 +55,6 @@ def test_tasks_run_without_a_flush(build: Callable[..., TaskQueue]) -> None:
 def test_a_failing_task_does_not_stop_the_others(
     build: Callable[..., TaskQueue], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged by what it did."""
     queue = build(linger_seconds=0.01)
     done = threading.Event()
     queue.put("dividing", lambda: 1 // 0)
@@ -69,7 +66,6 @@ def test_a_failing_task_does_not_stop_the_others(
 
 
 def test_a_full_queue_drops_and_counts(build: Callable[..., TaskQueue], caplog: pytest.LogCaptureFixture) -> None:
-    """Beyond its capacity, by weight, only required tasks are accepted; drops are counted and logged once."""
     dropped: list[str] = []
     queue = build(capacity=10, count_drop=dropped.append)
     running, proceed = threading.Event(), threading.Event()
@@ -95,7 +91,6 @@ def test_a_full_queue_drops_and_counts(build: Callable[..., TaskQueue], caplog: 
 
 
 def test_close_is_bounded_and_accepts_nothing_more(build: Callable[..., TaskQueue]) -> None:
-    """A task that hangs holds close no longer than its timeout; tasks put afterwards are counted as dropped."""
     dropped: list[str] = []
     queue = build(linger_seconds=0, count_drop=dropped.append)
     proceed = threading.Event()
@@ -113,7 +108,6 @@ def test_close_is_bounded_and_accepts_nothing_more(build: Callable[..., TaskQueu
 
 
 def test_put_from_a_task_is_no_deadlock(build: Callable[..., TaskQueue]) -> None:
-    """A finalizer may end a call on the worker itself, even during another put; flush there returns at once."""
     queue = build(linger_seconds=0)
     seen: list[bool] = []
     queue.put("outer", lambda: queue.put("inner", lambda: seen.append(queue.flush(1))))
@@ -125,7 +119,6 @@ def test_put_from_a_task_is_no_deadlock(build: Callable[..., TaskQueue]) -> None
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_starts_with_an_empty_queue(build: Callable[..., TaskQueue]) -> None:
-    """The parent's tasks run once, in the parent; the child's queue works."""
     queue = build(linger_seconds=60)
     ran: list[str] = []
     queue.put("parent", lambda: ran.append("parent"))
@@ -141,7 +134,6 @@ def test_a_forked_child_starts_with_an_empty_queue(build: Callable[..., TaskQueu
 
 
 def test_a_flush_that_comes_while_the_worker_finishes_is_not_overlooked(build: Callable[..., TaskQueue]) -> None:
-    """The worker has just seen that the queue is empty: it runs what is put then at once, too."""
     queue = build(linger_seconds=60)
     results: list[bool] = []
     came = threading.Event()

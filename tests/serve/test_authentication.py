@@ -19,7 +19,6 @@ from windowpane.outputs.http.routes import Health, Response, Routes
 
 
 def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:
-    """Without the token neither metrics, targets nor health details are shown."""
     routes = Routes(registry, health=lambda: Health(details={"path": "private"}), bearer_token="s3cret")
     with start_http_server(routes, port=0) as server:
         for path in ("/metrics", "/sd"):
@@ -31,7 +30,6 @@ def test_a_bearer_token_guards_everything_but_the_bare_status(registry: Collecto
 
 
 def test_a_token_file_holds_one_token(tmp_path: Path) -> None:
-    """Spaces and line breaks around it do not count; a file without a token is refused by its name."""
     file = tmp_path / "token"
     file.write_text("  s3cret\n")
     assert read_token(file) == "s3cret"
@@ -46,7 +44,6 @@ def test_a_token_file_holds_one_token(tmp_path: Path) -> None:
 
 
 def test_a_request_without_a_host_header_is_served(server: MetricsServer) -> None:
-    """Programs of HTTP/1.0 send none; a browser always does."""
     with socket.create_connection((server.host, server.port), timeout=10) as connection:
         connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         status = connection.makefile("rb").readline()
@@ -56,7 +53,6 @@ def test_a_request_without_a_host_header_is_served(server: MetricsServer) -> Non
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_the_scheme_is_compared_without_case(registry: CollectorRegistry, scheme: str) -> None:
-    """As HTTP has it; the token itself is compared exactly."""
     with start_http_server(Routes(registry, bearer_token="s3cret"), port=0) as server:
         assert fetch(server, "/metrics", Authorization=f"{scheme} s3cret").status == 200
         assert fetch(server, "/metrics", Authorization=f"{scheme} S3CRET").status == 401
@@ -66,7 +62,6 @@ def test_the_scheme_is_compared_without_case(registry: CollectorRegistry, scheme
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.0.2.7", "metrics.example"])
 def test_an_address_beyond_loopback_needs_protection(registry: CollectorRegistry, address: str) -> None:
-    """Without token or certificate nothing is served, and the message names the ways out."""
     with pytest.raises(ConfigurationError, match=r"bearer_token .*tls .*loopback.*server\.insecure.*--insecure"):
         start_http_server(Routes(registry), host=address, port=0)
 
@@ -74,7 +69,6 @@ def test_an_address_beyond_loopback_needs_protection(registry: CollectorRegistry
 def test_a_certificate_of_the_server_alone_is_not_a_permission(
     registry: CollectorRegistry, certificates: Path
 ) -> None:
-    """Encryption does not limit who may connect; certificates of clients do."""
     tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
     with pytest.raises(ConfigurationError, match="from other machines"):
         start_http_server(Routes(registry), host="0.0.0.0", port=0, tls=tls)
@@ -95,7 +89,6 @@ def test_an_address_beyond_loopback_is_served_with_a_token_or_on_request(registr
 
 
 def test_with_a_bearer_token_any_host_name_is_accepted(registry: CollectorRegistry) -> None:
-    """Behind a proxy the token decides; a page in a browser does not have it."""
     with start_http_server(Routes(registry, bearer_token="secret"), port=0) as server:
         accepted = fetch(server, "/metrics", Host="metrics.example", Authorization="Bearer secret")
 
@@ -107,7 +100,6 @@ def test_with_a_bearer_token_any_host_name_is_accepted(registry: CollectorRegist
     "host", ["127.0.0.1:9464", "localhost:9464", "[::1]:9464", "agent.localhost", "127.0.0.2"]
 )
 def test_the_host_header_may_be_any_name_of_this_machine(server: MetricsServer, host: str) -> None:
-    """Loopback addresses and localhost name an endpoint on loopback."""
     assert fetch(server, "/metrics", Host=host).status == 200
 
 
@@ -134,7 +126,6 @@ def test_a_foreign_host_name_is_rejected_on_loopback(server: MetricsServer, host
 def test_a_web_page_of_another_site_makes_no_request(
     registry: CollectorRegistry, method: str, origin: str, status: int
 ) -> None:
-    """Browsers name the page's origin; programs send none."""
     routes = Routes(registry, posts={"/v1/traces": lambda _: Response(200, b"")})
     with start_http_server(routes, port=0) as server:
         path = "/metrics" if method == "GET" else "/v1/traces"
@@ -158,7 +149,6 @@ def https_status(server: MetricsServer, certificates: Path, *, with_certificate:
 
 
 def test_tls_with_and_without_client_certificates(registry: CollectorRegistry, certificates: Path) -> None:
-    """The endpoint serves TLS, and with a client authority admits only clients whose certificate it signed."""
     tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
     with start_http_server(Routes(registry), port=0, tls=tls) as server:
         assert server.url.startswith("https://")
@@ -171,7 +161,6 @@ def test_tls_with_and_without_client_certificates(registry: CollectorRegistry, c
 
 
 def test_a_client_without_handshake_blocks_no_other(registry: CollectorRegistry, certificates: Path) -> None:
-    """A missing handshake is awaited on a separate thread; other clients are served meanwhile."""
     tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
     with (
         start_http_server(Routes(registry), port=0, tls=tls) as server,

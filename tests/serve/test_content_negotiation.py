@@ -35,7 +35,6 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,imag
 
 @pytest.mark.parametrize("accept", [PROMETHEUS_2, PROMETHEUS_3, PROTOBUF_FIRST])
 def test_prometheus_gets_open_metrics(accept: str) -> None:
-    """The headers of Prometheus releases select OpenMetrics; protobuf, which is not supported, is skipped."""
     assert exposition_for(accept) is OPEN_METRICS
 
 
@@ -59,7 +58,6 @@ def test_prometheus_gets_open_metrics(accept: str) -> None:
     ],
 )
 def test_everything_else_gets_text(accept: str) -> None:
-    """Text is chosen if it is preferred, and if OpenMetrics is refused or no supported format is accepted."""
     assert exposition_for(accept) is PLAIN
 
 
@@ -75,7 +73,6 @@ def test_everything_else_gets_text(accept: str) -> None:
     ],
 )
 def test_preferences_follow_the_http_standard(accept: str) -> None:
-    """Case, quotes and fractions are read; an invalid quality counts as missing."""
     assert exposition_for(accept) is OPEN_METRICS
 
 
@@ -88,13 +85,11 @@ def test_preferences_follow_the_http_standard(accept: str) -> None:
     ],
 )  # fmt: skip
 def test_gzip_is_used_if_accepted(header: str, wanted: bool) -> None:
-    """By its name or by a star; a quality of 0 is a refusal."""
     assert accepts_gzip(header) is wanted
 
 
 @given(st.text(max_size=200), st.text(max_size=100))
 def test_any_header_gives_one_of_the_two_formats(accept: str, encoding: str) -> None:
-    """Malformed headers never raise."""
     assert exposition_for(accept) in (PLAIN, OPEN_METRICS)
     assert accepts_gzip(encoding) in (True, False)
 
@@ -107,8 +102,6 @@ def server(scripted_state: MetricState) -> Iterator[MetricsServer]:
 
 
 def test_the_endpoint_negotiates_the_format(server: MetricsServer) -> None:
-    """The body has the format of its content type, also with repeated headers; both have the same samples."""
-
     def fetched(*accept: str) -> tuple[str, str]:
         connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
         connection.putrequest("GET", "/metrics", skip_accept_encoding=True)

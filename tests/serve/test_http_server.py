@@ -28,7 +28,6 @@ from windowpane.outputs.http.service_discovery import target_at
 
 
 def test_metrics_are_plain_text_by_default(server: MetricsServer) -> None:
-    """A client without preferences gets the classic text format, uncompressed."""
     reply = fetch(server, "/metrics")
 
     assert reply.status == 200
@@ -37,7 +36,6 @@ def test_metrics_are_plain_text_by_default(server: MetricsServer) -> None:
 
 
 def test_openmetrics_is_served_on_request(server: MetricsServer) -> None:
-    """With Prometheus's own Accept header the reply is OpenMetrics, complete and parseable."""
     reply = fetch(
         server,
         "/metrics",
@@ -50,7 +48,6 @@ def test_openmetrics_is_served_on_request(server: MetricsServer) -> None:
 
 
 def test_gzip_is_served_if_accepted(server: MetricsServer) -> None:
-    """The compressed response holds the same text and is much smaller."""
     plain = fetch(server, "/metrics")
     packed = fetch(server, "/metrics", Accept_Encoding="gzip")
 
@@ -60,7 +57,6 @@ def test_gzip_is_served_if_accepted(server: MetricsServer) -> None:
 
 
 def test_health_and_discovery_are_json(server: MetricsServer) -> None:
-    """Probes get the status, Prometheus gets the registered endpoints in its format."""
     health, targets = fetch(server, "/healthz"), fetch(server, "/sd")
 
     assert (health.status, json.loads(health.body)) == (200, {"status": "ok", "events": 5})
@@ -69,7 +65,6 @@ def test_health_and_discovery_are_json(server: MetricsServer) -> None:
 
 
 def test_a_failing_exporter_has_status_503(registry: CollectorRegistry) -> None:
-    """The response contains the reason."""
     failing = Health(ok=False, details={"reason": "disk full"})
     with start_http_server(Routes(registry, health=lambda: failing), port=0) as server:
         reply = fetch(server, "/healthz")
@@ -79,12 +74,10 @@ def test_a_failing_exporter_has_status_503(registry: CollectorRegistry) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/metrics/", "/metrics/../healthz", "/favicon.ico"])
 def test_other_paths_are_not_found(server: MetricsServer, path: str) -> None:
-    """Only the three paths exist."""
     assert fetch(server, path).status == 404
 
 
 def test_a_query_is_ignored_and_head_has_no_body(server: MetricsServer) -> None:
-    """Scrapers may add parameters, probes may ask for headers only; other methods are refused."""
     assert fetch(server, "/metrics?x=1").status == 200
     head = fetch(server, "/metrics", method="HEAD")
     assert (head.status, head.body) == (200, b"")
@@ -93,7 +86,6 @@ def test_a_query_is_ignored_and_head_has_no_body(server: MetricsServer) -> None:
 
 
 def test_it_listens_on_loopback_by_default(server: MetricsServer) -> None:
-    """The endpoint is not reachable from the network by default."""
     assert server.host == "127.0.0.1"
     assert server.url == f"http://127.0.0.1:{server.port}/metrics"
 
@@ -110,7 +102,6 @@ def test_a_free_port_replaces_a_busy_one(registry: CollectorRegistry, caplog: py
 
 
 def test_a_closed_endpoint_frees_its_port(registry: CollectorRegistry) -> None:
-    """After close nothing answers, a second close is harmless, and the port can be taken again."""
     server = start_http_server(Routes(registry), port=0)
     port = server.port
     fetch(server, "/healthz")
@@ -124,8 +115,6 @@ def test_a_closed_endpoint_frees_its_port(registry: CollectorRegistry) -> None:
 
 
 def test_a_failing_collector_is_an_error_of_one_request(caplog: pytest.LogCaptureFixture) -> None:
-    """The client learns nothing but that it failed; the endpoint lives on."""
-
     class Broken(Collector):
         def collect(self) -> Iterator[object]:  # type: ignore[override]
             raise RuntimeError("secret detail")
@@ -158,7 +147,6 @@ class Blocked(Collector):
 def test_requests_beyond_the_limit_get_status_503(
     monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., None]
 ) -> None:
-    """Another request is refused while all connections are being responded to; then there is room again."""
     monkeypatch.setattr(connections, "ADMISSION_SECONDS", 0.1)
     blocked, registry = Blocked(), CollectorRegistry(auto_describe=False)
     registry.register(blocked)
@@ -176,7 +164,6 @@ def test_requests_beyond_the_limit_get_status_503(
 
 
 def test_an_idle_connection_makes_room(registry: CollectorRegistry) -> None:
-    """Clients that send nothing cannot keep a scrape out."""
     with start_http_server(Routes(registry), port=0, maximum_connections=2) as server:
         idle = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(5)]
         try:
@@ -187,7 +174,6 @@ def test_an_idle_connection_makes_room(registry: CollectorRegistry) -> None:
 
 
 def test_requests_at_once_share_one_collection(wait_until: Callable[..., None]) -> None:
-    """Any number of them costs the collection that has started, and one more."""
     blocked, registry = Blocked(), CollectorRegistry(auto_describe=False)
     registry.register(blocked)
     with start_http_server(Routes(registry), port=0) as server, ThreadPoolExecutor(12) as pool:
@@ -217,7 +203,6 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
     certificates: Path,
     tmp_path: Path,
 ) -> None:
-    """Prometheus finds two endpoints through /sd, one with TLS, scrapes them, and answers with their numbers."""
     targets: list[Target] = []
     tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
     with (

@@ -11,7 +11,6 @@ from windowpane.outputs.http.local_dashboard import SUFFIX, announced, local_das
 
 
 def test_a_running_dashboard_is_found_while_it_runs(tmp_path: Path) -> None:
-    """Its file is beside the store, and is removed at the end."""
     store = tmp_path / "windowpane.db"
 
     with announced(store, "http://127.0.0.1:8501"):
@@ -34,13 +33,11 @@ def test_a_running_dashboard_is_found_while_it_runs(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_names_no_running_dashboard_is_ignored(tmp_path: Path, content: bytes) -> None:
-    """Damaged, of another machine, or of a process that has ended."""
     (tmp_path / f"windowpane.db{SUFFIX}").write_bytes(content)
 
     assert local_dashboard(tmp_path / "windowpane.db") is None
 
 
 def test_a_folder_that_cannot_be_written_stops_no_dashboard(tmp_path: Path) -> None:
-    """It runs without being found."""
     with announced(tmp_path / "gone" / "windowpane.db", "http://127.0.0.1:8501"):
         assert local_dashboard(tmp_path / "gone" / "windowpane.db") is None

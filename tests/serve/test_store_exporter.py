@@ -62,7 +62,6 @@ def counters(server: StoreExporter) -> dict[str, float]:
 
 class TestFolding:
     def test_appended_events_are_folded_once(self, store: SqliteStore) -> None:
-        """Events that another writer stores later are folded at the next call, and only once."""
         store.append(session("one"))
         server = StoreExporter(store)
         server.catch_up()
@@ -75,7 +74,6 @@ class TestFolding:
     def test_a_store_that_fails_while_it_is_folded_counts_nothing_twice(
         self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A lost connection to the database: the events before and after it count once."""
         store.append([*session("one"), *session("two", agent="other")])
         admit, failures = store.admit_agent, iter([StoreError("the connection is lost")])
 
@@ -94,7 +92,6 @@ class TestFolding:
         assert counters(served)["context_window_turns_total"] == 6
 
     def test_old_sessions_have_gauges_as_of_their_last_event(self, store: SqliteStore) -> None:
-        """By the clock an old session has no gauges."""
         store.append(session("one"))
 
         def has_utilization(server: StoreExporter, **how: Any) -> bool:
@@ -110,7 +107,6 @@ class TestFolding:
 
 class TestUpkeep:
     def test_pruning_never_lowers_a_counter(self, store: SqliteStore) -> None:
-        """After old sessions are deleted a new exporter counts the same as before."""
         for number in range(3):
             store.append(session(f"s{number}", agent=f"agent-{number}"))
         before = StoreExporter(store)
@@ -125,7 +121,6 @@ class TestUpkeep:
         assert counters(after) == counters(before)
 
     def test_an_intact_chain_is_healthy_and_fires_no_alert(self, store: SqliteStore) -> None:
-        """Nothing fires where every link holds."""
         store.append(session("one"))
         server = StoreExporter(store)
 
@@ -134,7 +129,6 @@ class TestUpkeep:
         assert store.events(EventFilter(types=("alert.fired",))) == []
 
     def test_a_broken_chain_fires_one_alert(self, store: SqliteStore, tmp_path: Path) -> None:
-        """An altered event is an alert with its session; the server continues and is degraded."""
         store.append(session("one"))
         store.flush()
         with closing(sqlite3.connect(tmp_path / "windowpane.db")) as raw, raw:
@@ -153,8 +147,6 @@ class TestUpkeep:
     def test_old_sessions_are_deleted_although_indexing_fails(
         self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A failing task is logged once and appears in the health; the other tasks continue."""
-
         def full(**_: int) -> int:
             raise StoreError("the disk is full")
 
@@ -179,8 +171,6 @@ class TestUpkeep:
     def test_a_failure_of_the_hourly_tasks_shows_until_the_next_run(
         self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """And stops nothing; a store that cannot be read is not healthy."""
-
         def fail(**_: object) -> int:
             raise StoreError("the disk is full")
 
@@ -218,7 +208,6 @@ class TestDamage:
     def test_an_unreadable_event_is_skipped_and_counted(
         self, store: SqliteStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The damaged event counts as dropped once; the events before and after it are folded."""
         store.append(session("one"))
         damage(store, tmp_path / "windowpane.db", "one", events=2)
         server = StoreExporter(store)
@@ -234,7 +223,6 @@ class TestDamage:
     def test_an_event_that_cannot_be_folded_is_counted_once(
         self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A failure in one event does not make the counters of the others rise again."""
         store.append(session("one"))
         server = StoreExporter(store)
         apply = server.state.apply
@@ -254,7 +242,6 @@ class TestDamage:
         assert dropped(server) == 1
 
     def test_a_damaged_session_is_deleted_like_any_other(self, store: SqliteStore, tmp_path: Path) -> None:
-        """Retention does not stop at a session that cannot be read whole."""
         for name in ("one", "two"):
             store.append(session(name))
         damage(store, tmp_path / "windowpane.db", "one", events=2)
@@ -282,7 +269,6 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 
 def test_a_replaced_store_is_read_from_its_first_event(tmp_path: Path) -> None:
-    """Its events are counted too, and no counter falls."""
     path = tmp_path / "w.db"
     with closing(SqliteStore(path)) as store:
         store.append(session("before", turns=9))

@@ -10,7 +10,6 @@ pytestmark = pytest.mark.server
 
 
 def test_each_test_has_an_empty_database(postgres_server: PostgresServer, postgres_url: str) -> None:
-    """Two databases of one server do not see each other's tables."""
     other = postgres_server.create_database()
     with psycopg.connect(other) as connection:
         connection.execute("CREATE TABLE present (one int)")

@@ -32,7 +32,6 @@ def flat_usage(usage: dict[str, Any] | None) -> dict[str, int]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_values_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
-    """Counts and usage sums agree, whatever the age of the file."""
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     expected = next(entry["stats"] for entry in entries if entry["file"] == name)
     path = sessions_dir / name

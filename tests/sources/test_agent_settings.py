@@ -89,7 +89,6 @@ def test_settings_state_the_level(home: Path, agent: str, name: str, text: str, 
 def test_a_variable_of_the_agent_moves_its_settings(  # noqa: PLR0917  # parameters
     home: Path, monkeypatch: pytest.MonkeyPatch, agent: str, variable: str, name: str, text: str
 ) -> None:
-    """Those in the home no longer count."""
     write(home / "moved", name, text)
     write(home, ".codex/config.toml", "model_auto_compact_token_limit = 7")
     monkeypatch.setenv(variable, str(home / "moved"))
@@ -99,7 +98,6 @@ def test_a_variable_of_the_agent_moves_its_settings(  # noqa: PLR0917  # paramet
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"autoCompactWindow": "much"}', '{"env": []}', "\ud800"])
 def test_settings_without_the_level_state_none(home: Path, text: str) -> None:
-    """Nor do settings that are damaged, or those of an agent that is not known."""
     path = home / ".claude/settings.json"
     path.parent.mkdir()
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -155,7 +153,6 @@ def test_settings_without_the_level_state_none(home: Path, text: str) -> None:
 def test_settings_of_the_project_come_before_those_of_the_user(
     home: Path, agent: str, user: str | None, project: dict[str, str], level: int | None
 ) -> None:
-    """As each agent reads them: in the folder it starts in, or from the repository's folder down to it."""
     files = {
         "claude-code": ".claude/settings.json", "codex": ".codex/config.toml",
         "gemini-cli": ".gemini/settings.json", "opencode": ".config/opencode/opencode.json",
@@ -179,7 +176,6 @@ def test_settings_of_the_project_come_before_those_of_the_user(
 
 
 def test_variables_of_the_agent_come_before_its_settings(home: Path) -> None:
-    """A hook knows the variables of the agent that runs it."""
     write(home, ".claude/settings.json", '{"env": {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}}')
     environment = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "120000"}
 
@@ -254,7 +250,6 @@ def imported(store_file: Path, recording: Path, *options: str) -> SessionRow:
 
 
 def test_a_live_session_keeps_the_level_that_its_settings_stated(home: Path, tmp_path: Path) -> None:
-    """It stays when the recording is read again with other settings, or by an import without a hook."""
     recording, store_file = tmp_path / "s.jsonl", tmp_path / "store.db"
     transcript(recording)
     write(home, ".claude/settings.json", '{"autoCompactWindow": 120000}')
@@ -278,7 +273,6 @@ def test_an_agent_that_never_compacts_by_itself_has_no_level(home: Path, tmp_pat
 
 
 def test_a_live_session_has_the_level_of_its_project(home: Path, tmp_path: Path) -> None:
-    """The recording names the folder in which the agent started; an import of any machine reads none."""
     recording = tmp_path / "s.jsonl"
     transcript(recording)
     write(home, "project/.claude/settings.json", '{"autoCompactWindow": 120000}')

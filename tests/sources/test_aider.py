@@ -48,7 +48,6 @@ def history(tmp_path: Path, text: str = HISTORY) -> Path:
 
 @pytest.mark.parametrize("file", ["example_complex-change.md", "sample-analytics.jsonl"])
 def test_counts_are_those_of_the_manifest(sessions_dir: Path, file: str) -> None:
-    """Every raw value equals the one that was counted independently."""
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     expected = next(entry["stats"] for entry in entries if entry["file"] == f"aider/{file}")
     path = sessions_dir / "aider" / file
@@ -61,7 +60,6 @@ def test_counts_are_those_of_the_manifest(sessions_dir: Path, file: str) -> None
 
 
 def test_chats_of_one_file_are_sessions(tmp_path: Path) -> None:
-    """Each heading opens a session at its time; the file's folder is the project's."""
     read = Read(AiderHistoryReader(complete=True), history(tmp_path))
     opened = read.of(SessionOpened)
 
@@ -74,7 +72,6 @@ def test_chats_of_one_file_are_sessions(tmp_path: Path) -> None:
 
 
 def test_replies_usage_and_commands(tmp_path: Path) -> None:
-    """A reply keeps its own headings and quotes; a command is not a message; the tokens line has the usage."""
     read = Read(AiderHistoryReader(complete=True), history(tmp_path))
 
     assert [(one.content_type, (one.text or "").split("\n")[0]) for one in read.of(ContentAdded)] == [
@@ -92,7 +89,6 @@ def test_replies_usage_and_commands(tmp_path: Path) -> None:
 
 
 def test_a_history_is_found_in_a_folder_that_is_named(tmp_path: Path) -> None:
-    """Its name is hidden; other Markdown is not read."""
     path = history(tmp_path)
     (tmp_path / "README.md").write_text("# shop")
     (tmp_path / "saved.md").write_text(HISTORY)
@@ -101,7 +97,6 @@ def test_a_history_is_found_in_a_folder_that_is_named(tmp_path: Path) -> None:
 
 
 def test_a_growing_history_only_appends(tmp_path: Path) -> None:
-    """Cut after any line, its records are the start of those of the whole file."""
     whole = Read(AiderHistoryReader(complete=True), history(tmp_path)).records
     lines = HISTORY.splitlines(keepends=True)
     for length in range(1, len(lines)):
@@ -110,7 +105,6 @@ def test_a_growing_history_only_appends(tmp_path: Path) -> None:
 
 
 def test_launches_of_the_log_are_sessions(tmp_path: Path) -> None:
-    """A launch without a message is not a session; a cleared chat is another window."""
     first = {"main_model": "m", "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12, "cost": 0.5}
     second = {"main_model": "m", "prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
     rows = [

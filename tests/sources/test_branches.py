@@ -73,7 +73,6 @@ def play(folder: Path, *rows: Json) -> Played:
 
 
 def test_abandoned_branches_leave_the_window(tmp_path: Path) -> None:
-    """Of five tries of a prompt the last remains; the others are neither evictions of a policy nor regrets."""
     rows = [user("a", None, 100), reply("b", "a", 100, words="plan")]
     for number in range(4):
         rows += [
@@ -94,7 +93,6 @@ def test_abandoned_branches_leave_the_window(tmp_path: Path) -> None:
 
 
 def test_a_prompt_abandoned_before_its_call_is_not_growth(tmp_path: Path) -> None:
-    """Content that was never sent counts neither as added nor as used."""
     played = play(
         tmp_path,
         user("a", None, 10), reply("b", "a", 10), user("c", "b", 5_000), user("d", "b", 7), reply("e", "d", 18),
@@ -105,7 +103,6 @@ def test_a_prompt_abandoned_before_its_call_is_not_growth(tmp_path: Path) -> Non
 
 
 def test_a_branch_returns_when_the_agent_returns_to_it(tmp_path: Path) -> None:
-    """The content of the other branch is removed, and that of the first one is in the window again."""
     played = play(
         tmp_path,
         user("a", None, 5, word="root"), reply("b", "a", 5, words="one"),
@@ -118,7 +115,6 @@ def test_a_branch_returns_when_the_agent_returns_to_it(tmp_path: Path) -> None:
 
 
 def test_a_rewind_to_before_a_compaction_undoes_it(tmp_path: Path) -> None:
-    """The summary is removed, and the content that it replaced returns up to that point."""
     compacted = entry("x", "d", "compaction", summary="so far", firstKeptEntryId="c", tokensBefore=20)
     rows = [
         user("a", None, 5, word="first"), reply("b", "a", 5, words="one"),
@@ -134,7 +130,6 @@ def test_a_rewind_to_before_a_compaction_undoes_it(tmp_path: Path) -> None:
 
 
 def test_a_summary_of_an_abandoned_branch_is_content(tmp_path: Path) -> None:
-    """The agent sends it with the next call."""
     summary = entry("x", "b", "branch_summary", fromId="d", summary="tried and failed")
     played = play(
         tmp_path,
@@ -147,7 +142,6 @@ def test_a_summary_of_an_abandoned_branch_is_content(tmp_path: Path) -> None:
 
 
 def test_an_unknown_parent_is_reported_and_changes_nothing(tmp_path: Path) -> None:
-    """A file whose beginning was cut off is read as it stands."""
     played = play(tmp_path, user("a", None, 5), reply("b", "a", 5), user("c", "gone", 5))
 
     assert not played.of("history.rewound")
@@ -156,7 +150,6 @@ def test_an_unknown_parent_is_reported_and_changes_nothing(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["label", "thinking_level_change", "custom", "session_info"])
 def test_entries_without_content_are_links_of_the_tree(tmp_path: Path, kind: str) -> None:
-    """An entry after them follows the content before them."""
     played = play(tmp_path, user("a", None, 5), entry("x", "a", kind), reply("b", "x", 5), user("c", "x", 2))
 
     assert [data.tokens for data in played.of("history.rewound")] == [1]
@@ -215,7 +208,6 @@ def sent_after(entries: list[Json]) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_the_window_of_any_tree_is_what_the_agent_sends(tmp_path: Path, seed: int) -> None:
-    """Whatever was abandoned, returned to, compacted and undone on the way."""
     entries = random_tree(random.Random(seed))  # test data
     played = play(tmp_path, *entries)
     window = [block.tokens for block in played.window.values() if block.content_type != "unattributed"]
@@ -245,7 +237,6 @@ def claude(folder: Path, *rows: Json) -> Played:
 
 
 def test_a_prompt_beside_an_earlier_one_abandons_what_followed_that(tmp_path: Path) -> None:
-    """Also where the agent writes rows of other kinds between the prompts."""
     duration = {"type": "system", "subtype": "turn_duration", "uuid": "x", "parentUuid": "r1", "sessionId": "s"}
     rows = (
         row("user", "u1", None, "first"), answer("r1", "u1", "one"), duration,
@@ -260,8 +251,6 @@ def test_a_prompt_beside_an_earlier_one_abandons_what_followed_that(tmp_path: Pa
 
 
 def test_parallel_results_and_commands_are_not_rewinds(tmp_path: Path) -> None:
-    """Their rows name parents other than the row above them in any conversation."""
-
     def tool(name: str, parent: str) -> Json:
         block = {"type": "tool_use", "id": f"t-{name}", "name": "Read", "input": {}}
         written = row("assistant", name, parent, [block])
@@ -286,7 +275,6 @@ def test_parallel_results_and_commands_are_not_rewinds(tmp_path: Path) -> None:
 
 
 def test_a_rewind_of_the_first_prompt_abandons_the_whole_conversation(tmp_path: Path) -> None:
-    """The rows above it, such as a hook's, are what both prompts follow."""
     hook = {"type": "progress", "uuid": "h", "parentUuid": None, "sessionId": "s"}
     played = claude(
         tmp_path,
@@ -299,7 +287,6 @@ def test_a_rewind_of_the_first_prompt_abandons_the_whole_conversation(tmp_path: 
 
 
 def test_a_rewind_past_a_compaction_undoes_it(tmp_path: Path) -> None:
-    """Rows after it follow its boundary; a prompt that follows older rows continues before it."""
     boundary = {
         "type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "sessionId": "s",
         "compactMetadata": {"trigger": "auto", "preTokens": 100},
@@ -346,7 +333,6 @@ def counted(tokens: int) -> Json:
 def test_a_rolled_back_thread_ends_before_its_last_user_messages(
     tmp_path: Path, turns: int, window: list[str]
 ) -> None:
-    """Equal messages are distinct, and the context sent with a message is removed with it."""
     context = codex_message("user", "<environment_context>moved</environment_context>")
     played = Played(
         CodexReader(complete=True), tmp_path,
@@ -374,5 +360,4 @@ def test_a_rolled_back_thread_ends_before_its_last_user_messages(
 def test_a_copy_of_another_session_is_reported(
     tmp_path: Path, reader: Reader, rows: list[Json], field: str
 ) -> None:
-    """Without the file of the other session nothing shows where the repeated rows end: they count in both."""
     assert [problem.field for problem in read_rows(reader, tmp_path, rows).problems] == [field]

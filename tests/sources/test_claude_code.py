@@ -39,7 +39,6 @@ def usage(output: int, **more: int) -> Json:
 
 
 def test_lines_of_one_call_are_one_call(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Repeated usage is counted once, with the largest of each value, even with other rows in between."""
     read = (
         transcript()
         .user("go")
@@ -68,7 +67,6 @@ def test_lines_of_one_call_are_one_call(tmp_path: Path, transcript: MakeTranscri
 
 
 def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Neither a stop reason nor a tool result shows that all lines of a call are there; a user's message does."""
     started = transcript().user("go").reply("m1", call("t1"), stop="tool_use").result("t1")
 
     assert not started.read(tmp_path, complete=False).of(ModelCalled)
@@ -77,14 +75,12 @@ def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path, transcript: Ma
 
 
 def test_end_of_turn_rows_close_the_call(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """The rows that Claude Code writes after a reply show that it is complete."""
     read = transcript().user("go").reply("m1", text("a")).system("turn_duration").read(tmp_path, complete=False)
 
     assert read.order == ["user_message", "assistant_response", "ModelCalled"]
 
 
 def test_synthetic_rows_are_not_calls(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Rows that Claude Code writes itself are counted as messages and are neither calls nor content."""
     read = transcript().user("go").reply("m1", text("No response"), model="<synthetic>").read(tmp_path)
 
     assert read.order == ["user_message"]
@@ -92,7 +88,6 @@ def test_synthetic_rows_are_not_calls(tmp_path: Path, transcript: MakeTranscript
 
 
 def test_side_chains_are_child_sessions(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Rows of a sub-agent belong to a separate session, by agent id or by their chain."""
     read = (
         transcript()
         .user("go")
@@ -111,7 +106,6 @@ def test_side_chains_are_child_sessions(tmp_path: Path, transcript: MakeTranscri
 
 
 def test_agent_progress_repeats_are_not_content(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Progress rows repeat a sub-agent's messages with usage and belong to no window."""
     message = {"type": "assistant", "message": {"id": "x", "usage": usage(9), "content": []}}
     read = (
         transcript()
@@ -126,7 +120,6 @@ def test_agent_progress_repeats_are_not_content(tmp_path: Path, transcript: Make
 
 
 def test_two_sessions_in_one_file_are_separated(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Each row belongs to the session it names; rows of another session are a fragment of it."""
     both = transcript("a").user("one").reply("m1", text("x"))
     both.rows += transcript("b").user("two").reply("m2", text("y")).rows
     both.rows[2]["uuid"], both.rows[3]["uuid"] = "v0", "v1"
@@ -137,7 +130,6 @@ def test_two_sessions_in_one_file_are_separated(tmp_path: Path, transcript: Make
 
 
 def test_row_written_again_is_used_once(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A resumed session repeats rows; the same id with other content is remarked and used."""
     twice = transcript().user("go", uuid="same").user("go", uuid="same", version="2").user("other", uuid="same")
     read = twice.read(tmp_path)
 
@@ -149,7 +141,6 @@ def test_row_written_again_is_used_once(tmp_path: Path, transcript: MakeTranscri
 def test_injected_content_is_distinguished_from_the_user_s_text(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """Meta rows and attachments are injected; what is only shown to the user is not content."""
     read = (
         transcript()
         .user("caveat", isMeta=True)
@@ -168,7 +159,6 @@ def test_injected_content_is_distinguished_from_the_user_s_text(
 
 
 def test_images_are_counted_and_not_read(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """An image is media, alone or in a tool result; hidden reasoning has no text."""
     image = {"type": "image", "source": {"data": "AAAA" * 1000}}
     read = (
         transcript()
@@ -188,7 +178,6 @@ def test_images_are_counted_and_not_read(tmp_path: Path, transcript: MakeTranscr
 
 
 def test_model_is_named_before_the_content_of_its_reply(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A change of model is known before what the new one writes."""
     read = (
         transcript()
         .user("go")
@@ -204,7 +193,6 @@ def test_model_is_named_before_the_content_of_its_reply(tmp_path: Path, transcri
 
 
 def test_lost_lines_break_the_session(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """An unusable line is reported with its number; the rest is read."""
     read = transcript().user("go").reply("m1", text("a")).read(tmp_path, tail=b'{"type":"user", rubbish\n')
 
     (broken,) = read.of(Broken)
@@ -213,7 +201,6 @@ def test_lost_lines_break_the_session(tmp_path: Path, transcript: MakeTranscript
 
 
 def test_unfinished_line_of_a_growing_file_is_not_a_break(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """The tool may be writing it; in a finished file it is a break."""
     started = transcript().user("go").reply("m1", text("a"))
 
     assert not started.read(tmp_path, complete=False, tail=b'{"type":"us').of(Broken)
@@ -221,7 +208,6 @@ def test_unfinished_line_of_a_growing_file_is_not_a_break(tmp_path: Path, transc
 
 
 def test_rows_out_of_order_are_reported(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A time well before a row above it is remarked with its line."""
     read = (
         transcript().user("a").user("b", timestamp="2025-01-01T00:00:00Z").reply("m1", text("x")).read(tmp_path)
     )
@@ -231,7 +217,6 @@ def test_rows_out_of_order_are_reported(tmp_path: Path, transcript: MakeTranscri
 
 
 def test_impossible_usage_counts_as_nothing(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Negative, fractional and textual counts are not tokens; a call without any has no usage."""
     odd = {"input_tokens": -5, "output_tokens": "7", "cache_read_input_tokens": 1.5}
     read = transcript().user("go").reply("m1", text("a"), usage=odd).read(tmp_path)
 
@@ -243,7 +228,6 @@ def test_impossible_usage_counts_as_nothing(tmp_path: Path, transcript: MakeTran
 def test_file_named_by_a_session_is_that_sessions(
     tmp_path: Path, transcript: MakeTranscript, read_transcript: ReadTranscript
 ) -> None:
-    """A resumed session starts with copied rows of an older one, which has a separate file."""
     new = "0cd9edf7-459c-4900-af40-cf2c64dea525"
     both = transcript("old").user("one")
     both.rows += transcript(new).user("two", uuid="v").rows
@@ -254,7 +238,6 @@ def test_file_named_by_a_session_is_that_sessions(
 
 
 def test_result_of_a_sub_agent_names_its_session(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """By the agent's id, once it has completed."""
     done = {"status": "completed", "agentId": "a7"}
     read = (
         transcript()
@@ -270,7 +253,6 @@ def test_result_of_a_sub_agent_names_its_session(tmp_path: Path, transcript: Mak
 
 
 def test_rows_held_back_for_a_file_s_age_are_reported(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """The last call of a file just written is held back and reported; later the same file is read whole."""
     transcript().user("go").reply("m1", text("a")).read(tmp_path)
     path = tmp_path / "transcript.jsonl"
     problems: list[Problem] = []
@@ -284,7 +266,6 @@ def test_rows_held_back_for_a_file_s_age_are_reported(tmp_path: Path, transcript
 
 
 def test_the_release_of_claude_code_opens_the_session_again_when_it_changes(tmp_path: Path) -> None:
-    """A resumed session may be written by a later release, which compacts at another level."""
     path = tmp_path / "session.jsonl"
     rows = [
         {"type": "user", "uuid": f"u{n}", "sessionId": "s", "version": version, "message": {"content": "go"}}
@@ -299,7 +280,6 @@ def test_the_release_of_claude_code_opens_the_session_again_when_it_changes(tmp_
 def test_rows_beside_the_conversation_are_known_or_reported_once(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """Bookkeeping of current releases adds nothing; a type that no known release writes is reported."""
     rows = transcript().user("go").other("cost-state", totalCostUSD=0.12).other("bridge-session").other("novelty")
     read = rows.other("novelty").reply("m1", text("a")).read(tmp_path)
 
@@ -308,7 +288,6 @@ def test_rows_beside_the_conversation_are_known_or_reported_once(
 
 
 def test_a_file_of_bookkeeping_alone_holds_no_session(tmp_path: Path) -> None:
-    """Claude Code writes such files for forks that are never used."""
     path = tmp_path / "0e9677a5-8813-4800-8b8b-e786d701c097.jsonl"
     path.write_text(
         '{"type":"history-suppression","sessionId":"s","cause":"fork_inherit","ts":"2026-08-26T17:32:07.036Z"}\n'
@@ -321,7 +300,6 @@ def test_a_file_of_bookkeeping_alone_holds_no_session(tmp_path: Path) -> None:
 def test_a_conversation_that_went_on_in_the_background_is_reported_as_a_copy(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """It starts with a row of the cause `fork_inherit`; where no row names its origin, calls count twice."""
     inherited = transcript().other("history-suppression", cause="fork_inherit").user("go").reply("m1", text("a"))
     read = inherited.read(tmp_path)
 
@@ -331,7 +309,6 @@ def test_a_conversation_that_went_on_in_the_background_is_reported_as_a_copy(
 
 
 def test_messages_that_were_snipped_are_removed(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """The row names the rows of the messages that are not sent any more."""
     started = transcript().user("go", uuid="first").reply("m1", text("a"))
     read = started.system("snip_boundary", snipMetadata={"removedUuids": ["first"]}).user("more").read(tmp_path)
 

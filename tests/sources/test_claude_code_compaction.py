@@ -28,7 +28,6 @@ def usage(output: int, **more: int) -> Json:
 def test_compaction_has_its_summary_and_the_size_of_the_next_call(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """A size afterwards that is not recorded is the next call's, if nothing else was added."""
     read = (
         transcript()
         .user("go")
@@ -50,7 +49,6 @@ def test_compaction_has_its_summary_and_the_size_of_the_next_call(
 def test_compaction_with_a_message_behind_it_has_no_size_afterwards(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """The next call then sends more than the compaction left."""
     read = (
         transcript()
         .user("go")
@@ -68,7 +66,6 @@ def test_compaction_with_a_message_behind_it_has_no_size_afterwards(
 
 
 def test_preserved_messages_are_kept(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Newer releases name what a compaction kept, one by one or by the first and last of a segment."""
     named = {"trigger": "auto", "preTokens": 9, "preservedMessages": {"allUuids": ["u1"]}}
     segment = {"trigger": "auto", "preTokens": 9, "preservedSegment": {"headUuid": "u1", "tailUuid": "u2"}}
     started = transcript().user("a").user("b").user("c").user("d").reply("m", text("x"))
@@ -85,7 +82,6 @@ def test_preserved_messages_are_kept(tmp_path: Path, transcript: MakeTranscript)
 def test_summary_without_a_boundary_is_a_compaction_of_earlier_content(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """Old releases write no boundary; at the start of a file a summary is only content."""
     started = transcript().user("summary", isCompactSummary=True).user("go").reply("m1", text("a"))
 
     assert started.read(tmp_path).order[0] == "summary"
@@ -95,7 +91,6 @@ def test_summary_without_a_boundary_is_a_compaction_of_earlier_content(
 def test_microcompaction_is_an_eviction_even_of_unseen_content(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """Ids that are not in the file are passed on; the boundary's own count is what was freed."""
     details = {"trigger": "auto", "preTokens": 60_000, "tokensSaved": 21_000, "compactedToolIds": ["t1", "gone"]}
     read = (
         transcript()
@@ -113,7 +108,6 @@ def test_microcompaction_is_an_eviction_even_of_unseen_content(
 
 
 def test_a_large_result_is_sent_as_its_replacement(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """The row of the result holds the whole text; a resumed session states the replacement again."""
     replacements = [{"kind": "tool-result", "toolUseId": "t1", "replacement": "<persisted-output>start"}]
     read = (
         transcript()
@@ -133,7 +127,6 @@ def test_a_large_result_is_sent_as_its_replacement(tmp_path: Path, transcript: M
 
 
 def test_a_fork_of_the_conversation_and_a_fallback_are_known(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A mere reference to the parent's conversation is reported; a fallback's block has no content."""
     read = (
         transcript()
         .other("fork-context-ref", agentId="a1", parentSessionId="p", parentLastUuid="u", contextLength=3)
@@ -147,7 +140,6 @@ def test_a_fork_of_the_conversation_and_a_fallback_are_known(tmp_path: Path, tra
 
 
 def test_clear_starts_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """The command empties the window only where something was in it."""
     clear = "<command-name>/clear</command-name>"
 
     assert not transcript().user(clear).reply("m", text("a")).read(tmp_path).of(Cleared)
@@ -155,7 +147,6 @@ def test_clear_starts_an_empty_window(tmp_path: Path, transcript: MakeTranscript
 
 
 def test_post_tokens_are_the_summary_s_and_not_the_window_s(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """The window afterwards is what the next call sends."""
     details = {"trigger": "manual", "preTokens": 998_659, "postTokens": 18_101}
     read = (
         transcript()
@@ -172,7 +163,6 @@ def test_post_tokens_are_the_summary_s_and_not_the_window_s(tmp_path: Path, tran
 def test_clear_at_the_head_of_a_new_file_is_the_session_itself(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """Claude Code writes the command into the file of the session that it starts, after a notice."""
     clear = "<command-name>/clear</command-name>"
     read = (
         transcript()
@@ -188,7 +178,6 @@ def test_clear_at_the_head_of_a_new_file_is_the_session_itself(
 
 
 def test_prompt_without_a_parent_starts_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A plan accepted into a fresh context follows no row: a new window, and no compaction."""
     read = (
         transcript()
         .user("plan it", parentUuid=None)
@@ -204,7 +193,6 @@ def test_prompt_without_a_parent_starts_an_empty_window(tmp_path: Path, transcri
 
 
 def test_rows_that_name_no_parent_at_all_stay_in_one_window(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A recording that never links its rows does not show where a conversation starts."""
     read = transcript()
     for number in range(3):
         read.user("again", parentUuid=None).reply(f"m{number}", text("a"), parentUuid=None)

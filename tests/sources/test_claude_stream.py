@@ -22,7 +22,6 @@ FILE = "api_messages/claude_agent_sdk_tool_hooks.json"
 
 
 def test_counts_are_those_of_the_manifest(sessions_dir: Path) -> None:
-    """Messages, calls of tools and the sums of the result are those that were counted independently."""
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     expected = next(entry["stats"] for entry in entries if entry["file"] == FILE)
     stats = Read(ClaudeStreamReader(), sessions_dir / FILE).stats
@@ -33,7 +32,6 @@ def test_counts_are_those_of_the_manifest(sessions_dir: Path) -> None:
 
 
 def test_it_is_the_session_of_the_transcript(sessions_dir: Path) -> None:
-    """The session has Claude Code's own id, its version, and one call per message id."""
     read = Read(ClaudeStreamReader(), sessions_dir / FILE)
     opened = read.of(SessionOpened)
 
@@ -48,7 +46,6 @@ def test_it_is_the_session_of_the_transcript(sessions_dir: Path) -> None:
 
 
 def test_lines_and_documents_are_the_same(sessions_dir: Path, tmp_path: Path) -> None:
-    """A stream that is saved line by line gives the records of the saved list."""
     messages = json.loads((sessions_dir / FILE).read_text())["messages"]
     path = tmp_path / "stream.jsonl"
     path.write_text("".join(json.dumps(message) + "\n" for message in messages))
@@ -58,8 +55,6 @@ def test_lines_and_documents_are_the_same(sessions_dir: Path, tmp_path: Path) ->
 
 
 def test_messages_of_a_sub_agent_are_a_child_session(tmp_path: Path) -> None:
-    """They name the call of the tool that started it; the prompt and the tokens are not those of the caller."""
-
     def line(role: str, content: object, *, call: str | None = None, **more: object) -> dict[str, object]:
         return {
             "type": role, "session_id": "s", "parent_tool_use_id": call,

@@ -62,7 +62,6 @@ RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": [text("done")]}
 
 
 def test_a_task_folder_is_one_recording(tmp_path: Path) -> None:
-    """Its files are found together, and its messages alone are recognized too."""
     folder = Folder(tmp_path, QUESTION, reply(2, CALL), user(3, RESULT), reply(5, text("ok")))
     folder.write("ui_messages.json", [request(1, index=-1, tokensIn=10, tokensOut=5, cacheReads=90, cost=0.5)])
     read = folder.read()
@@ -91,7 +90,6 @@ def test_a_task_folder_is_one_recording(tmp_path: Path) -> None:
 def test_the_input_is_counted_as_the_agent_counts_it(
     tmp_path: Path, protocol: Json, reads: int, total: int
 ) -> None:
-    """Cline adds the cache to the input; Roo Code names protocols that include it."""
     folder = Folder(tmp_path, QUESTION, reply(2, text("ok")))
     folder.write("ui_messages.json", [request(1, tokensIn=100, tokensOut=5, cacheReads=reads, **protocol)])
 
@@ -99,7 +97,6 @@ def test_the_input_is_counted_as_the_agent_counts_it(
 
 
 def test_a_failed_request_is_not_the_call_of_the_next_reply(tmp_path: Path) -> None:
-    """Of several requests before a reply the last is its call."""
     folder = Folder(tmp_path, QUESTION, reply(4, text("ok")))
     folder.write("ui_messages.json", [request(1, tokensIn=0), request(2, tokensIn=70, tokensOut=1)])
 
@@ -107,7 +104,6 @@ def test_a_failed_request_is_not_the_call_of_the_next_reply(tmp_path: Path) -> N
 
 
 def test_a_condensation_retains_what_it_did_not_replace(tmp_path: Path) -> None:
-    """Roo Code marks the messages that a summary replaced; the sizes are shown to the user."""
     summary = reply(4, text("we did it"), isSummary=True, condenseId="c1")
     folder = Folder(
         tmp_path, user(0, text("keep")), reply(1, text("ok"), condenseParent="c1"), summary, user(5, text("more"))
@@ -121,7 +117,6 @@ def test_a_condensation_retains_what_it_did_not_replace(tmp_path: Path) -> None:
 
 
 def test_truncated_messages_leave_the_window(tmp_path: Path) -> None:
-    """Roo Code marks them, Cline states their range; each is removed once."""
     marker = user(3, text("[truncated]"), isTruncationMarker=True, truncationId="t1")
     marked = Folder(tmp_path / "roo", QUESTION, reply(1, text("ok"), truncationParent="t1"), marker)
     ranged = Folder(
@@ -141,7 +136,6 @@ def test_truncated_messages_leave_the_window(tmp_path: Path) -> None:
 
 
 def test_the_second_version_of_the_messages_is_read(tmp_path: Path) -> None:
-    """Roo Code wraps a list in the shape of the AI SDK, in which tools answer as their own role."""
     call = {"type": "tool-call", "toolCallId": "t1", "toolName": "read_file", "input": {"path": "a"}}
     output = {"type": "content", "value": [text("done"), {"type": "media", "data": ""}]}
     result = {"type": "tool-result", "toolCallId": "t1", "toolName": "read_file", "output": output}
@@ -164,7 +158,6 @@ def test_the_second_version_of_the_messages_is_read(tmp_path: Path) -> None:
 
 
 def test_forks_of_the_extension_are_named(tmp_path: Path) -> None:
-    """The folder in which an editor keeps the tasks names the extension."""
     folder = Folder(tmp_path, QUESTION)
     folder.write("history_item.json", {"workspace": "/work"})
     moved = tmp_path / "zoocodeorganization.zoo-code"
@@ -175,7 +168,6 @@ def test_forks_of_the_extension_are_named(tmp_path: Path) -> None:
 
 
 def test_a_sub_task_is_a_child_and_names_its_folder(tmp_path: Path) -> None:
-    """Roo Code states parent and workspace beside the messages."""
     folder = Folder(tmp_path, QUESTION)
     folder.write("history_item.json", {"parentTaskId": "root", "workspace": "/work", "title": "Fix"})
     folder.write("task_metadata.json", {"environment_history": [{"cline_version": "3.40"}]})
@@ -189,7 +181,6 @@ def test_a_sub_task_is_a_child_and_names_its_folder(tmp_path: Path) -> None:
     "value", [None, 7, "x", {}, [7], [{"content": 7}], [{"say": "api_req_started", "text": 7}]]
 )
 def test_wrong_types_are_skipped(tmp_path: Path, value: object) -> None:
-    """Files beside the messages may hold anything."""
     folder = Folder(tmp_path, QUESTION, {"role": 7}, reply(1, 7, {"type": 7}, {"type": "tool_use", "id": 7}))
     for name in ("ui_messages.json", "task_metadata.json", "history_item.json"):
         folder.write(name, value)
@@ -198,7 +189,6 @@ def test_wrong_types_are_skipped(tmp_path: Path, value: object) -> None:
 
 
 def test_tasks_of_2024_state_the_usage_when_a_request_ends(tmp_path: Path) -> None:
-    """Their messages have no times, and those to the user are in a file of another name."""
     messages = [QUESTION, reply(2, CALL), user(3, RESULT), reply(5, text("ok"))]
     folder = Folder(tmp_path, *({"role": one["role"], "content": one["content"]} for one in messages))
     ended = {"ts": START, "type": "say", "say": "api_req_finished"}

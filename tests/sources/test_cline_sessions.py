@@ -89,7 +89,6 @@ TURN = (
 
 
 def test_a_session_folder_is_one_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages state usage, with the cache in the input, and cost; the file beside them the rest."""
     session = Session(tmp_path, *TURN)
     read = session.read()
     first, second = read.of(ModelCalled)
@@ -117,7 +116,6 @@ def test_a_session_folder_is_one_recording(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_sub_agents_are_child_sessions(tmp_path: Path) -> None:
-    """Each has a file of messages; a reply names the sessions that its tool calls started."""
     spawned = reply(CALL, at=1, childSessions=[{"toolCallId": "own-1", "sessionId": "1785701058566_vnwtz__sub"}])
     session = Session(tmp_path, user(text("go")), spawned, user(RESULT, at=2))
     session.messages("sub", *TURN, agent="subagent", taskType="subagent_task")
@@ -135,7 +133,6 @@ def test_sub_agents_are_child_sessions(tmp_path: Path) -> None:
 
 
 def test_the_latest_compaction_is_in_a_file_beside(tmp_path: Path) -> None:
-    """The messages that it sends on are retained, whatever their ids; later ones follow."""
     session = Session(tmp_path, *TURN, user(text("more"), at=4))
     kind = {"kind": "compaction_summary", "tokensBefore": 900, "generatedAt": START + 3_500}
     sent = [user(text("Context summary: done"), metadata=kind), TURN[3] | {"id": "other"}]
@@ -150,7 +147,6 @@ def test_the_latest_compaction_is_in_a_file_beside(tmp_path: Path) -> None:
 
 
 def test_a_truncation_writes_no_summary(tmp_path: Path) -> None:
-    """Messages that the model is not sent any longer are removed."""
     session = Session(tmp_path, *TURN)
     state = {
         "version": 1,
@@ -175,7 +171,6 @@ def test_sums_of_several_calls_are_not_the_usage_of_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_calls_that_a_fork_repeats_count_once(tmp_path: Path, *, is_there: bool) -> None:
-    """A fork repeats the messages of the session that it came from, whose calls count there."""
     if is_there:
         Session(tmp_path, *TURN, user(text("other"), at=4), key="1_first")
     metadata = {"fork": {"forkedFromSessionId": "1_first"}}
@@ -190,7 +185,6 @@ def test_calls_that_a_fork_repeats_count_once(tmp_path: Path, *, is_there: bool)
 
 
 def test_damaged_files_are_reported(tmp_path: Path) -> None:
-    """Other files of the session are read; unknown blocks are named once."""
     odd = (7, {"role": "tool"}, {"role": "error", "content": "x"}, user({"type": "novel"}, {"type": 7}), reply(7))
     session = Session(tmp_path, *odd)
     session.write(".compaction.json", [7])
@@ -210,7 +204,6 @@ def test_damaged_files_are_reported(tmp_path: Path) -> None:
 
 
 def test_an_import_reads_the_store_without_complaints_of_its_index(tmp_path: Path) -> None:
-    """The folders of sessions lie beside indexes, which hold nothing else."""
     Session(tmp_path, *TURN)
     result = CliRunner().invoke(
         main, ["import", str(tmp_path / "sessions"), "--store", str(tmp_path / "windowpane.db")]

@@ -64,7 +64,6 @@ class Rollout:
 
 
 def test_results_that_come_before_their_calls_count_belong_to_the_next_call(tmp_path: Path) -> None:
-    """The count of a call is written after the results of its tools."""
     read = (
         Rollout()
         .start()
@@ -91,7 +90,6 @@ def test_results_that_come_before_their_calls_count_belong_to_the_next_call(tmp_
 
 
 def test_release_0_150_writes_items_and_states_what_went_to_the_cache(tmp_path: Path) -> None:
-    """`item_completed` replaces the earlier events; what was written to the cache is part of the input."""
     rollout = Rollout().start().message("user", "go")
     for kind in ("item_started", "item_completed"):
         rollout.row(
@@ -107,7 +105,6 @@ def test_release_0_150_writes_items_and_states_what_went_to_the_cache(tmp_path: 
 
 
 def test_repeated_counts_are_counted_once(tmp_path: Path) -> None:
-    """A row whose totals have not changed is not a call."""
     read = (
         Rollout().start().message("user", "go").message("assistant", "a").count(100).count(100, repeated=True)
     ).read(tmp_path)
@@ -118,7 +115,6 @@ def test_repeated_counts_are_counted_once(tmp_path: Path) -> None:
 
 
 def test_compaction_records_the_retained_content_and_its_size(tmp_path: Path) -> None:
-    """Retained content is matched by its text; the size afterwards is in a count without a call."""
     kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
     hidden = {"type": "compaction", "encrypted_content": "REDACTED"}
     read = (
@@ -143,7 +139,6 @@ def test_compaction_records_the_retained_content_and_its_size(tmp_path: Path) ->
 
 
 def test_summary_of_older_releases_is_read(tmp_path: Path) -> None:
-    """It is the row's own message, or a message of the replacement that was never there before."""
     new = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a summary"}]}
     started = Rollout().start().message("user", "go").message("assistant", "a").count(900)
 
@@ -154,7 +149,6 @@ def test_summary_of_older_releases_is_read(tmp_path: Path) -> None:
 
 
 def test_window_is_stated_once_until_it_changes(tmp_path: Path) -> None:
-    """Every count repeats the window's size."""
     read = (
         Rollout().start().row("event_msg", type="task_started", model_context_window=1_000).message("user", "go")
     )
@@ -164,7 +158,6 @@ def test_window_is_stated_once_until_it_changes(tmp_path: Path) -> None:
 
 
 def test_texts_that_events_repeat_are_counted_once(tmp_path: Path) -> None:
-    """Events carry the same text for the user; only the number of exchanges is theirs."""
     read = (
         Rollout()
         .start()
@@ -181,7 +174,6 @@ def test_texts_that_events_repeat_are_counted_once(tmp_path: Path) -> None:
 
 
 def test_reasoning_is_hidden_and_its_size_estimated(tmp_path: Path) -> None:
-    """The cipher text gives a size; a redacted one gives none."""
     read = (
         Rollout()
         .start()
@@ -198,7 +190,6 @@ def test_reasoning_is_hidden_and_its_size_estimated(tmp_path: Path) -> None:
 
 
 def test_interrupted_call_has_no_usage(tmp_path: Path) -> None:
-    """A task that ends without a count ends its call without usage."""
     read = (
         Rollout()
         .start()
@@ -215,7 +206,6 @@ def test_interrupted_call_has_no_usage(tmp_path: Path) -> None:
 
 
 def test_forked_history_belongs_to_the_first_session(tmp_path: Path) -> None:
-    """A fork repeats the headers of the sessions it came from."""
     read = Rollout().start().row("session_meta", id="parent").message("user", "go").read(tmp_path)
 
     assert {record.session_key for record in read.of(SessionOpened)} == {"s"}
@@ -223,7 +213,6 @@ def test_forked_history_belongs_to_the_first_session(tmp_path: Path) -> None:
 
 
 def test_sub_agent_names_its_parent(tmp_path: Path) -> None:
-    """A spawned thread is a child session."""
     source = {"subagent": {"thread_spawn": {"parent_thread_id": "p"}}}
     read = Rollout().row("session_meta", id="s", source=source).message("user", "go").read(tmp_path)
 
@@ -231,7 +220,6 @@ def test_sub_agent_names_its_parent(tmp_path: Path) -> None:
 
 
 def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path) -> None:
-    """Without its count a call is open, and so is what came in meanwhile."""
     started = (
         Rollout()
         .start()
@@ -245,7 +233,6 @@ def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path) -> None:
 
 
 def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) -> None:
-    """Images are counted, unknown items are remarked."""
     output = [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:..."}]
     read = (
         Rollout()
@@ -264,7 +251,6 @@ def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) ->
 
 
 def test_rows_without_payload_are_odd_and_lost_lines_break(tmp_path: Path) -> None:
-    """Valid JSON of another shape is odd; a line that is not JSON breaks the session."""
     read = Rollout().start().message("user", "go").read(tmp_path, tail=b'{"type":"x"}\nrubbish\n')
 
     assert (read.stats.odd_lines, read.stats.bad_lines) == (1, 1)
@@ -273,7 +259,6 @@ def test_rows_without_payload_are_odd_and_lost_lines_break(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("back_seconds", "remarks"), [(59, 0), (61, 1)])
 def test_a_row_a_little_out_of_order_is_not_remarked(back_seconds: int, remarks: int, tmp_path: Path) -> None:
-    """Rows are written by several hands; only more than a minute backwards is worth a word."""
     rollout = Rollout().start().message("user", "go").message("assistant", "done").count(10)
     for row in rollout.rows:
         row["timestamp"] = "2026-01-01T00:10:00Z"
@@ -378,7 +363,6 @@ def test_messages_of_other_agents_and_their_tools_enter_the_window(tmp_path: Pat
 
 
 def test_a_review_is_a_child_of_the_thread_that_started_it(tmp_path: Path) -> None:
-    """A sub-agent that is named by its kind alone states its parent beside it."""
     rollout = Rollout().row("session_meta", id="s", source={"subagent": "review"}, parent_thread_id="root")
     read = rollout.row("turn_context", model="gpt-5").message("assistant", "ok").count(10).read(tmp_path)
 

@@ -28,7 +28,6 @@ LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
 
 
 def test_a_compressed_rollout_is_read_as_the_plain_one(tmp_path: Path) -> None:
-    """Codex compresses rollouts after a week; while it resumes one there are both."""
     plain, packed = tmp_path / "rollout-1.jsonl", tmp_path / "rollout-1.jsonl.zst"
     plain.write_bytes(LINES)
     packed.write_bytes(zstd.compress(LINES))
@@ -42,7 +41,6 @@ def test_a_compressed_rollout_is_read_as_the_plain_one(tmp_path: Path) -> None:
 
 
 def test_a_damaged_compressed_rollout_is_reported(tmp_path: Path) -> None:
-    """The rows before the damage are read."""
     packed = tmp_path / "rollout-1.jsonl.zst"
     packed.write_bytes(zstd.compress(LINES) + b"damaged")
     read = Read(CodexReader(complete=True), packed)
@@ -52,7 +50,6 @@ def test_a_damaged_compressed_rollout_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_rollout_that_nothing_decompresses_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the package that is missing."""
     packed = tmp_path / "rollout-1.jsonl.zst"
     packed.write_bytes(zstd.compress(LINES))
     monkeypatch.setattr(compressed, "MODULES", ())
@@ -62,7 +59,6 @@ def test_a_rollout_that_nothing_decompresses_is_refused(tmp_path: Path, monkeypa
 
 
 def test_the_file_beside_a_sub_agents_transcript_names_its_task(tmp_path: Path) -> None:
-    """It is part of the recording, and not listed as an unknown file."""
     folder = tmp_path / "0190a0a0-0000-7000-8000-000000000000" / "subagents"
     folder.mkdir(parents=True)
     row = {

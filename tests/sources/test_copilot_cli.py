@@ -63,7 +63,6 @@ class Events:
 
 
 def test_results_follow_the_call_and_what_was_sent_is_the_content(tmp_path: Path) -> None:
-    """The message is separate from the text that was added to it, and the reply's call has no usage."""
     events = Events().user(transformedContent="<date/> go").reply("ok", "c1")
     events.add("tool.execution_start", toolCallId="c1").add(
         "tool.execution_complete", toolCallId="c1", success=True, result={"content": "done"}
@@ -85,7 +84,6 @@ def test_results_follow_the_call_and_what_was_sent_is_the_content(tmp_path: Path
 
 @pytest.mark.parametrize("first", ["assistant.usage", "assistant.message"])
 def test_usage_is_that_of_its_reply(tmp_path: Path, first: str) -> None:
-    """Recordings of the whole event stream state it, before or after the reply."""
     events = Events().user()
     usage = {"inputTokens": 100, "outputTokens": 7, "cacheReadTokens": 60}
     for kind in (first, "assistant.usage" if first == "assistant.message" else "assistant.message"):
@@ -96,7 +94,6 @@ def test_usage_is_that_of_its_reply(tmp_path: Path, first: str) -> None:
 
 
 def test_a_session_is_described_and_its_title_follows(tmp_path: Path) -> None:
-    """Folder, repository and branch are those of the start."""
     described = Events().add("session.title_changed", title="Fix it").read(tmp_path).of(SessionDescribed)
 
     assert (described[0].folder, described[0].repository, described[0].branch) == ("/work", "acme/app", "main")
@@ -104,7 +101,6 @@ def test_a_session_is_described_and_its_title_follows(tmp_path: Path) -> None:
 
 
 def test_content_that_was_added_during_a_compaction_is_retained(tmp_path: Path) -> None:
-    """A compaction runs in the background; its sizes and summary are those that are stated."""
     events = Events().user().add("session.compaction_start", tokenLimit=128_000).user("meanwhile")
     events.add(
         "session.compaction_complete",
@@ -124,7 +120,6 @@ def test_content_that_was_added_during_a_compaction_is_retained(tmp_path: Path) 
 
 
 def test_truncations_rewinds_and_clears_change_the_window(tmp_path: Path) -> None:
-    """A truncation states only its size; a rewind names the first event that was removed."""
     events = Events().user().reply()
     events.add("session.truncation", tokensRemovedDuringTruncation=500, messagesRemovedDuringTruncation=3)
     events.add("session.snapshot_rewind", upToEventId="e2").add("session.context_cleared")
@@ -137,7 +132,6 @@ def test_truncations_rewinds_and_clears_change_the_window(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("named", [{"agent": "a1"}, {"parentToolCallId": "c1"}])
 def test_a_sub_agent_is_a_session_of_the_call_that_started_it(tmp_path: Path, named: Json) -> None:
-    """Its events name the agent, or in earlier releases the call; the result names its session."""
     events = Events().user().reply("ok", "c1")
     events.add("subagent.started", agent=named.get("agent", ""), toolCallId="c1", agentName="explore")
     events.reply("looking", **named)
@@ -152,7 +146,6 @@ def test_a_sub_agent_is_a_session_of_the_call_that_started_it(tmp_path: Path, na
 
 
 def test_a_changed_system_prompt_replaces_the_one_before(tmp_path: Path) -> None:
-    """The same prompt again changes nothing."""
     events = Events()
     for content in ("be good", "be good", "be better"):
         events.add("system.message", role="system", content=content)
@@ -163,7 +156,6 @@ def test_a_changed_system_prompt_replaces_the_one_before(tmp_path: Path) -> None
 
 
 def test_a_call_is_open_until_its_usage_can_no_longer_follow(tmp_path: Path) -> None:
-    """The last reply of a growing file is held back."""
     assert Events().user().reply().read(tmp_path, complete=False).of(ModelCalled) == []
     assert (
         len(Events().user().reply().add("assistant.turn_end").read(tmp_path, complete=False).of(ModelCalled)) == 1
@@ -171,14 +163,12 @@ def test_a_call_is_open_until_its_usage_can_no_longer_follow(tmp_path: Path) -> 
 
 
 def test_an_empty_system_prompt_is_no_content(tmp_path: Path) -> None:
-    """It neither enters the window nor fails."""
     read = Events().add("system.message", role="system").read(tmp_path)
 
     assert read.of(ContentAdded) == []
 
 
 def test_every_type_of_event_is_read_or_named(tmp_path: Path) -> None:
-    """Those of Copilot's SDK are known, whatever their data; one of a later release is reported once."""
     events = Events().user()
     for kind in (*sorted(_KNOWN), "hook.start", "permission.completed", "mcp.oauth_required", "skill.invoked"):
         events.add(kind)
@@ -218,7 +208,6 @@ def stored(folder: Path, events: Events, *rows: tuple[Any, ...]) -> Read:
 
 
 def test_the_session_store_has_the_usage_of_calls(tmp_path: Path) -> None:
-    """Its rows have the output that a reply states; summaries and other sessions have rows too."""
     events = Events().user().reply("ok", outputTokens=5, model="gpt-5").user().reply("more", outputTokens=6)
     events.add("subagent.started", toolCallId="t1", agentName="explore")
     events.add("assistant.message", content="found", outputTokens=7, parentToolCallId="t1").reply(
@@ -242,7 +231,6 @@ def test_the_session_store_has_the_usage_of_calls(tmp_path: Path) -> None:
 
 
 def test_a_session_store_of_another_release_is_not_used(tmp_path: Path) -> None:
-    """The file alone is read then."""
     session = tmp_path / "session-state" / "s1"
     session.mkdir(parents=True)
     (tmp_path / "session-store.db").write_bytes(b"damaged")

@@ -45,7 +45,6 @@ def test_files_are_found_by_every_suffix_of_their_format(
 def test_files_that_were_compressed_by_hand_are_named_with_what_to_do(
     tmp_path: Path, name: str, compression: str
 ) -> None:
-    """They are not skipped in silence."""
     magic = {"gzip": gzip.compress(LINE), "bzip2": b"BZh91AY", "zstd": b"\x28\xb5\x2f\xfd\0", "ZIP": b"PK\3\4\0"}
     (tmp_path / name).write_bytes(magic[compression])
 
@@ -55,7 +54,6 @@ def test_files_that_were_compressed_by_hand_are_named_with_what_to_do(
 
 
 def test_a_compressed_copy_of_a_file_is_not_another_recording(tmp_path: Path) -> None:
-    """Only the file itself is listed; a packed file of another kind is not."""
     (tmp_path / "a.jsonl").write_bytes(LINE)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(LINE))
     (tmp_path / "photos.tar.gz").write_bytes(gzip.compress(b"x"))
@@ -64,7 +62,6 @@ def test_a_compressed_copy_of_a_file_is_not_another_recording(tmp_path: Path) ->
 
 
 def test_the_folders_beside_opencodes_messages_are_not_recordings(tmp_path: Path) -> None:
-    """Parts, sessions and diffs are read with the messages, or hold nothing of a window."""
     storage = tmp_path / "storage"
     for name in ("message/ses_1/msg_1", "part/msg_1/prt_1", "session/global/ses_1", "session_diff/ses_1"):
         file = storage / f"{name}.json"
@@ -75,7 +72,6 @@ def test_the_folders_beside_opencodes_messages_are_not_recordings(tmp_path: Path
 
 
 def test_messages_of_opencodes_first_releases_are_below_the_folder_session(tmp_path: Path) -> None:
-    """A storage that was upgraded has both."""
     for name in (
         "message/ses_2/msg_2",
         "part/msg_2/prt_2",

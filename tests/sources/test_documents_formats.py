@@ -67,7 +67,6 @@ def simulation(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("bare", [True, False])
 def test_an_empty_list_is_remarked(reader: Reader, named: str, bare: bool, tmp_path: Path) -> None:
-    """A list, or an object that holds one, is understood though there is nothing in it."""
     reading = read(reader, tmp_path / "empty.json", [] if bare else {named: []})
 
     assert [(problem.severity, problem.field) for problem in reading.problems] == [("odd", named)]
@@ -76,7 +75,6 @@ def test_an_empty_list_is_remarked(reader: Reader, named: str, bare: bool, tmp_p
 
 class TestOpenAIChat:
     def test_a_conversation_is_read_in_order(self, tmp_path: Path) -> None:
-        """Every message becomes its content, and every reply is one model call."""
         reading = read(OpenAIChatReader(), tmp_path / "chat.json", MESSAGES)
 
         assert [content.content_type for content in reading.contents] == [
@@ -87,13 +85,11 @@ class TestOpenAIChat:
         assert reading.problems == []
 
     def test_a_result_carries_the_name_of_its_call(self, tmp_path: Path) -> None:
-        """A tool message without a name takes the one of the call it answers."""
         result = read(OpenAIChatReader(), tmp_path / "chat.json", MESSAGES).contents[3]
 
         assert (result.tool_call_id, result.tool_name) == ("c1", "look")
 
     def test_an_object_may_name_model_and_tools(self, tmp_path: Path) -> None:
-        """Model and tool definitions beside the messages are taken."""
         document = {"model": "gpt-4o", "messages": MESSAGES, "tools": [{"type": "function"}]}
         reading = read(OpenAIChatReader(), tmp_path / "chat.json", document)
 
@@ -102,7 +98,6 @@ class TestOpenAIChat:
         assert reading.contents[0] == ContentAdded("tool_definition", '{"type": "function"}')
 
     def test_parts_are_joined_and_media_counted(self, tmp_path: Path) -> None:
-        """A list of parts gives its text and the number of its images."""
         parts = [{"type": "text", "text": "See "}, {"type": "image_url", "image_url": {"url": "x"}}, "this"]
         reading = read(OpenAIChatReader(), tmp_path / "chat.json", [{"role": "user", "content": parts}])
 
@@ -110,7 +105,6 @@ class TestOpenAIChat:
         assert reading.problems == []
 
     def test_the_older_function_call_is_linked_to_its_result(self, tmp_path: Path) -> None:
-        """A call without an id is answered by the next function message."""
         messages = [
             *OPENING,
             {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
@@ -121,7 +115,6 @@ class TestOpenAIChat:
         assert reading.contents[2].tool_call_id == reading.contents[3].tool_call_id == "step-0"
 
     def test_usage_beside_a_message_is_taken(self, tmp_path: Path) -> None:
-        """Recorded usage is counted, without the tokens read from or written to the cache."""
         usage = {
             "prompt_tokens": 100,
             "completion_tokens": 7,
@@ -153,7 +146,6 @@ class TestOpenAIChat:
     def test_a_cache_larger_than_the_prompt_is_beside_it(
         self, tmp_path: Path, prompt: int, cached: int, written: int, parts: tuple[int, int, int]
     ) -> None:
-        """No count is negative, and nothing that was sent is lost from the window."""
         usage = {
             "prompt_tokens": prompt,
             "prompt_tokens_details": {"cached_tokens": cached},
@@ -166,7 +158,6 @@ class TestOpenAIChat:
         assert (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens) == parts
 
     def test_a_conversation_that_grows_keeps_its_key(self, tmp_path: Path) -> None:
-        """Further messages are more of the same session."""
         keys = {
             read(OpenAIChatReader(), tmp_path / "chat.json", messages).keys[0]
             for messages in (MESSAGES[:3], MESSAGES[:4], MESSAGES)
@@ -175,7 +166,6 @@ class TestOpenAIChat:
         assert len(keys) == 1
 
     def test_another_first_reply_is_another_session(self, tmp_path: Path) -> None:
-        """Two conversations about the same task do not collide."""
         other = [*OPENING, {"role": "assistant", "content": "No."}]
 
         first = read(OpenAIChatReader(), tmp_path / "a.json", MESSAGES).keys
@@ -192,8 +182,6 @@ class TestOpenAIChat:
 
 class TestTauBench:
     def test_two_dumps_of_the_same_tasks_do_not_collide(self, tmp_path: Path) -> None:
-        """Task and trial are the same in every dump; the first record distinguishes them."""
-
         def dump(answer: str) -> list[dict[str, Any]]:
             last = [{"role": "assistant", "content": answer}]
             return [
@@ -206,7 +194,6 @@ class TestTauBench:
         assert len({*one, *two}) == 4
 
     def test_a_task_that_raised_ends_in_an_error(self, tmp_path: Path) -> None:
-        """A result with an error has an empty trajectory and a report of it."""
         failed = {"task_id": 3, "trial": 0, "reward": 0.0, "info": {"error": "boom"}, "traj": []}
         reading = read(TauBenchReader(), tmp_path / "tau.json", [failed])
 
@@ -214,7 +201,6 @@ class TestTauBench:
         assert reading.stats.sessions == 1
 
     def test_the_same_trial_twice_is_two_sessions_and_noted(self, tmp_path: Path) -> None:
-        """A repeated id never merges two trajectories."""
         result = {"task_id": 3, "trial": 0, "reward": 0.0, "info": {}, "traj": MESSAGES}
         reading = read(TauBenchReader(), tmp_path / "tau.json", [result, result])
 
@@ -231,7 +217,6 @@ class TestTau2:
         assert reading.stats.api_calls == 2
 
     def test_a_users_tool_call_hides_the_whole_message(self, tmp_path: Path) -> None:
-        """A user's message with calls is sent to the environment: neither text nor result reach the agent."""
         call = {"id": "u1", "name": "reboot", "arguments": {}, "requestor": "user"}
         reading = read(
             Tau2Reader(),
@@ -277,7 +262,6 @@ class TestTau2:
 
     @pytest.mark.parametrize("served", ["gpt-4o", None, 3.5])
     def test_the_model_of_the_run_is_not_repeated(self, tmp_path: Path, served: object) -> None:
-        """The same model under its short name, or none, is not a change of the model."""
         message = {"role": "assistant", "content": "Yes.", "raw_data": {"model": served, "finish_reason": "stop"}}
         run = {"info": {"agent_info": {"llm": "openai/gpt-4o"}}, "simulations": [simulation(OPENING[1], message)]}
 
@@ -304,7 +288,6 @@ class TestTau2:
         ],
     )
     def test_endings_are_a_bounded_set(self, tmp_path: Path, reason: str, ending: str) -> None:
-        """A reason is passed on only where it is a known one."""
         reading = read(Tau2Reader(), tmp_path / "tau2.json", [simulation(termination_reason=reason)])
 
         assert reading.endings == [ending]
@@ -323,7 +306,6 @@ class TestTau2:
 
 class TestSweAgent:
     def test_steps_replace_a_missing_history(self, tmp_path: Path) -> None:
-        """With only a trajectory the first query and the steps make the window."""
         step = {
             "query": OPENING,
             "response": "I look.\n```\nls\n```",
@@ -339,7 +321,6 @@ class TestSweAgent:
         assert reading.contents[3].tool_call_id == reading.contents[4].tool_call_id
 
     def test_a_demonstration_of_any_role_is_injected_and_never_called(self, tmp_path: Path) -> None:
-        """Demonstrated replies are not model calls of this run."""
         history = [
             {"role": "user", "content": "demo task", "is_demo": True},
             {"role": "assistant", "content": "demo reply", "action": "ls", "is_demo": True},
@@ -353,7 +334,6 @@ class TestSweAgent:
         assert reading.calls == []
 
     def test_the_message_after_a_reply_without_an_action_is_the_users(self, tmp_path: Path) -> None:
-        """A complaint about a malformed reply answers no call."""
         history = [
             {"role": "assistant", "content": "Hm.", "thought": "Hm.", "action": ""},
             {"role": "user", "content": "Your output was not formatted correctly."},
@@ -363,7 +343,6 @@ class TestSweAgent:
         assert [content.content_type for content in reading.contents] == ["assistant_response", "user_message"]
 
     def test_each_attempt_is_a_session(self, tmp_path: Path) -> None:
-        """A run that tried more than once has one window an attempt."""
         attempt = {"history": MESSAGES, "info": {"exit_status": "submitted (exit_cost)"}}
         document = {"attempts": [attempt, attempt], **attempt}
         reading = read(SweAgentReader(), tmp_path / "run.traj", document)
@@ -373,7 +352,6 @@ class TestSweAgent:
         assert reading.stats.messages == 2 * len(MESSAGES)
 
     def test_counted_calls_without_a_reply_are_noted(self, tmp_path: Path) -> None:
-        """The run's own count is compared with what is there."""
         document = {"history": MESSAGES, "info": {"model_stats": {"api_calls": 7}}}
         reading = read(SweAgentReader(), tmp_path / "run.traj", document)
 
@@ -382,7 +360,6 @@ class TestSweAgent:
 
     @pytest.mark.parametrize("name", ["human", "replay", "instant_empty_submit"])
     def test_a_replayer_is_not_a_model(self, tmp_path: Path, name: str) -> None:
-        """A replayer or demonstrator has no window of a known size."""
         config = json.dumps({"agent": {"model": {"name": name}}})
         opened = read(SweAgentReader(), tmp_path / "run.traj", {"history": [], "replay_config": config}).records[
             0
@@ -394,7 +371,6 @@ class TestSweAgent:
 
 class TestMiniSweAgent:
     def test_an_observation_of_a_text_agent_answers_its_command(self, tmp_path: Path) -> None:
-        """Agents that write their command in the text get it back as a user message."""
         messages = [
             *OPENING,
             {"role": "assistant", "content": "Go.\n```bash\nls\n```", "extra": {"actions": [{"command": "ls"}]}},
@@ -416,7 +392,6 @@ class TestMiniSweAgent:
         assert len({key[:200] for key in keys}) == 2
 
     def test_a_reply_without_a_command_is_answered_by_the_user(self, tmp_path: Path) -> None:
-        """The reminder to give exactly one command is not a tool result."""
         messages = [
             *OPENING,
             {"role": "assistant", "content": "Which?"},
@@ -427,14 +402,11 @@ class TestMiniSweAgent:
         assert [content.content_type for content in reading.contents][-1] == "user_message"
 
     def test_a_run_still_going_is_not_closed(self, tmp_path: Path) -> None:
-        """Without an exit status nothing is recorded about the end."""
         reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", {"info": {}, "messages": MESSAGES})
 
         assert reading.endings == []
 
     def test_a_prompt_without_its_cache_is_recognized(self, tmp_path: Path) -> None:
-        """One call that read more than its prompt shows how all calls of the run are counted."""
-
         def reply(prompt: int, cached: int) -> dict[str, Any]:
             usage = {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": cached}}
             return {"role": "assistant", "content": "Hi.", "extra": {"response": {"usage": usage}}}
@@ -450,7 +422,6 @@ class TestMiniSweAgent:
     def test_the_served_model_is_recorded_only_if_it_differs(
         self, tmp_path: Path, served: str | None, told: str
     ) -> None:
-        """The same model under its short name is not a change of the model."""
         run = {
             "info": {"config": {"model": {"model_name": "deepseek/deepseek-chat"}}},
             "messages": [{"role": "assistant", "content": "Hi.", "extra": {"response": {"model": served}}}],

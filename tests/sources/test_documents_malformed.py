@@ -174,7 +174,6 @@ def replaced(document: Any, path: tuple[str | int, ...], value: object) -> Any:
 @pytest.mark.parametrize("name", FORMATS)
 class TestBytes:
     def test_a_sound_document_has_no_problems(self, name: str, tmp_path: Path) -> None:
-        """The documents that are broken below are valid at first."""
         records, problems = read_bytes(name, json.dumps(DOCUMENTS[name]).encode(), tmp_path)
 
         assert problems == []
@@ -186,27 +185,23 @@ class TestBytes:
          b"null", b"true", b"{}", b'{"other": 1}', b"{]", b"[{]}", b"\xff\xfe", b"1" * 5000, b"NaN"],
     )  # fmt: skip
     def test_a_file_of_another_kind_is_an_error(self, name: str, raw: bytes, tmp_path: Path) -> None:
-        """Binary, empty and foreign files are refused with a reason."""
         records, problems = read_bytes(name, raw, tmp_path)
 
         assert records == []
         assert problems
 
     def test_an_empty_list_is_reported_as_empty(self, name: str, tmp_path: Path) -> None:
-        """A document without anything in it gives no call and one problem."""
         records, problems = read_bytes(name, b"[]", tmp_path)
 
         assert not any(isinstance(record, ContentAdded | ModelCalled) for record in records)
         assert len(problems) == 1
 
     def test_deep_nesting_is_an_error(self, name: str, tmp_path: Path) -> None:
-        """Brackets without end exhaust no stack."""
         for raw in (b"[" * 100_000, b'{"messages":' * 100_000, b"[" * 900 + b"]" * 900):
             _, problems = read_bytes(name, raw, tmp_path)
             assert problems
 
     def test_invalid_utf8_is_read_and_noted(self, name: str, tmp_path: Path) -> None:
-        """Bytes that are not text are replaced; the line is named."""
         raw = json.dumps(DOCUMENTS[name]).encode().replace(b"a cat", b"a \xff cat")
         records, problems = read_bytes(name, raw, tmp_path)
 
@@ -214,7 +209,6 @@ class TestBytes:
         assert [(problem.severity, problem.line) for problem in problems] == [("odd", 1)]
 
     def test_a_byte_order_mark_and_utf16_are_read(self, name: str, tmp_path: Path) -> None:
-        """Other encodings allowed for JSON are read."""
         text = json.dumps(DOCUMENTS[name])
         expected, _ = read_bytes(name, text.encode(), tmp_path)
 
@@ -226,7 +220,6 @@ class TestBytes:
     def test_the_error_for_a_truncated_document_gives_the_position(
         self, name: str, tmp_path: Path, data: st.DataObject
     ) -> None:
-        """A cut document is refused with its line and column."""
         raw = json.dumps(DOCUMENTS[name], indent=1).encode()
         end = data.draw(st.integers(1, len(raw) - 1))
         records, problems = read_bytes(name, raw[:end], tmp_path)
@@ -237,7 +230,6 @@ class TestBytes:
 
     @given(data=st.data())
     def test_no_flipped_bytes_crash_it(self, name: str, tmp_path: Path, data: st.DataObject) -> None:
-        """Bytes may be anything anywhere: something is read of them, or a problem is noted."""
         raw = bytearray(json.dumps(DOCUMENTS[name]).encode())
         for _ in range(data.draw(st.integers(1, 5))):
             raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -247,7 +239,6 @@ class TestBytes:
 
     @given(raw=st.binary(max_size=300))
     def test_no_bytes_crash_recognition(self, name: str, tmp_path: Path, raw: bytes) -> None:
-        """Looking at a head never raises."""
         for prefix in (b"", b"[", b'{"messages":[', b"[{"):
             assert READERS[name].recognizes(tmp_path / "x.traj", prefix + raw) in (True, False)
 
@@ -256,7 +247,6 @@ class TestBytes:
 class TestStructure:
     @given(data=st.data())
     def test_a_field_may_be_of_any_type(self, name: str, tmp_path: Path, data: st.DataObject) -> None:
-        """Wrong types in up to three fields cost those fields and no more."""
         document = DOCUMENTS[name]
         for _ in range(data.draw(st.integers(1, 3))):
             path = data.draw(st.sampled_from(paths_within(document)))
@@ -266,7 +256,6 @@ class TestStructure:
         assert records or problems
 
     def test_every_single_field_may_be_strange(self, name: str, tmp_path: Path) -> None:
-        """Each field in turn as each kind of JSON value."""
         document = DOCUMENTS[name]
         for path in paths_within(document):
             for value in (None, True, -1, 2**70, float("nan"), "\ud800", [], [3], {}, {"x": 1}):
@@ -275,7 +264,6 @@ class TestStructure:
                 assert records or problems, (path, value)
 
     def test_one_bad_message_does_not_stop_the_rest(self, name: str, tmp_path: Path) -> None:
-        """An item that is not a message is noted with its position, and the others are read."""
         text = json.dumps(DOCUMENTS[name])
         broken = json.loads(text.replace(json.dumps(MESSAGES[0]), "17"))
         if broken == DOCUMENTS[name]:
@@ -288,7 +276,6 @@ class TestStructure:
         assert sum(isinstance(r, ModelCalled) for r in records) == sum(isinstance(r, ModelCalled) for r in whole)
 
     def test_fields_named_twice_take_the_last(self, name: str, tmp_path: Path) -> None:
-        """Repeated names are legal JSON."""
         raw = json.dumps(DOCUMENTS[name]).replace('"role":', '"role": "nobody", "role":').encode()
         _, problems = read_bytes(name, raw, tmp_path)
 
@@ -297,7 +284,6 @@ class TestStructure:
 
 class TestFiles:
     def test_a_document_over_the_limit_is_skipped_unread(self, tmp_path: Path) -> None:
-        """The size decides before a byte is read."""
         path = tmp_path / "huge.json"
         with path.open("wb") as file:
             file.truncate(MAXIMUM_DOCUMENT_BYTES + 1)
@@ -309,7 +295,6 @@ class TestFiles:
 
     @pytest.mark.parametrize("kind", ["missing", "folder", "pipe"])
     def test_a_path_that_is_not_a_file_is_an_error(self, tmp_path: Path, kind: str) -> None:
-        """Nothing waits for a pipe."""
         path = tmp_path / kind
         if kind == "folder":
             path.mkdir()
@@ -320,7 +305,6 @@ class TestFiles:
             list(OpenAIChatReader().read(path, stats=FileStats(), problems=[]))
 
     def test_a_number_of_five_thousand_digits_costs_its_field(self, tmp_path: Path) -> None:
-        """Python converts no number that long; the document is read without it."""
         path = tmp_path / "chat.json"
         path.write_text(f'[{{"role": "user", "content": "a"}}, {{"role": "user", "content": {"1" * 5_000}}}]')
         problems: list[Problem] = []
@@ -332,7 +316,6 @@ class TestFiles:
         assert "a number out of range" in str(problems[0])
 
     def test_an_error_names_line_and_column(self, tmp_path: Path) -> None:
-        """The place is the one an editor shows."""
         path = tmp_path / "chat.json"
         path.write_text('[\n  {"role": "user",\n   "content": oops}\n]')
         problems: list[Problem] = []
@@ -342,7 +325,6 @@ class TestFiles:
         assert str(problems[0]).startswith(f"{path}:3: line 3 column 15")
 
     def test_problems_are_bounded(self, tmp_path: Path) -> None:
-        """A document that is wrong throughout fills no memory with problems."""
         path = tmp_path / "chat.json"
         path.write_text(json.dumps([1] * 5000))
         stats, problems = FileStats(), []
@@ -353,7 +335,6 @@ class TestFiles:
 
 
 def test_a_problem_never_quotes_the_recording(tmp_path: Path) -> None:
-    """Problems name the place and the type of what is wrong, not its content."""
     problems: list[Problem] = []
     item = JsonObject({"usage": "my password"}, "messages[3]", DocumentLog(tmp_path / "x", FileStats(), problems))
 

@@ -42,21 +42,18 @@ def simulation(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_each_document_has_at_most_one_reader(name: str, document: object, expected: list[str]) -> None:
-    """A document is claimed by its own reader and by no other, indented or not."""
     for indent in (None, 2):
         head = json.dumps(document, indent=indent).encode()
         assert [r.format for r in READERS if r.recognizes(Path(name), head)] == expected
 
 
 def test_json_lines_are_not_a_document() -> None:
-    """Several objects in a file belong to another reader."""
     line = json.dumps({"messages": MESSAGES})
 
     assert shape_of(f"{line}\n{line}\n".encode()) == frozenset()
 
 
 def test_a_truncated_head_is_recognized_without_an_error() -> None:
-    """The first bytes may end within a word, an escape or a letter."""
     whole = json.dumps({"a": 'b"\\ü', "messages": [{"role": "ü\\"}]}, ensure_ascii=False).encode()
 
     for end in range(len(whole)):
@@ -66,5 +63,4 @@ def test_a_truncated_head_is_recognized_without_an_error() -> None:
 
 @pytest.mark.parametrize("head", [b"", b"\x00\x01\xff", b"}{", b"]]", b'"', b"\xef\xbb\xbf[{", b"not json"])
 def test_no_bytes_are_too_strange(head: bytes) -> None:
-    """Recognising never raises."""
     assert [reader.recognizes(Path("x.traj.json"), head) for reader in READERS] == [False] * 5

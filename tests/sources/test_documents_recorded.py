@@ -89,7 +89,6 @@ def document(sessions_dir: Path, file: str) -> Any:
 @pytest.mark.parametrize("file", FILES)
 class TestManifest:
     def test_values_are_those_of_the_manifest(self, sessions_dir: Path, file: str) -> None:
-        """Every raw value equals the independently computed one, or its proven correction."""
         expected, stats = manifest(sessions_dir)[file], read(sessions_dir, file).stats
 
         for name in FIGURES:
@@ -97,7 +96,6 @@ class TestManifest:
         assert stats.user_turns == expected["turns"]
 
     def test_usage_sums_are_those_of_the_manifest(self, sessions_dir: Path, file: str) -> None:
-        """Usage is summed under the format's own names; costs are in millionths of a dollar."""
         expected = dict(manifest(sessions_dir)[file]["usage"] or {})
         stats = read(sessions_dir, file).stats
 
@@ -110,14 +108,12 @@ class TestManifest:
         assert stats.usage == expected
 
     def test_nothing_is_wrong_with_it(self, sessions_dir: Path, file: str) -> None:
-        """A whole recording has no problems and no odd records."""
         reading = read(sessions_dir, file)
 
         assert reading.problems == []
         assert reading.stats.odd_lines == 0
 
     def test_every_result_answers_a_call_of_its_session(self, sessions_dir: Path, file: str) -> None:
-        """Tool results are linked to calls that came before them, and carry the call's name."""
         open_calls: dict[str | None, str | None] = {}
         results = 0
         for record in read(sessions_dir, file).records:
@@ -132,12 +128,10 @@ class TestManifest:
         assert results > 0
 
     def test_reading_twice_gives_the_same_records(self, sessions_dir: Path, file: str) -> None:
-        """Records are a pure function of the file."""
         assert read(sessions_dir, file).records == read(sessions_dir, file).records
 
 
 def test_the_corrected_outputs_match_the_recordings(sessions_dir: Path) -> None:
-    """The two values that differ from the manifest follow from the messages themselves."""
     bare = document(sessions_dir, BARE)
     history = document(sessions_dir, HISTORY_ONLY)["history"]
 
@@ -148,7 +142,6 @@ def test_the_corrected_outputs_match_the_recordings(sessions_dir: Path) -> None:
 
 
 def test_every_file_of_the_collection_is_claimed_by_its_own_reader_only(sessions_dir: Path) -> None:
-    """No document reader claims a recording of another format, and each claims those of its format."""
     claimed = {}
     for file in manifest(sessions_dir):
         path = sessions_dir / file
@@ -163,7 +156,6 @@ def test_every_file_of_the_collection_is_claimed_by_its_own_reader_only(sessions
 
 class TestMiniSweAgent:
     def test_usage_of_a_call_is_split_by_cache(self, sessions_dir: Path) -> None:
-        """Input is the prompt without what was read from the cache; the call's total is the prompt."""
         first = calls(read(sessions_dir, CHAT))[0]
 
         assert first.usage is not None
@@ -175,47 +167,40 @@ class TestMiniSweAgent:
         assert first.stop_reason == "tool_calls"
 
     def test_costs_sum_to_the_total_of_the_run(self, sessions_dir: Path) -> None:
-        """The calls' costs sum to the run's instance cost."""
         told = document(sessions_dir, CHAT)["info"]["model_stats"]["instance_cost"]
 
         assert sum(call.cost_dollars or 0 for call in calls(read(sessions_dir, CHAT))) == pytest.approx(told)
 
     def test_the_window_holds_the_cut_output_not_the_raw_one(self, sessions_dir: Path) -> None:
-        """Tool results are the messages' contents, to the character."""
         messages = document(sessions_dir, CHAT)["messages"]
 
         sent = [message["content"] for message in messages if message["role"] == "tool"]
         assert [result.text for result in contents(read(sessions_dir, CHAT), "tool_result")] == sent
 
     def test_a_run_ends_with_its_exit_status(self, sessions_dir: Path) -> None:
-        """The exit status closes the session; an exception's name is an error."""
         endings = [read(sessions_dir, file).records[-1] for file in (CHAT, FAILED)]
 
         assert endings == [SessionClosed("Submitted"), SessionClosed("error: InternalServerError")]
 
     def test_the_failed_call_is_not_counted(self, sessions_dir: Path) -> None:
-        """The run counted five calls, of which the last raised and left no reply."""
         counted = document(sessions_dir, FAILED)["info"]["model_stats"]["api_calls"]
 
         assert counted == 5
         assert len(calls(read(sessions_dir, FAILED))) == 4
 
     def test_the_exit_message_never_enters_the_window(self, sessions_dir: Path) -> None:
-        """The run's patch or error is its result and no content."""
         result = document(sessions_dir, CHAT)["messages"][-1]["content"]
         texts = [record.text for record in read(sessions_dir, CHAT).records if isinstance(record, ContentAdded)]
 
         assert result not in texts
 
     def test_thinking_comes_before_the_reply(self, sessions_dir: Path) -> None:
-        """A reasoner's thought is a separate content."""
         reading = read(sessions_dir, FAILED)
 
         assert len(contents(reading, "thinking")) == 4
         assert sum(len(content.text or "") for content in contents(reading, "thinking")) == 397
 
     def test_a_command_in_the_text_becomes_a_call_without_losing_a_character(self, sessions_dir: Path) -> None:
-        """In a bare list the reply is split at its command, and observations answer the calls."""
         reading = read(sessions_dir, BARE)
         replies = [
             message["content"] for message in document(sessions_dir, BARE) if message["role"] == "assistant"
@@ -229,14 +214,12 @@ class TestMiniSweAgent:
 
 class TestSweAgent:
     def test_a_demonstration_is_injected_memory(self, sessions_dir: Path) -> None:
-        """Text inserted by the harness is not a user message and opens no exchange."""
         reading = read(sessions_dir, DEMO)
 
         assert [len(content.text or "") for content in contents(reading, "memory_injection")] == [19388]
         assert [len(content.text or "") for content in contents(reading, "user_message")] == [4591]
 
     def test_thought_and_action_are_parts_of_one_reply(self, sessions_dir: Path) -> None:
-        """The reply is split after its thought, without losing a character."""
         history = document(sessions_dir, DEMO)["history"]
         reading = read(sessions_dir, DEMO)
         replies = [message for message in history if message["role"] == "assistant"]
@@ -249,7 +232,6 @@ class TestSweAgent:
         assert [content.tool_name for content in acted[:2]] == ["create", "edit"]
 
     def test_native_calls_keep_their_ids(self, sessions_dir: Path) -> None:
-        """Tool messages answer the id that they name."""
         reading = read(sessions_dir, HISTORY_ONLY)
 
         assert contents(reading, "tool_call")[0].tool_call_id == "call_PbWErNIge3YTrli3fiVvmIid"
@@ -261,7 +243,6 @@ class TestSweAgent:
         assert {call.usage for call in calls(read(sessions_dir, DEMO))} == {None}
 
     def test_instance_and_model_come_from_the_replay_settings(self, sessions_dir: Path) -> None:
-        """The settings may be JSON written as text."""
         opened = read(sessions_dir, REPLAY).records[0]
 
         assert isinstance(opened, SessionOpened)
@@ -271,7 +252,6 @@ class TestSweAgent:
 
 class TestTau:
     def test_each_task_is_a_session_with_its_messages(self, sessions_dir: Path) -> None:
-        """Ten results are ten sessions with separate keys, all completed."""
         records = read(sessions_dir, TAU).records
         keys = [record.session_key for record in records if isinstance(record, SessionOpened)]
 
@@ -281,7 +261,6 @@ class TestTau:
         }
 
     def test_nothing_is_invented(self, sessions_dir: Path) -> None:
-        """Without recorded times and usage the session has neither."""
         reading = read(sessions_dir, TAU)
 
         assert {call.usage for call in calls(reading)} == {None}
@@ -306,7 +285,6 @@ class TestTau2:
         ]
 
     def test_usage_of_the_user_is_reported_apart(self, sessions_dir: Path) -> None:
-        """The window's peak and the calls' sums are the agent's alone."""
         reading = read(sessions_dir, TAU2)
 
         assert sum(call.usage.input_total for call in calls(reading) if call.usage) == 480229
@@ -314,14 +292,12 @@ class TestTau2:
         assert reading.stats.peak_context == 8102
 
     def test_the_opening_line_is_not_a_model_call(self, sessions_dir: Path) -> None:
-        """Each of the six fixed greetings closes a turn without usage and is not counted as a call."""
         reading = read(sessions_dir, TAU2)
 
         assert len([call for call in calls(reading) if call.usage is None]) == 6
         assert reading.stats.api_calls == len(calls(reading)) - 6
 
     def test_the_policy_is_in_the_window(self, sessions_dir: Path) -> None:
-        """The run records the policy, which is in the agent's system prompt."""
         policies = {content.text for content in contents(read(sessions_dir, TAU2), "system_prompt")}
 
         assert policies == {document(sessions_dir, TAU2)["info"]["environment_info"]["policy"]}

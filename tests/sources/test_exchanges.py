@@ -69,7 +69,6 @@ def manifest(sessions_dir: Path, file: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("file", [*CALLS, *RAW])
 def test_counts_are_those_of_the_manifest(sessions_dir: Path, file: str) -> None:
-    """Every value equals the one that was counted independently."""
     expected, stats = manifest(sessions_dir, file), Reading(sessions_dir / file).stats
 
     assert {name: getattr(stats, name) for name in FIGURES} == {name: expected[name] for name in FIGURES}
@@ -85,7 +84,6 @@ def test_counts_are_those_of_the_manifest(sessions_dir: Path, file: str) -> None
 
 
 def test_the_files_of_a_folder_are_one_conversation(sessions_dir: Path) -> None:
-    """Six calls that each repeat the conversation are one session of six turns, found as one recording."""
     assert list(files_of([sessions_dir / "litellm_logs"])) == [sessions_dir / "litellm_logs"]
     reading = Reading(sessions_dir / "litellm_logs")
     (key,) = reading.sessions
@@ -102,7 +100,6 @@ def test_the_files_of_a_folder_are_one_conversation(sessions_dir: Path) -> None:
 
 
 def test_several_files_given_by_name_are_one_recording(sessions_dir: Path) -> None:
-    """A shell's `logs/*.json` is the folder; one file alone is one call."""
     given = [sessions_dir / file for file in CALLS]
 
     assert list(files_of(given)) == [sessions_dir / "litellm_logs"]
@@ -110,7 +107,6 @@ def test_several_files_given_by_name_are_one_recording(sessions_dir: Path) -> No
 
 
 def test_a_growing_folder_only_appends(sessions_dir: Path, tmp_path: Path) -> None:
-    """After each further call the session starts with the events it had."""
     before: list[bytes] = []
     for file in CALLS:
         shutil.copy(sessions_dir / file, tmp_path)
@@ -122,7 +118,6 @@ def test_a_growing_folder_only_appends(sessions_dir: Path, tmp_path: Path) -> No
 
 
 def test_a_damaged_file_of_a_folder_costs_its_own_call_only(sessions_dir: Path, tmp_path: Path) -> None:
-    """The call is reported with its file, and the others are read."""
     for file in CALLS:
         shutil.copy(sessions_dir / file, tmp_path)
     damaged = tmp_path / Path(CALLS[2]).name
@@ -174,7 +169,6 @@ def test_what_an_agent_drops_is_an_eviction(tmp_path: Path) -> None:
 
 
 def test_calls_that_share_nothing_are_sessions_of_their_own(tmp_path: Path) -> None:
-    """Two conversations that take turns in one file are kept apart."""
     path = write(tmp_path, "calls.json", [
         chat(LONG.format(1), reply=LONG.format(2), number=1),
         chat(LONG.format(3), reply=LONG.format(4), number=2),
@@ -189,7 +183,6 @@ def test_calls_that_share_nothing_are_sessions_of_their_own(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("form", ["list", "lines", "cassette", "archive", "text"])
 def test_every_form_of_a_recording_gives_the_same_events(tmp_path: Path, form: str) -> None:
-    """A list, JSON Lines, a cassette, an HTTP archive, and bodies as text hold the same calls."""
     pairs = [chat("one", reply="two", number=1), chat("one", "two", "three", reply="four", number=2)]
     plain = Reading(write(tmp_path, "plain.json", pairs)).sessions
     if form == "lines":
@@ -214,7 +207,6 @@ def test_every_form_of_a_recording_gives_the_same_events(tmp_path: Path, form: s
 
 
 def test_gemini_calls_of_functions_are_followed_by_their_results(tmp_path: Path) -> None:
-    """Calls without ids keep the same names from request to request, and streamed text is one block."""
     uri = "https://host/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
     asked = {"role": "user", "parts": [{"text": "how warm is it?"}]}
     called = {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {"city": "Ulm"}}}]}
@@ -250,7 +242,6 @@ def test_gemini_calls_of_functions_are_followed_by_their_results(tmp_path: Path)
 
 
 def test_an_overflow_that_the_provider_refused_is_an_overflow(tmp_path: Path) -> None:
-    """An error's status is not a reply; its text states the sizes."""
     pair = chat("one", reply="", number=1)
     pair["response"] = {"status": 400, "body": {
         "error": {"message": "This model's maximum context length is 8192 tokens, you requested 9000 tokens"}
@@ -263,7 +254,6 @@ def test_an_overflow_that_the_provider_refused_is_an_overflow(tmp_path: Path) ->
 
 
 def test_rows_of_the_proxys_log_are_read(tmp_path: Path) -> None:
-    """Payloads name their session; one without messages is reported once and skipped."""
     rows = [
         {"id": f"call-{number}", "call_type": "acompletion", "model": "gpt-4o", "session_id": "chat-7",
          "startTime": 1_757_000_000.0 + number, "endTime": 1_757_000_000.5 + number, "response_cost": 0.25,
@@ -289,7 +279,6 @@ def test_rows_of_the_proxys_log_are_read(tmp_path: Path) -> None:
 
 
 def test_a_replay_receives_the_content_of_whole_calls(sessions_dir: Path) -> None:
-    """Each piece of content that the calls added comes once, with the usage of every call."""
     reading = Reading(sessions_dir / "litellm_logs")
     (key,) = reading.sessions
     records = list(contents_of(reading.records))

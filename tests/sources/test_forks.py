@@ -149,7 +149,6 @@ def imported(folder: Path, *paths: Path) -> tuple[dict[str, SessionRow], list[st
 def test_the_calls_that_a_fork_repeats_are_counted_in_the_session_it_came_from(
     tmp_path: Path, agent: str, first: int
 ) -> None:
-    """Four calls were made; two are in each session, and so are their tokens, whichever file is read first."""
     parent_rows, fork_rows = CASES[agent]
     paths = [
         write(tmp_path, PARENT, parent_rows()),
@@ -167,7 +166,6 @@ def test_the_calls_that_a_fork_repeats_are_counted_in_the_session_it_came_from(
 
 @pytest.mark.parametrize("agent", CASES)
 def test_the_window_of_a_fork_starts_with_what_it_inherits(tmp_path: Path, agent: str) -> None:
-    """Content that a compaction or a rewind of the other session removed is not in it."""
     parent_rows, fork_rows = CASES[agent]
     write(tmp_path, PARENT, parent_rows())
     path = write(tmp_path, FORK, fork_rows(parent_rows()))
@@ -189,7 +187,6 @@ def test_the_window_of_a_fork_starts_with_what_it_inherits(tmp_path: Path, agent
 
 @pytest.mark.parametrize("agent", CASES)
 def test_a_fork_whose_origin_is_not_there_counts_what_it_repeats(tmp_path: Path, agent: str) -> None:
-    """That is reported once."""
     parent_rows, fork_rows = CASES[agent]
 
     sessions, problems = imported(tmp_path, write(tmp_path, FORK, fork_rows(parent_rows())))
@@ -201,7 +198,6 @@ def test_a_fork_whose_origin_is_not_there_counts_what_it_repeats(tmp_path: Path,
 
 
 def test_a_rollout_of_another_day_is_found(tmp_path: Path) -> None:
-    """Codex keeps its rollouts in folders of days."""
     write(tmp_path / "sessions" / "2025" / "12" / "31", f"rollout-2025-12-31T23-59-59-{PARENT}", codex_parent())
     folder = tmp_path / "sessions" / "2026" / "01" / "01"
     path = write(folder, f"rollout-2026-01-01T00-00-30-{FORK}", codex_fork(codex_parent()))
@@ -213,7 +209,6 @@ def test_a_rollout_of_another_day_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", range(0, 16, 3))
 def test_a_fork_that_grows_gives_the_records_of_the_whole_file(tmp_path: Path, cut: int) -> None:
-    """The content that it inherits is added when its first own row is there."""
     write(tmp_path, PARENT, codex_parent())
     path = write(tmp_path, FORK, codex_fork(codex_parent()))
     whole = list(CodexReader(complete=True).read(path, stats=FileStats(), problems=[]))
@@ -228,7 +223,6 @@ def test_a_fork_that_grows_gives_the_records_of_the_whole_file(tmp_path: Path, c
 
 
 def test_forks_that_name_each_other_count_by_themselves(tmp_path: Path) -> None:
-    """Neither came first, so nothing of either is taken for a copy."""
     rows = codex_parent()
     rows[0]["payload"]["forked_from_id"] = FORK
     paths = [write(tmp_path, PARENT, rows), write(tmp_path, FORK, codex_fork(rows))]
@@ -242,7 +236,6 @@ def test_forks_that_name_each_other_count_by_themselves(tmp_path: Path) -> None:
     "name", ["../secret", "*", "a\0b", "/dev/zero", "", "x" * 5_000, "\ud800.jsonl", "é" * 200]
 )
 def test_only_a_recording_beside_it_is_read_for_a_fork(tmp_path: Path, name: str) -> None:
-    """A name in a file never leads to a device, or out of the folders of recordings."""
     for rows in (
         [codex(0, "session_meta", id=FORK, forked_from_id=name), message(1, "user", "hi")],
         [pi_parent()[0] | {"id": FORK, "parentSession": name}, user("a", None, 2)],
@@ -280,7 +273,6 @@ def test_the_calls_of_the_history_that_a_subagent_inherits_are_its_parents(tmp_p
 
 
 def test_a_subagent_whose_history_is_not_in_its_rollout_is_not_reported_as_a_copy(tmp_path: Path) -> None:
-    """Its first own row follows the header."""
     write(tmp_path, PARENT, codex_parent())
     sessions, problems = imported(tmp_path, write(tmp_path, FORK, codex_subagent([], start=1)))
 
@@ -288,7 +280,6 @@ def test_a_subagent_whose_history_is_not_in_its_rollout_is_not_reported_as_a_cop
 
 
 def test_the_copied_calls_count_where_the_parent_is_not_there(tmp_path: Path) -> None:
-    """They are counted in no other session; the import reports it."""
     rows = codex_parent()
     sessions, problems = imported(tmp_path, write(tmp_path, FORK, codex_subagent(rows, start=len(rows) + 1)))
 

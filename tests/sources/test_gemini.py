@@ -57,13 +57,11 @@ def document(folder: Path, *messages: Json, complete: bool = True, **header: Any
 
 class TestGemini:
     def test_a_document_and_rows_give_the_same_records(self, tmp_path: Path) -> None:
-        """Older releases write one document, newer ones the same messages as rows."""
         messages = (message("a"), reply("b", toolCalls=[call("c1")]), reply("c"), message("d", "info"))
 
         assert document(tmp_path, *messages).records == lines(tmp_path, *messages).records
 
     def test_the_result_follows_the_call_and_thoughts_are_output(self, tmp_path: Path) -> None:
-        """Text and calls precede the model call; the thoughts are generated tokens beside the output."""
         read = document(tmp_path, message("a"), reply("b", toolCalls=[call("c1", agentId="child")]))
         usage = read.of(ModelCalled)[0].usage
 
@@ -72,7 +70,6 @@ class TestGemini:
         assert read.records[-1].child_key == "child"
 
     def test_a_message_that_is_written_again_is_read_once(self, tmp_path: Path) -> None:
-        """The last version counts; a response that is recorded as a message too is not added twice."""
         answer = [{"functionResponse": {"id": "c1", "response": {"output": "done"}}}]
         rows = (message("a"), reply("b"), reply("b", toolCalls=[call("c1")]), message("c", content=answer))
         read = lines(tmp_path, *rows)
@@ -81,13 +78,11 @@ class TestGemini:
         assert (read.stats.api_calls, read.stats.user_turns) == (1, 1)
 
     def test_calls_that_come_after_another_message_are_added(self, tmp_path: Path) -> None:
-        """A message that grows late gains its calls."""
         rows = (message("a"), reply("b"), message("c"), reply("b", toolCalls=[call("c1")]))
 
         assert lines(tmp_path, *rows).order[-2:] == ["tool_call", "tool_result"]
 
     def test_the_last_reply_is_held_back(self, tmp_path: Path) -> None:
-        """It may be written again while the file grows."""
         for read in (document, lines):
             assert read(tmp_path, message("a"), reply("b"), complete=False).of(ModelCalled) == []
 
@@ -99,7 +94,6 @@ class TestGemini:
         assert lines(tmp_path, *rows, {"$rewindTo": "z"}).of(Rewound) == [Rewound(None)]
 
     def test_a_compression_replaces_the_history(self, tmp_path: Path) -> None:
-        """The new history's snapshot is the summary; messages that keep their ids are retained."""
         snapshot = message("s", content=[{"text": "<state_snapshot>we did it</state_snapshot>"}])
         changed = {"$set": {"messages": [snapshot, message("c")]}}
         read = lines(tmp_path, message("a"), reply("b"), message("c"), changed, message("d"))
@@ -110,13 +104,11 @@ class TestGemini:
         assert read.stats.compactions == 1
 
     def test_a_shorter_history_is_a_rollback(self, tmp_path: Path) -> None:
-        """After a cancelled prompt the agent restores the history before it."""
         changed = {"$set": {"messages": [message("a")]}}
 
         assert lines(tmp_path, message("a"), reply("b"), changed).of(Rewound) == [Rewound("m1.0")]
 
     def test_masked_results_are_removed(self, tmp_path: Path) -> None:
-        """A result with another text than before was masked by the agent."""
         masked = reply("b", toolCalls=[call("c1", "[masked]")])
         changed = {"$set": {"messages": [message("a"), masked]}}
         read = lines(tmp_path, message("a"), reply("b", toolCalls=[call("c1")]), message("x"), changed)
@@ -124,7 +116,6 @@ class TestGemini:
         assert ("c1",) in [removed.keys for removed in read.of(ContentRemoved)]
 
     def test_a_session_is_described_and_a_sub_agent_names_its_parent(self, tmp_path: Path) -> None:
-        """The summary is the title; the chats of sub-agents are in a folder named by the parent."""
         chats = tmp_path / "shop" / "chats"
         chats.mkdir(parents=True)
         (chats.parent / ".project_root").write_text("/projects/shop\n")
@@ -137,7 +128,6 @@ class TestGemini:
         assert child.of(SessionOpened)[0].parent_key == "parent-id"
 
     def test_a_growing_document_only_appends(self, sessions_dir: Path, tmp_path: Path) -> None:
-        """Snapshots of a session give the first events of the whole one."""
         name = "gemini_cli/session_small_12-cbfeaa512b-0.json"
         whole = json.loads((sessions_dir / name).read_text())
         messages = whole["messages"]
@@ -207,7 +197,6 @@ class TestQwen:
         assert read.of(SessionDescribed)[0].branch == "main"
 
     def test_a_compression_states_its_sizes(self, tmp_path: Path) -> None:
-        """The new history is a summary, and content that it retains."""
         call = {"functionCall": {"id": "t1", "name": "shell", "args": {"command": "ls"}}}
         payload = {
             "info": {
@@ -236,7 +225,6 @@ class TestQwen:
         assert compacted.kept_keys == ("c3",)
 
     def test_the_rows_of_a_sub_agents_reply_are_one_call(self, tmp_path: Path) -> None:
-        """Its tool calls are separate rows; a file beside names model, task and the sub-agent above."""
         own = {"isSidechain": True, "agentId": "explore-1"}
         call = {"functionCall": {"id": "t1", "name": "shell", "args": {}}}
         answer = {"functionResponse": {"id": "t1", "response": {"output": "done"}}}
@@ -264,7 +252,6 @@ class TestQwen:
         assert read.order[1:5] == ["assistant_response", "tool_call", "tool_call", "ModelCalled"]
 
     def test_a_session_that_another_started_is_its_child(self, tmp_path: Path) -> None:
-        """A row names the other one, which need not be the first row."""
         payload = {"parentSessionId": "other"}
         read = self.read(
             tmp_path,
@@ -279,7 +266,6 @@ class TestQwen:
     def test_a_row_with_an_earlier_parent_rewinds(
         self, tmp_path: Path, parent: int | None, key: str | None
     ) -> None:
-        """The conversation continues after the parent."""
         read = self.read(
             tmp_path,
             row(0, "user", {"text": "go"}),
@@ -291,7 +277,6 @@ class TestQwen:
         assert [rewound.last_kept_key for rewound in read.of(Rewound)] == [key]
 
     def test_sub_agents_are_children_and_titles_have_an_author(self, tmp_path: Path) -> None:
-        """Rows of a sub-agent belong to a separate session, named by the agent."""
         title = {"customTitle": "Fix it", "titleSource": "manual"}
         read = self.read(
             tmp_path,
@@ -320,7 +305,6 @@ class TestQwen:
         assert read.stats.user_turns == 2
 
     def test_a_forked_sub_agent_starts_with_the_history_it_was_given(self, tmp_path: Path) -> None:
-        """Its first row holds the history; none of it is a call of the sub-agent."""
         call = {"functionCall": {"id": "c1", "name": "read", "args": {}}}
         given = [{"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": [{"text": "ok"}, call]}]
         child: Json = {"isSidechain": True, "agentId": "fork-1"}
@@ -341,7 +325,6 @@ class TestQwen:
     def test_the_calls_of_a_branch_are_those_of_the_session_it_copied(
         self, tmp_path: Path, *, is_there: bool, calls: int
     ) -> None:
-        """Without the file of the other session they count here, and a problem states it."""
         origin = "11111111-1111-4111-8111-111111111111"
         copied: Json = {"forkedFrom": {"sessionId": origin, "messageUuid": "u"}}
         if is_there:

@@ -75,7 +75,6 @@ def database(folder: Path, sessions: dict[str, Json], *messages: Json) -> Path:
 
 
 def test_a_database_holds_all_sessions(tmp_path: Path, monkeypatch: Any) -> None:
-    """Sub-agents name their parent; the model is that of the session; usage per call is not recorded."""
     folder = tmp_path / "goose" / "sessions"
     folder.mkdir(parents=True)
     child = {
@@ -117,7 +116,6 @@ CALL = (
 def test_a_ledger_with_a_row_for_each_reply_is_its_usage(
     tmp_path: Path, rows: int, totals: list[int | None]
 ) -> None:
-    """Rows name session and second, no message: they are assigned only where there are as many as replies."""
     path = database(tmp_path, {"a": {}}, *TURN)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.executescript(LEDGER)
@@ -132,7 +130,6 @@ def test_a_ledger_with_a_row_for_each_reply_is_its_usage(
 
 
 def test_the_last_message_of_a_reply_states_its_usage(tmp_path: Path) -> None:
-    """A reply may be several messages; its input includes the cache, its thinking may be an item per token."""
     usage = {
         "inputTokens": 100,
         "outputTokens": 9,
@@ -164,7 +161,6 @@ def test_the_last_message_of_a_reply_states_its_usage(tmp_path: Path) -> None:
 
 
 def test_a_summary_of_an_old_tool_call_replaces_it(tmp_path: Path) -> None:
-    """Call and result are hidden from the model when the summary is added, and were sent before."""
     old = {"type": "toolRequest", "id": "t0", "toolCall": {"value": {"name": "shell"}}}
     found = {"type": "toolResponse", "id": "t0", "toolResult": {"value": {"content": [text("x")]}}}
     context = message("user", text("<context>"), **INJECTED, turnContext=True)
@@ -187,7 +183,6 @@ def test_a_summary_of_an_old_tool_call_replaces_it(tmp_path: Path) -> None:
 
 
 def test_an_exported_session_is_the_same_as_its_rows(tmp_path: Path) -> None:
-    """`goose session export --format json` writes one document."""
     path = tmp_path / "export.json"
     session = {"id": "a", "working_dir": "/work", "name": "Fix it", "conversation": list(TURN), "usage": {}}
     path.write_text(json.dumps(session))
@@ -199,7 +194,6 @@ def test_an_exported_session_is_the_same_as_its_rows(tmp_path: Path) -> None:
 
 
 def test_rows_and_a_file_give_the_same_records(tmp_path: Path) -> None:
-    """Earlier releases keep a session in a file that is named by it."""
     read = read_rows(GooseLinesReader(), tmp_path, [{"working_dir": "/work"}, *TURN])
     rows = Read(GooseDatabaseReader(), database(tmp_path, {"transcript": {}}, *TURN))
 
@@ -211,7 +205,6 @@ def test_rows_and_a_file_give_the_same_records(tmp_path: Path) -> None:
 
 
 def test_compactions_are_found_after_later_ones_too(tmp_path: Path) -> None:
-    """A later compaction hides the summary of the one before, whose messages the model had seen."""
     first = "Your context was compacted. The previous message contains a summary"
     second = "The previous message is a structured summary of the session so far, produced at the user's request"
     unseen = {"userVisible": False, "agentVisible": False}
@@ -247,7 +240,6 @@ def test_compactions_are_found_after_later_ones_too(tmp_path: Path) -> None:
 
 
 def test_the_import_states_that_a_reader_is_experimental(tmp_path: Path) -> None:
-    """A reader that was never compared with a recording is named."""
     path = database(tmp_path, {"a": {}, "b": {}}, *TURN)
     result = CliRunner().invoke(main, ["import", str(path), "--store", str(tmp_path / "windowpane.db")])
 
@@ -258,7 +250,6 @@ def test_the_import_states_that_a_reader_is_experimental(tmp_path: Path) -> None
 
 
 def test_damaged_rows_are_reported(tmp_path: Path) -> None:
-    """A row without a list of content is a message without content."""
     path = database(tmp_path, {"a": {}}, *TURN)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE messages SET content_json = '{' WHERE id = 1")

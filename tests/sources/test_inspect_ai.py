@@ -27,7 +27,6 @@ LOG = "inspect_ai/popularity_gpt-4o-mini.json"
 
 
 def test_counts_are_those_of_the_manifest(sessions_dir: Path) -> None:
-    """Three samples are three sessions, with the usage of their calls."""
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     expected = next(entry["stats"] for entry in entries if entry["file"] == LOG)
     stats = Read(InspectReader(), sessions_dir / LOG).stats
@@ -82,7 +81,6 @@ def sent_texts(read: Read) -> list[list[str]]:
 
 
 def test_an_archive_holds_the_same_as_the_document(tmp_path: Path) -> None:
-    """One document per sample gives the records of the whole log."""
     one = sample([called(1, [user("do it")], ANSWER), called(2, [user("do it"), ANSWER, RESULT], ANSWER)])
     whole = tmp_path / "log.json"
     whole.write_text(json.dumps(log([one])))
@@ -99,7 +97,6 @@ def test_an_archive_holds_the_same_as_the_document(tmp_path: Path) -> None:
 
 
 def test_pooled_messages_and_attachments_are_resolved(tmp_path: Path) -> None:
-    """Calls refer to ranges of a pool, and long texts to attachments."""
     pool = [user("attachment://abc"), ANSWER, RESULT]
     events = [
         called(1, [], ANSWER, input_refs=[[0, 1]]),
@@ -112,7 +109,6 @@ def test_pooled_messages_and_attachments_are_resolved(tmp_path: Path) -> None:
 
 
 def test_a_sub_agent_is_a_child_session(tmp_path: Path) -> None:
-    """Calls that share no message with the sample's own are of another window."""
     events = [
         called(1, [user("do it")], ANSWER),
         called(2, [user("look at this part alone")], {"role": "assistant", "content": "ok"}),
@@ -126,7 +122,6 @@ def test_a_sub_agent_is_a_child_session(tmp_path: Path) -> None:
 
 
 def test_a_sample_without_events_is_read_by_its_messages(tmp_path: Path) -> None:
-    """Its calls are not recorded, which is reported once."""
     path = tmp_path / "log.json"
     path.write_text(
         json.dumps(log([sample([], messages=[user("one"), {"role": "assistant", "content": "two"}])]))
@@ -138,7 +133,6 @@ def test_a_sample_without_events_is_read_by_its_messages(tmp_path: Path) -> None
 
 
 def test_a_damaged_sample_costs_itself_only(tmp_path: Path) -> None:
-    """The other samples of the archive are read."""
     whole = json.dumps(sample([called(1, [user("do it")], ANSWER)]))
     packed = archive(tmp_path / "log.eval", {"1_epoch_1.json": whole[:50], "2_epoch_1.json": whole})
     read = Read(InspectReader(), packed)
@@ -148,7 +142,6 @@ def test_a_damaged_sample_costs_itself_only(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_is_still_written_is_refused_clearly(tmp_path: Path) -> None:
-    """Without its directory an archive cannot be read; the reason is stated."""
     packed = archive(tmp_path / "log.eval", {"1_epoch_1.json": "{}"})
     packed.write_bytes(packed.read_bytes()[:-40])
 
@@ -157,7 +150,6 @@ def test_an_archive_that_is_still_written_is_refused_clearly(tmp_path: Path) -> 
 
 
 def test_an_archive_cannot_unpack_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small archive that holds any amount of text is read up to the maximum."""
     monkeypatch.setattr(inspect_ai, "MAXIMUM_ARCHIVE_BYTES", 2 * 2**20)
     packed = archive(tmp_path / "log.eval", {f"{number}_epoch_1.json": b" " * 2**20 for number in range(1, 9)})
     read = Read(InspectReader(), packed)

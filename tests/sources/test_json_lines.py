@@ -31,7 +31,6 @@ class Read:
 
 
 def test_objects_come_with_their_lines(tmp_path: Path) -> None:
-    """Blank lines count as lines and give nothing."""
     read = Read(tmp_path, b'{"a":1}\n\n  \n{"a":2}\n')
 
     assert [(row.line, row.value) for row in read.rows] == [(1, {"a": 1}), (4, {"a": 2})]
@@ -40,12 +39,10 @@ def test_objects_come_with_their_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
 def test_empty_file_gives_nothing(tmp_path: Path, content: bytes) -> None:
-    """An empty file is not an error at this level."""
     assert not Read(tmp_path, content).rows
 
 
 def test_byte_order_mark_and_carriage_returns_are_harmless(tmp_path: Path) -> None:
-    """A file written on Windows reads like any other."""
     read = Read(tmp_path, b'\xef\xbb\xbf{"a":1}\r\n{"a":2}\r\n')
 
     assert read.values == [{"a": 1}, {"a": 2}]
@@ -53,7 +50,6 @@ def test_byte_order_mark_and_carriage_returns_are_harmless(tmp_path: Path) -> No
 
 
 def test_two_objects_on_one_line_are_both_used(tmp_path: Path) -> None:
-    """A lost newline is one bad line and loses nothing."""
     read = Read(tmp_path, b'{"a":1}{"a":2}\n{"a":3}\n')
 
     assert read.values == [{"a": 1}, {"a": 2}, {"a": 3}]
@@ -63,7 +59,6 @@ def test_two_objects_on_one_line_are_both_used(tmp_path: Path) -> None:
 
 
 def test_what_follows_a_sound_object_is_lost_alone(tmp_path: Path) -> None:
-    """The object before the rubbish is used and the line is reported as lost in part."""
     read = Read(tmp_path, b'{"a":1}rubbish\n')
 
     assert read.values == [{"a": 1}]
@@ -72,7 +67,6 @@ def test_what_follows_a_sound_object_is_lost_alone(tmp_path: Path) -> None:
 
 
 def test_truncated_last_line_is_reported_as_truncated(tmp_path: Path) -> None:
-    """A line without an end is distinguished from one that is broken in the middle of the file."""
     read = Read(tmp_path, b'{"a":1}\n{"a": "unfini')
 
     assert [(row.line, row.last) for row in read.rows] == [(1, False), (2, True)]
@@ -80,7 +74,6 @@ def test_truncated_last_line_is_reported_as_truncated(tmp_path: Path) -> None:
 
 
 def test_invalid_utf8_is_replaced_and_reported(tmp_path: Path) -> None:
-    """One bad byte does not lose the record."""
     read = Read(tmp_path, b'{"a":"x\xffy"}\n')
 
     assert read.values == [{"a": "x�y"}]
@@ -88,7 +81,6 @@ def test_invalid_utf8_is_replaced_and_reported(tmp_path: Path) -> None:
 
 
 def test_binary_line_is_skipped(tmp_path: Path) -> None:
-    """NUL bytes within a line are not text; around a record they are dropped."""
     read = Read(tmp_path, b'{"a":\0\0\0}\n\0\0{"a":2}\n\0\0\0\n')
 
     assert read.values == [{"a": 2}]
@@ -98,7 +90,6 @@ def test_binary_line_is_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"42", b"[1]", b'"text"', b"null", b"true"])
 def test_rows_that_are_not_objects_are_odd(tmp_path: Path, line: bytes) -> None:
-    """Sound JSON of another kind is counted as odd, not as bad."""
     read = Read(tmp_path, line + b"\n")
 
     assert (read.stats.odd_lines, read.stats.bad_lines) == (1, 0)
@@ -106,7 +97,6 @@ def test_rows_that_are_not_objects_are_odd(tmp_path: Path, line: bytes) -> None:
 
 
 def test_line_over_the_cap_is_skipped_and_the_rest_read(tmp_path: Path) -> None:
-    """A line that is too long costs itself only, also at the end of the file."""
     long = json.dumps({"a": "x" * 5_000_000}).encode()
     read = Read(tmp_path, b'{"a":1}\n' + long + b'\n{"a":2}\n' + long, limit_bytes=1_000)
 
@@ -117,7 +107,6 @@ def test_line_over_the_cap_is_skipped_and_the_rest_read(tmp_path: Path) -> None:
 
 
 def test_line_of_exactly_the_cap_is_read(tmp_path: Path) -> None:
-    """The cap itself is allowed."""
     line = b'{"a":"' + b"x" * 92 + b'"}'
     read = Read(tmp_path, line + b"\n" + line + b"\n", limit_bytes=len(line))
 
@@ -125,7 +114,6 @@ def test_line_of_exactly_the_cap_is_read(tmp_path: Path) -> None:
 
 
 def test_deep_nesting_is_reported(tmp_path: Path) -> None:
-    """A line nested too deeply to decode is a bad line, not a crash."""
     read = Read(tmp_path, b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b'}\n{"a":1}\n')
 
     assert read.values == [{"a": 1}]
@@ -142,7 +130,6 @@ def test_deep_nesting_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_standard_library_accepts_is_accepted(tmp_path: Path, line: bytes, value: str) -> None:
-    """Numbers out of range and lone surrogates do not lose a record; nothing unencodable comes out."""
     read = Read(tmp_path, line + b"\n")
 
     (row,) = read.values
@@ -152,7 +139,6 @@ def test_what_the_standard_library_accepts_is_accepted(tmp_path: Path, line: byt
 
 
 def test_problems_are_bounded(tmp_path: Path) -> None:
-    """A file of nothing but rubbish is counted in full and listed in part."""
     read = Read(tmp_path, b"rubbish\n" * 5_000)
 
     assert read.stats.bad_lines == 5_000
@@ -161,7 +147,6 @@ def test_problems_are_bounded(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_a_source_error(tmp_path: Path) -> None:
-    """Only a file that cannot be opened raises."""
     path = tmp_path / "nowhere.jsonl"
 
     with pytest.raises(SourceError, match="No such file"):
@@ -170,7 +155,6 @@ def test_missing_file_is_a_source_error(tmp_path: Path) -> None:
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.just(b'{"a":1}'), st.just(b'{"b":[1,{}]}')), max_size=12))
 def test_any_bytes_are_read(tmp_path: Path, lines: list[bytes]) -> None:
-    """Every line that `json` can decode to an object is used; every other line with content has a problem."""
     content = b"\n".join(lines)
     read = Read(tmp_path, content)
     reported = {problem.line for problem in read.problems}
@@ -186,7 +170,6 @@ def test_any_bytes_are_read(tmp_path: Path, lines: list[bytes]) -> None:
 
 
 def test_a_number_of_five_thousand_digits_is_infinite(tmp_path: Path) -> None:
-    """Python converts no number that long; the rest of its line is read, and so are the other lines."""
     digits = "1" * 5_000
 
     read = Read(tmp_path, f'{{"a":1}}\n{{"n":{digits},"m":-{digits},"a":2}}\n{{"a":3}}\n'.encode())

@@ -33,7 +33,6 @@ MOVED = (
 def test_variables_of_the_agents_move_their_recordings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, below: str
 ) -> None:
-    """One folder is another one then, and none is lost."""
     for name, _ in MOVED:
         monkeypatch.delenv(name, raising=False)
     default = set(locations())

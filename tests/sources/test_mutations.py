@@ -109,7 +109,6 @@ def undecodable(content: bytes) -> set[int]:
 @pytest.mark.parametrize("source", FILES)
 @given(choice=st.integers(0, 2**32))
 def test_damaged_recordings_are_read(tmp_path: Path, sessions_dir: Path, source: str, choice: int) -> None:
-    """No exception; every undecodable line is reported; a session that lost one is marked incomplete."""
     random = Random(choice)
     lines = (sessions_dir / source / random.choice(FILES[source])).read_bytes().split(b"\n")
     start = random.choice((0, random.randrange(len(lines))))

@@ -51,7 +51,6 @@ def database(folder: Path, **sessions: list[Any]) -> Path:
 
 
 def test_rows_are_read_as_the_lines_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database holds what the agent wrote to a file for each session before."""
     path = database(tmp_path, s1=entries("s1"), s2=entries("s2"))
     monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path))
     read = Read(reader_for(path, all_readers()), path)
@@ -67,7 +66,6 @@ def test_rows_are_read_as_the_lines_of_a_file(tmp_path: Path, monkeypatch: pytes
 
 
 def test_damaged_rows_are_reported(tmp_path: Path) -> None:
-    """The others are read."""
     path = database(tmp_path, s1=[*entries("s1")[:2], "{", "7", None, *entries("s1")[2:]])
     read = Read(OpenClawDatabaseReader(complete=True), path)
 
@@ -77,7 +75,6 @@ def test_damaged_rows_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_compressed_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_there: bool) -> None:
-    """They are decompressed where a module for it is installed, and reported once where none is."""
     zstd = pytest.importorskip("backports.zstd")
     packed = [zstd.compress(json.dumps(entry).encode()) for entry in entries("s1")]
     path = database(tmp_path, s1=[*packed, b"damaged"], s2=packed)

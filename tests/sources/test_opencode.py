@@ -69,7 +69,6 @@ def read(folder: Path, *messages: Json, complete: bool = True, **info: Any) -> R
 
 
 def test_a_session_is_described_by_its_title_and_folder(tmp_path: Path) -> None:
-    """Title, folder, version and parent are those that the document states; the placeholder is not a title."""
     described = read(tmp_path, request(0, text("hi")), parentID="ses_0")
     untitled = read(tmp_path, request(0, text("hi")), title="New session - 2026-03-10T00:00:00.000Z")
 
@@ -81,7 +80,6 @@ def test_a_session_is_described_by_its_title_and_folder(tmp_path: Path) -> None:
 
 
 def test_results_enter_after_the_call_and_name_the_sub_agents_session(tmp_path: Path) -> None:
-    """A reply's text and calls precede its model call, whose usage and cost are those of the step."""
     result = read(
         tmp_path,
         request(0, text("go"), text("injected", synthetic=True)),
@@ -98,7 +96,6 @@ def test_results_enter_after_the_call_and_name_the_sub_agents_session(tmp_path: 
 
 
 def test_reasoning_beside_the_output_is_added_where_the_total_shows_it(tmp_path: Path) -> None:
-    """Later releases state the output without the reasoning."""
     tokens = {"total": 125, "input": 100, "output": 20, "reasoning": 5, "cache": {"read": 0, "write": 0}}
     message = reply(1, text("x"))
     message["parts"][-1]["tokens"] = tokens
@@ -108,7 +105,6 @@ def test_reasoning_beside_the_output_is_added_where_the_total_shows_it(tmp_path:
 
 
 def test_redacted_ids_never_merge_calls(tmp_path: Path) -> None:
-    """Calls whose ids were replaced by one word have an id each, and so have sessions."""
     result = read(tmp_path, request(0, text("go")), reply(1, tool("REDACTED"), tool("REDACTED")), id="REDACTED")
     calls = [content.tool_call_id for content in result.of(ContentAdded) if content.content_type == "tool_call"]
 
@@ -117,7 +113,6 @@ def test_redacted_ids_never_merge_calls(tmp_path: Path) -> None:
 
 
 def test_pruned_outputs_leave_the_window_at_their_time(tmp_path: Path) -> None:
-    """The removal precedes the first message after it."""
     result = read(
         tmp_path,
         request(0, text("go")),
@@ -132,7 +127,6 @@ def test_pruned_outputs_leave_the_window_at_their_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tail", "kept"), [(None, ()), ("msg_2", ("m2.p0", "m3.p1.call", "m3.p1"))])
 def test_a_summary_replaces_what_came_before_its_tail(tmp_path: Path, tail: str | None, kept: tuple[str]) -> None:
-    """The summary is that of the reply, and the messages from the stated one on are retained."""
     asked = {"type": "compaction", "auto": True} | ({"tail_start_id": tail} if tail else {})
     result = read(
         tmp_path,
@@ -147,14 +141,12 @@ def test_a_summary_replaces_what_came_before_its_tail(tmp_path: Path, tail: str 
 
 
 def test_a_failed_summary_is_no_compaction(tmp_path: Path) -> None:
-    """A summary with an error replaces nothing."""
     failed = reply(5, text("We"), summary=True, error={"name": "APIError"})
 
     assert read(tmp_path, request(4, {"type": "compaction", "auto": False}), failed).of(Compacted) == []
 
 
 def test_a_reverted_session_continues_after_the_message_before(tmp_path: Path) -> None:
-    """Messages that the user took back left the window."""
     result = read(
         tmp_path, request(0, text("go")), reply(1, text("done")), request(2, text("no")),
         revert={"messageID": "msg_2"},
@@ -164,7 +156,6 @@ def test_a_reverted_session_continues_after_the_message_before(tmp_path: Path) -
 
 
 def test_a_reply_in_progress_is_held_back(tmp_path: Path) -> None:
-    """Until it has ended its text may change; a finished file is read to its end."""
     going = reply(1, text("so fa"), time={"created": START})
     messages = (request(0, text("go")), going)
 
@@ -173,14 +164,12 @@ def test_a_reply_in_progress_is_held_back(tmp_path: Path) -> None:
 
 
 def test_unknown_parts_are_reported_once(tmp_path: Path) -> None:
-    """A type that the reader does not know is named, once for a file."""
     odd = {"type": "hologram"}
 
     assert len(read(tmp_path, request(0, odd, odd), reply(1, odd)).problems) == 1
 
 
 def test_a_longer_export_continues_the_events_of_a_shorter_one(sessions_dir: Path, tmp_path: Path) -> None:
-    """Snapshots of a growing session give the first events of the whole one, byte for byte."""
     document = json.loads((sessions_dir / PRUNED).read_text())
     whole = _events(tmp_path, document)
     for length in range(1, len(document["messages"]), 15):

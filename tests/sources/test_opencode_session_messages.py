@@ -114,7 +114,6 @@ def second(path: Path, key: str, *, drop: bool) -> None:
 
 @pytest.mark.parametrize("drop", [True, False])
 def test_release_2_has_another_table_of_sessions(tmp_path: Path, *, drop: bool) -> None:
-    """The earlier tables, where they remain, have older rows of a session, or sessions of earlier releases."""
     path = database(tmp_path, WHOLE)
     if not drop:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -139,7 +138,6 @@ def test_release_2_has_another_table_of_sessions(tmp_path: Path, *, drop: bool) 
 
 @pytest.mark.parametrize("old_tables", [True, False])
 def test_a_session_in_the_newer_table_is_read(tmp_path: Path, *, old_tables: bool) -> None:
-    """Every type of row, in the order of the table; unknown ones are reported once."""
     path = database(tmp_path, WHOLE, old_tables=old_tables)
     read = Read(reader_for(path, all_readers(complete=True)), path)
 
@@ -202,7 +200,6 @@ def damaged_rows(draw: st.DrawFn) -> list[tuple[str, Any]]:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=damaged_rows())
 def test_rows_of_any_shape_are_read_as_far_as_they_go(tmp_path: Path, rows: list[tuple[str, Any]]) -> None:
-    """Wrong types at any path neither raise nor stop the rest."""
     log = DocumentLog(tmp_path / "opencode.db", FileStats(), [])
     converted = SessionMessages(log)
     messages = [
@@ -218,7 +215,6 @@ def test_rows_of_any_shape_are_read_as_far_as_they_go(tmp_path: Path, rows: list
 
 
 def test_a_session_of_the_first_releases_is_read(tmp_path: Path) -> None:
-    """Its messages hold their parts; a release later the parts have files, all below one folder."""
     storage = tmp_path / "storage" / "session"
     asked = {"id": "msg_1", "role": "user", "parts": [{"type": "text", "text": "Read a.py"}],
              "metadata": {"sessionID": "ses_1", "time": {"created": START}, "tool": {}}}  # fmt: skip

@@ -100,7 +100,6 @@ def old(hours: int = 1) -> int:
 
 class TestDatabase:
     def test_all_sessions_are_read_and_sub_agents_are_children(self, database: Database) -> None:
-        """A database in use is recognized and read, and nothing in or beside it changes."""
         database.add_session("ses_1", old(3))
         database.add_session("ses_2", old(2), parent="ses_1")
         database.add_turn("ses_1", 1, old(3))
@@ -117,7 +116,6 @@ class TestDatabase:
         assert database.files() == before
 
     def test_the_calls_of_a_fork_are_counted_once(self, database: Database, store: SqliteStore) -> None:
-        """A fork has copies of earlier messages; those of a removed session count, and it is reported."""
         at = old(3)
         call = {
             "type": "tool",
@@ -146,7 +144,6 @@ class TestDatabase:
     def test_a_copy_without_its_index_is_read_and_not_written(
         self, database: Database, tmp_path: Path, kept: tuple[str, ...]
     ) -> None:
-        """A log whose index is missing counts; no file is made for it."""
         database.add_session("ses_1", old())
         database.add_turn("ses_1", 1, old())
         if len(kept) == 1:
@@ -176,7 +173,6 @@ class TestDatabase:
         assert from_rows.stats == exported.stats
 
     def test_a_damaged_row_and_database_are_reported(self, database: Database) -> None:
-        """A row without a JSON object is skipped; a file that stopped being a database is refused."""
         database.add_session("ses_1", old())
         database.add_turn("ses_1", 1, old())
         database.connection.execute("UPDATE part SET data = '[1' WHERE id = 'prt_0003'")
@@ -189,7 +185,6 @@ class TestDatabase:
             OpencodeDatabaseReader().sessions(damaged)
 
     def test_the_data_folder_can_be_moved(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The database is found where opencode keeps it."""
         monkeypatch.setenv("XDG_DATA_HOME", str(database.path.parent.parent))
 
         assert database.path in default_folders()
@@ -230,7 +225,6 @@ class TestFollowing:
     def test_a_change_is_noticed_in_the_log_and_reads_its_session_only(
         self, database: Database, store: SqliteStore, reads: list[str]
     ) -> None:
-        """The database file itself stays as it was; only new changes are read, and no old session."""
         for number in (1, 2, 30):
             database.add_session(f"ses_{number}", old(number))
             database.add_turn(f"ses_{number}", number, old(number))
@@ -251,7 +245,6 @@ class TestFollowing:
     def test_a_report_on_the_changed_sessions_alone_is_not_remembered(
         self, database: Database, store: SqliteStore
     ) -> None:
-        """An import of the unchanged database reports all of its sessions."""
         for number in (1, 2):
             database.add_session(f"ses_{number}", old(number))
             database.add_turn(f"ses_{number}", number, old(number))
@@ -272,7 +265,6 @@ class TestFollowing:
         assert [len(report.outcomes) for report in reports] == [1, 2, 2]
 
     def test_a_reply_in_progress_is_read_when_it_has_ended(self, database: Database, store: SqliteStore) -> None:
-        """Until then its turn is not in the store."""
         database.add_session("ses_1", old())
         now = int(time.time() * 1_000)
         database.add_turn("ses_1", 1, now, ended=False)
@@ -291,7 +283,6 @@ class TestFollowing:
 
 
 def test_a_folder_of_messages_is_one_recording(tmp_path: Path, store: SqliteStore) -> None:
-    """Earlier releases keep each message and part in a file; the session's file names title and folder."""
     storage = tmp_path / "storage"
     info = {"id": "ses_1", "title": "Fix it", "directory": "/work", "time": {"created": old()}}
     asked = {"id": "msg_1", "role": "user", "time": {"created": old()}, "model": {"modelID": "gpt-5"}}

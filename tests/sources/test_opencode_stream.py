@@ -62,7 +62,6 @@ def read(tmp_path: Path, rows: list[Json]) -> Read:
 
 
 def test_the_parts_of_each_message_are_one_call_with_its_usage_and_cost(tmp_path: Path) -> None:
-    """The sums are those of the steps; the absence of prompts and model is reported once."""
     done = read(tmp_path, run())
 
     assert done.order == ["tool_call", "ModelCalled", "tool_result", "assistant_response", "ModelCalled"]
@@ -75,7 +74,6 @@ def test_the_parts_of_each_message_are_one_call_with_its_usage_and_cost(tmp_path
 
 
 def test_runs_that_were_appended_to_one_file_are_sessions_of_their_own(tmp_path: Path) -> None:
-    """Events belong to the session that they name; other lines are reported with their number."""
     done = read(tmp_path, [*run("ses_1"), {"type": "done"}, *run("ses_2")])
 
     assert [opened.session_key for opened in done.of(SessionOpened)] == ["ses_1", "ses_2"]
@@ -84,7 +82,6 @@ def test_runs_that_were_appended_to_one_file_are_sessions_of_their_own(tmp_path:
 
 
 def test_a_run_that_failed_ends_with_a_call_without_usage(tmp_path: Path) -> None:
-    """The error names what failed; opencode does not send the parts of such a reply again."""
     failed = {
         "type": "error",
         "timestamp": 1_790_616_253_009,

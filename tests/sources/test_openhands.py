@@ -36,7 +36,6 @@ Json = dict[str, Any]
 
 @pytest.mark.parametrize("file", FILES)
 def test_counts_are_those_of_the_manifest(sessions_dir: Path, file: str) -> None:
-    """Every raw value equals the one that was counted independently."""
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     expected = next(entry["stats"] for entry in entries if entry["file"] == f"openhands/{file}")
     read = Read(OpenHandsReader(complete=True), sessions_dir / "openhands" / file)
@@ -47,7 +46,6 @@ def test_counts_are_those_of_the_manifest(sessions_dir: Path, file: str) -> None
 
 
 def test_totals_become_the_usage_of_calls(sessions_dir: Path) -> None:
-    """Each statement of totals is one call more; `per_turn_token` confirms it."""
     read = Read(OpenHandsReader(complete=True), sessions_dir / "openhands" / "v1_goal_events.jsonl")
     usage = [call.usage for call in read.of(ModelCalled)]
 
@@ -57,7 +55,6 @@ def test_totals_become_the_usage_of_calls(sessions_dir: Path) -> None:
 
 
 def test_a_task_without_usage_has_the_prices_of_its_calls(sessions_dir: Path) -> None:
-    """The resolver lists one price per call, and the issue names the session."""
     read = Read(OpenHandsReader(complete=True), sessions_dir / "openhands" / "v0_resolver_output.jsonl")
 
     assert sum(call.cost_dollars for call in read.of(ModelCalled)) == pytest.approx(0.070713 + 1.152933)
@@ -129,7 +126,6 @@ STATE = {
 
 
 def test_a_folder_of_events_is_one_conversation(tmp_path: Path) -> None:
-    """Its state names the model and the usage of each call; actions of one response are one call."""
     events = folder(tmp_path, CONVERSATION, STATE)
 
     assert list(files_of([tmp_path])) == [events]
@@ -148,7 +144,6 @@ def test_a_folder_of_events_is_one_conversation(tmp_path: Path) -> None:
 
 
 def test_a_condensation_replaces_what_it_forgets(tmp_path: Path) -> None:
-    """The summary takes the place of the forgotten events; the others are retained."""
     read = Read(OpenHandsReader(complete=True), folder(tmp_path, CONVERSATION, STATE))
     (compacted,) = read.of(Compacted)
     (key,) = session_keys(read.records)
@@ -161,7 +156,6 @@ def test_a_condensation_replaces_what_it_forgets(tmp_path: Path) -> None:
 
 
 def test_a_requested_condensation_is_manual(tmp_path: Path) -> None:
-    """The request before it states the reason; without one the agent did it by itself."""
     request = sdk("CondensationRequest", 5, reason="manual")
     read = Read(OpenHandsReader(complete=True), folder(tmp_path, [*CONVERSATION[:6], request, *CONVERSATION[6:]]))
     again = Read(OpenHandsReader(complete=True), folder(tmp_path / "own", CONVERSATION))
@@ -170,7 +164,6 @@ def test_a_requested_condensation_is_manual(tmp_path: Path) -> None:
 
 
 def test_sub_agents_are_in_a_folder_of_their_parent(tmp_path: Path) -> None:
-    """Their conversations do not name it."""
     child = folder(tmp_path / "feed" / "subagents", CONVERSATION)
     (opened,) = Read(OpenHandsReader(complete=True), child).of(SessionOpened)
 
@@ -178,7 +171,6 @@ def test_sub_agents_are_in_a_folder_of_their_parent(tmp_path: Path) -> None:
 
 
 def test_tool_calls_of_another_agents_program_are_content(tmp_path: Path) -> None:
-    """Each is an event when it starts and one when it is over; those of its sub-agents are in other windows."""
     stated = {"tool_call_id": "x1", "title": "Read a.py", "raw_input": {"path": "a.py"}}
     block = {"type": "content", "content": {"type": "text", "text": "print"}}
     events = [
@@ -198,7 +190,6 @@ def test_tool_calls_of_another_agents_program_are_content(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_growing_folder_only_appends(tmp_path: Path, *, complete: bool) -> None:
-    """After each further event the session starts with the events it had."""
     whole = folder(tmp_path / "whole", CONVERSATION, STATE)
     finished = [encode(event) for event in _events(whole, complete=True)]
     for length in range(1, len(CONVERSATION)):
@@ -219,8 +210,6 @@ def _events(path: Path, *, complete: bool) -> list[Any]:
 
 
 def test_usage_of_several_calls_at_once_is_unknown(tmp_path: Path) -> None:
-    """Totals that grew by more than the last call are not assigned to it."""
-
     def totals(number: int, prompt: int, completion: int, last: int) -> Json:
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "per_turn_token": last}
         metrics = {"model_name": "m", "accumulated_token_usage": usage | {"context_window": 200_000}}
@@ -259,7 +248,6 @@ DELEGATED = [
 
 
 def test_a_delegate_has_a_session_of_its_own(tmp_path: Path) -> None:
-    """The window that delegated receives its result alone, not what it reads."""
     path = tmp_path / "trajectory.json"
     path.write_text(json.dumps(DELEGATED))
     read = Read(OpenHandsReader(complete=True), path)
@@ -288,7 +276,6 @@ def test_a_delegate_has_a_session_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_condensation_by_a_range_of_events(tmp_path: Path) -> None:
-    """Both ends are forgotten, and what came before is retained."""
     path = tmp_path / "trajectory.json"
     path.write_text(json.dumps(DELEGATED))
     (compacted,) = Read(OpenHandsReader(complete=True), path).of(Compacted)
@@ -297,7 +284,6 @@ def test_a_condensation_by_a_range_of_events(tmp_path: Path) -> None:
 
 
 def test_the_first_reply_is_held_back_until_it_is_whole(tmp_path: Path) -> None:
-    """If more events may follow, the call under way is not counted yet."""
     path = tmp_path / "trajectory.json"
     path.write_text(json.dumps(DELEGATED[:3]))
 
@@ -306,7 +292,6 @@ def test_the_first_reply_is_held_back_until_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_long_task_is_recognized_by_its_start(tmp_path: Path) -> None:
-    """A row of an evaluation is often longer than what is searched; one without a history is reported."""
     history = [classic(0, "user", action="message", args={"content": "x" * 100_000}), *DELEGATED[-1:]]
     usage = {"model": "m", "prompt_tokens": 30, "completion_tokens": 4, "response_id": "r"}
     row = {

@@ -64,7 +64,6 @@ class Read:
 
 @pytest.mark.parametrize("name", DUMPS)
 def test_values_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
-    """Spans, characters and the usage of every model call once."""
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     expected = next(entry["stats"] for entry in entries if entry["file"] == f"otel_otlp/{name}")
     result = Read(sessions_dir / "otel_otlp" / name)
@@ -81,7 +80,6 @@ def test_values_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", DUMPS[1:])
 def test_the_totals_are_those_of_the_calls(sessions_dir: Path, name: str) -> None:
-    """Each imported session measures what its calls report."""
     events = Read(sessions_dir / "otel_otlp" / name).events()
     usages = [event.data.usage for event in events if isinstance(event.data, TurnEnded) and event.data.usage]
 
@@ -152,7 +150,6 @@ def python_spans(value: dict[str, Any], *, prefix: str = "0x") -> list[dict[str,
     ids=["request", "list", "lines", "base64", "underscores", "python", "console", "phoenix"],
 )
 def test_every_layout_is_read(tmp_path: Path, write: Callable[[Any], str]) -> None:
-    """Requests of the collector's file exporter, protobuf's own JSON, spans of Python's SDK and of Phoenix."""
     path = tmp_path / "dump.json"
     path.write_text(write(document()))
     result = Read(path)
@@ -164,7 +161,6 @@ def test_every_layout_is_read(tmp_path: Path, write: Callable[[Any], str]) -> No
 
 @pytest.mark.parametrize("name", sorted(set(recordings.NAMES)))
 def test_an_import_gives_the_windows_of_the_receiver(tmp_path: Path, name: str) -> None:
-    """The same spans and events, received or imported from JSON: the same sessions, turns and sizes."""
     received: list[Event] = []
     recorder = CallRecorder(RecorderSettings(emit=received.extend, digest=str, config=Config(), stream="s"))
     for one in recordings.assembled(recordings.items(name)):
@@ -203,7 +199,6 @@ def event(name: str, at: int, **attributes: Any) -> dict[str, Any]:
 
 
 def test_logs_of_a_coding_agent_with_a_compaction(tmp_path: Path) -> None:
-    """Usage without content: totals, and a compaction as it is stated."""
     start, session = 1_700_000_000, {"session__id": "s-1"}
     request = {"model": "claude-sonnet-4-5", "duration_ms": 2_000, "input_tokens": 10, "output_tokens": 50}
     calls = [
@@ -238,7 +233,6 @@ def test_logs_of_a_coding_agent_with_a_compaction(tmp_path: Path) -> None:
     ],
 )
 def test_damage_is_reported(tmp_path: Path, content: str, words: str) -> None:
-    """With the file, the part and what was expected; nothing is raised."""
     path = tmp_path / "dump.json"
     path.write_text(content)
 
@@ -246,7 +240,6 @@ def test_damage_is_reported(tmp_path: Path, content: str, words: str) -> None:
 
 
 def test_a_session_that_was_idle_continues_in_the_store(tmp_path: Path) -> None:
-    """Hours between its calls, in a dump and in the receiver, which ends idle sessions: each call has a turn."""
     spans = [
         {
             "traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "chat",

@@ -43,7 +43,6 @@ def read_pi(tmp_path: Path, *rows: Json) -> Read:
 
 
 def test_cost_latency_and_stop_reason_are_as_recorded(tmp_path: Path) -> None:
-    """The message's timestamp is the start of the call, the row's is its end."""
     (called,) = read_pi(tmp_path, HEADER, user(1, "go"), reply(2, text("a"), stop="toolUse")).of(ModelCalled)
 
     assert (called.cost_dollars, called.latency_seconds, called.stop_reason) == (0.25, 1.0, "toolUse")
@@ -51,7 +50,6 @@ def test_cost_latency_and_stop_reason_are_as_recorded(tmp_path: Path) -> None:
 
 
 def test_aborted_call_has_no_usage(tmp_path: Path) -> None:
-    """Zeros of an aborted call are not a size of the window."""
     zero = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "cost": {"total": 0}}
     read = read_pi(tmp_path, HEADER, user(1, "go"), reply(2, stop="aborted", **zero))
 
@@ -61,14 +59,12 @@ def test_aborted_call_has_no_usage(tmp_path: Path) -> None:
 
 
 def test_session_starts_with_its_first_row_if_the_header_is_later(tmp_path: Path) -> None:
-    """A copied session has a new header above old rows."""
     opened = read_pi(tmp_path, HEADER, user(1, "go")).of(SessionOpened)[0]
 
     assert opened.at == 1_767_225_601.0
 
 
 def test_change_of_model_is_recorded_before_the_next_content(tmp_path: Path) -> None:
-    """The change is read from its row, or from a reply of another model."""
     other = reply(4, text("c"))
     other["message"]["model"] = "gpt-b"
     read = read_pi(
@@ -91,7 +87,6 @@ def test_commands_of_the_user_are_results_without_a_call(tmp_path: Path) -> None
 
 
 def test_compaction_keeps_the_entries_from_its_first_kept_one(tmp_path: Path) -> None:
-    """Old releases count rows, newer ones name an entry."""
     compaction = {"type": "compaction", "summary": "in short", "tokensBefore": 175_004}
     rows = [HEADER, user(1, "a") | {"id": "e1"}, reply(2, text("b")) | {"id": "e2"}, user(3, "c") | {"id": "e3"}]
 
@@ -112,7 +107,6 @@ def test_file_without_header_is_read_under_a_separate_name(tmp_path: Path) -> No
 
 
 def test_tool_results_keep_call_and_images(tmp_path: Path) -> None:
-    """Text parts are one text; images are counted."""
     parts = [text("a"), text("b"), {"type": "image", "data": "x"}]
     result = message("toolResult", 2, toolCallId="c1", toolName="read", content=parts)
     read = read_pi(tmp_path, HEADER, user(1, "go"), result)
@@ -123,7 +117,6 @@ def test_tool_results_keep_call_and_images(tmp_path: Path) -> None:
 
 
 def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
-    """Additions of a newer release do not stop the rest."""
     read = read_pi(
         tmp_path, HEADER, message("narrator", 1, content="noted"), reply(2, {"type": "video"}, text("a"))
     )
@@ -136,7 +129,6 @@ def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
 
 
 def test_second_header_is_skipped(tmp_path: Path) -> None:
-    """One file is one session."""
     read = read_pi(tmp_path, HEADER, user(1, "go"), HEADER | {"id": "other"})
 
     assert {record.session_key for record in read.of(SessionOpened)} == {"s"}
@@ -145,7 +137,6 @@ def test_second_header_is_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("time", [10**400, -(10**400), 10**18, float("inf"), float("nan"), 2**63])
 def test_an_impossible_time_costs_the_latency_not_the_file(tmp_path: Path, time: float) -> None:
-    """A number outside the calendar is unknown; its record and those around it are read."""
     rows = [HEADER, user(1, "go"), reply(2, text("a")), user(3, "on"), reply(4, text("b"))]
     rows[2]["message"]["timestamp"] = time
     first, second = read_pi(tmp_path, *rows).of(ModelCalled)

@@ -92,14 +92,12 @@ def filler(number: int, word: str = "w") -> str:
 
 
 def test_same_records_give_the_same_bytes() -> None:
-    """Ids, numbers and contents are a function of the records alone."""
     records = (OPENED, message("a b", at=1.0), replied(), called(2, at=2.0))
 
     assert [encode(event) for event in play(*records)] == [encode(event) for event in play(*records)]
 
 
 def test_longer_recording_continues_a_shorter_one() -> None:
-    """Later content never changes an earlier event."""
     records: list[Record] = [OPENED]
     for turn in range(5):
         records += [message(filler(turn + 2), at=float(turn)), replied(), called(turn + 3)]
@@ -111,7 +109,6 @@ def test_longer_recording_continues_a_shorter_one() -> None:
 
 
 def test_sessions_of_one_file_are_played_apart() -> None:
-    """Interleaved records go to the session that is open."""
     other = SessionOpened("t", "agent", "small", parent_key="s")
     records = (
         OPENED,
@@ -143,12 +140,10 @@ def test_sessions_of_one_file_are_played_apart() -> None:
     ],
 )
 def test_session_ids_are_unique_across_formats(key: str, expected: str) -> None:
-    """A key that is unique anywhere stays; any other is named with its format; none is endless."""
     assert session_id_of("test", key) == expected
 
 
 def test_compaction_of_seen_content_counts_that_content() -> None:
-    """With both the removed text and the summary present, the ratio is of the content replaced."""
     probe = Probe()
     events = play(
         OPENED,
@@ -171,7 +166,6 @@ def test_compaction_of_seen_content_counts_that_content() -> None:
 
 
 def test_compaction_of_mostly_unseen_content_counts_the_window() -> None:
-    """A recording that starts in the middle knows totals only; the probe receives the unseen amount."""
     probe = Probe()
     events = play(
         OPENED,
@@ -194,7 +188,6 @@ def test_compaction_of_mostly_unseen_content_counts_the_window() -> None:
 
 
 def test_summary_that_was_not_recorded_has_no_fidelity() -> None:
-    """The facts in an unseen summary cannot be determined."""
     probe = Probe()
     events = play(
         OPENED,
@@ -213,7 +206,6 @@ def test_summary_that_was_not_recorded_has_no_fidelity() -> None:
 
 
 def test_what_a_compaction_kept_stays() -> None:
-    """By key, or counted from the end."""
     start = (OPENED, message("a", key="u1"), message("b", key="u2"), message("c", key="u3"), replied(), called(4))
     (by_key,) = of(play(*start, Compacted("auto", summary="s", kept_keys=("u2",))), "content.compressed")
     (counted,) = of(play(*start, Compacted("auto", summary="s", keep_last=2)), "content.compressed")
@@ -241,7 +233,6 @@ def test_evicted_results_leave_placeholders() -> None:
 
 
 def test_eviction_of_unseen_content_frees_the_recorded_tokens() -> None:
-    """The blocks are unknown, the window is smaller all the same."""
     events = play(
         OPENED,
         message("go"),
@@ -273,7 +264,6 @@ def test_limit_is_the_users_else_the_recordings_else_the_catalogs() -> None:
 
 
 def test_limit_of_the_catalog_rises_with_what_was_observed() -> None:
-    """A call larger than the window the catalog knows shows a larger window."""
     events = play(OPENED, message("a"), replied(), called(4_000))
 
     (changed,) = of(events, "limit.changed")
@@ -281,7 +271,6 @@ def test_limit_of_the_catalog_rises_with_what_was_observed() -> None:
 
 
 def test_limit_stated_later_changes_it() -> None:
-    """The same statement again changes nothing."""
     later = (LimitStated(2_000), LimitStated(2_000))
     events = play(OPENED, message("a"), replied(), called(1), *later)
 
@@ -289,7 +278,6 @@ def test_limit_stated_later_changes_it() -> None:
 
 
 def test_cost_is_the_recorded_one_else_the_catalogs() -> None:
-    """A price is only looked up where none was recorded."""
     events = play(
         OPENED, message("a"), replied(), called(100, cost_dollars=7.0), message("b"), replied(), called(200)
     )
@@ -318,7 +306,6 @@ def test_model_known_later_counts_from_the_beginning() -> None:
 
 
 def test_change_of_model_changes_window_and_counter() -> None:
-    """From the next content on."""
     events = play(OPENED, message("a"), replied(), called(1), replace(OPENED, model="large"), message("b"))
 
     assert [change.limit_tokens for change in of(events, "limit.changed")] == [5_000]
@@ -326,7 +313,6 @@ def test_change_of_model_changes_window_and_counter() -> None:
 
 
 def test_clear_starts_a_new_window() -> None:
-    """The next content stands in an empty window."""
     events = play(
         OPENED, message(filler(9)), replied(), called(10), Cleared(), message("b"), replied(), called(3)
     )
@@ -338,7 +324,6 @@ def test_clear_starts_a_new_window() -> None:
 
 
 def test_end_and_break_are_reported_only_if_recorded() -> None:
-    """A file that just stops has neither ended nor broken."""
     start = (OPENED, message("a"), replied(), called(1))
 
     assert not of(play(*start), "session.ended")
@@ -348,7 +333,6 @@ def test_end_and_break_are_reported_only_if_recorded() -> None:
 
 
 def test_use_of_a_result_is_a_reference() -> None:
-    """A reply or call that names what only one block holds refers to that block."""
     events = play(
         OPENED,
         message("go"),
@@ -364,7 +348,6 @@ def test_use_of_a_result_is_a_reference() -> None:
 
 
 def test_stated_tokens_and_media_are_used_unchanged() -> None:
-    """A recorded count wins over counting; an image costs a flat number."""
     events = play(
         OPENED,
         ContentAdded("thinking", None, tokens=587),
@@ -379,14 +362,12 @@ def test_stated_tokens_and_media_are_used_unchanged() -> None:
 
 
 def test_events_without_times_of_their_own_have_the_latest() -> None:
-    """A record without a time happened when the one before it did."""
     events = play(OPENED, message("a", at=5.0), replied(), called(1))
 
     assert [event.at for event in events if event.type == "turn.ended"] == [5.0]
 
 
 def test_result_of_a_sub_agent_is_its_return() -> None:
-    """The child's session and the size of what came back."""
     events = play(
         OPENED,
         ContentAdded("tool_call", "Task", "c1"),
@@ -402,7 +383,6 @@ def test_result_of_a_sub_agent_is_its_return() -> None:
 
 
 def test_a_session_is_titled_by_its_first_own_message_until_the_agent_names_it() -> None:
-    """Text of a program in the user's name is skipped, and a setting keeps messages out of titles."""
     wrapped = message("<environment_context>\n<cwd>/work</cwd>\n</environment_context>")
     records = (
         OPENED, wrapped, message("fix the parser"), message("now test it"), replied(), called(100),

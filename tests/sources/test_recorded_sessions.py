@@ -57,7 +57,6 @@ def of(events: list[Event], name: str) -> list[Any]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_growing_recording_only_ever_appends(sessions_dir: Path, tmp_path: Path, name: str) -> None:
-    """Cut anywhere, what a growing file gives is the beginning of what the finished one gives."""
     source = name.partition("/")[0]
     lines = (sessions_dir / name).read_bytes().splitlines(keepends=True)
     whole = {
@@ -75,7 +74,6 @@ def test_growing_recording_only_ever_appends(sessions_dir: Path, tmp_path: Path,
 
 @pytest.mark.parametrize("name", FILES)
 def test_calls_and_largest_window_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
-    """Events add up to what was computed from the file independently."""
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     usage = next(entry["stats"]["usage"] for entry in entries if entry["file"] == name)
     (events,) = played(sessions_dir / name, name.partition("/")[0], complete=True).values()
@@ -92,7 +90,6 @@ def test_calls_and_largest_window_are_those_of_the_manifest(sessions_dir: Path, 
 
 @pytest.mark.parametrize("name", FILES)
 def test_estimates_between_counts_are_close(sessions_dir: Path, name: str) -> None:
-    """The window before a call is estimated within 5% of what the provider then counts, in the middle of them."""
     (events,) = played(sessions_dir / name, name.partition("/")[0], complete=True).values()
     errors = sorted(
         abs(measured.estimate_error)

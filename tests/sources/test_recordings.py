@@ -60,7 +60,6 @@ def files() -> list[str]:
 
 @pytest.mark.parametrize("name", files())
 def test_values_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
-    """Messages, calls, characters, compactions, evictions, bad lines, turns and sessions agree."""
     expected = manifest(sessions_dir)[name]
     stats = measured(sessions_dir / name)
 
@@ -81,7 +80,6 @@ def test_values_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", files())
 def test_usage_is_that_of_the_manifest(sessions_dir: Path, name: str) -> None:
-    """Every usage sum, the number of calls and the largest context agree."""
     expected = dict(manifest(sessions_dir)[name]["usage"])
     stats = measured(sessions_dir / name)
 
@@ -96,7 +94,6 @@ def test_usage_is_that_of_the_manifest(sessions_dir: Path, name: str) -> None:
 
 
 def test_every_file_of_the_collection_is_read_or_named(sessions_dir: Path) -> None:
-    """Each recording gives a session, or one problem that states what it is; none is skipped silently."""
     silent = []
     for entry in json.loads((sessions_dir / "MANIFEST.json").read_text()):
         path = sessions_dir / entry["file"]
@@ -113,7 +110,6 @@ def test_every_file_of_the_collection_is_read_or_named(sessions_dir: Path) -> No
 
 
 def test_every_recording_is_recognised_by_its_own_reader(sessions_dir: Path) -> None:
-    """Of all recorded files each is claimed by the reader of its format, and foreign formats by none of these."""
     claims = {}
     for path in files_of([sessions_dir]):
         try:
@@ -132,7 +128,6 @@ def test_every_recording_is_recognised_by_its_own_reader(sessions_dir: Path) -> 
 
 @pytest.mark.parametrize("odd", [[], {}, [[]], 1, None])
 def test_no_reader_fails_on_values_of_another_kind(tmp_path: Path, odd: object) -> None:
-    """A file whose fields hold lists or objects in place of names is recognized or not, without an error."""
     names = [
         "type",
         "kind",

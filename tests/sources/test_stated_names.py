@@ -43,7 +43,6 @@ def test_every_format_is_in_the_table() -> None:
 
 
 def test_recordings_state_no_name_that_the_table_lacks(sessions_dir: Path) -> None:
-    """Each recording at hand states a part of its format's row, and all of them most of what is there."""
     readers, table = all_readers(complete=True), documented()
     seen: dict[str, set[str]] = {}
     for file in files_of([sessions_dir]):

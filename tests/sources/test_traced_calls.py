@@ -41,7 +41,6 @@ def kinds(result: Read) -> list[list[str]]:
 
 
 def test_the_recorded_trace_of_langfuse(sessions_dir: Path) -> None:
-    """Of three generations for one call only the innermost is the call; all values are those of the manifest."""
     path = sessions_dir / "otel_otlp" / "langfuse_chat_1.json"
     entries = json.loads((sessions_dir / "MANIFEST.json").read_text())
     expected = next(entry["stats"] for entry in entries if entry["file"] == "otel_otlp/langfuse_chat_1.json")
@@ -70,7 +69,6 @@ CACHED = {"input_cached_tokens": 90, "output": 5, "total": 105}
 
 
 def test_usage_of_langfuse_excludes_the_cache_where_the_total_shows_it(tmp_path: Path) -> None:
-    """The counts add up to the total either with the cache or without it."""
     ask = [{"role": "user", "content": "one"}]
     result = read(tmp_path, [
         generation(1, ask, "two", usageDetails={"input": 10, **CACHED}),
@@ -85,7 +83,6 @@ def test_usage_of_langfuse_excludes_the_cache_where_the_total_shows_it(tmp_path:
 
 
 def test_a_failed_generation_has_no_reply(tmp_path: Path) -> None:
-    """Its status message is the provider's error."""
     result = read(tmp_path, [
         generation(1, "one", None, level="ERROR", statusMessage="rate limit"), generation(2, "one", "two"),
     ])  # fmt: skip
@@ -94,7 +91,6 @@ def test_a_failed_generation_has_no_reply(tmp_path: Path) -> None:
 
 
 def test_columns_of_a_bulk_export_are_read(tmp_path: Path) -> None:
-    """Rows of the export to files name their fields as columns."""
     rows = [
         {"id": "g1", "trace_id": "t1", "type": "GENERATION", "start_time": "2026-01-01T00:00:01Z",
          "end_time": "2026-01-01T00:00:02Z", "parent_observation_id": None, "provided_model_name": "gpt-4o",
@@ -125,7 +121,6 @@ VERCEL = [
 
 
 def test_parts_of_the_vercel_ai_sdk(tmp_path: Path) -> None:
-    """Its calls and results of tools are calls and results."""
     result = read(tmp_path, [generation(1, json.dumps(VERCEL), "21 degrees")])
 
     assert kinds(result) == [["system_prompt", "user_message", "assistant_response", "tool_call", "tool_result"]]
@@ -153,7 +148,6 @@ CALL = {"name": "weather", "args": {"city": "Ulm"}, "id": "c1", "type": "tool_ca
 
 
 def test_runs_of_langsmith_are_one_session_per_thread(tmp_path: Path) -> None:
-    """The root run names the thread; calls nested in it are read in the order they were made."""
     first = [langchain("SystemMessage", "be good"), langchain("HumanMessage", "how warm?")]
     asked = langchain("AIMessage", "", tool_calls=[CALL], usage_metadata=USAGE)
     second = [*first, asked, langchain("ToolMessage", "21", tool_call_id="c1")]
@@ -177,7 +171,6 @@ def test_runs_of_langsmith_are_one_session_per_thread(tmp_path: Path) -> None:
 
 
 def test_a_wrapped_client_of_openai_in_langsmith(tmp_path: Path) -> None:
-    """Inputs and outputs are those of the client; a failed run has no reply."""
     rows = [
         run(1, [{"role": "user", "content": "one"}], {}, outputs={
             "choices": [{"message": {"role": "assistant", "content": "two"}}], "model": "gpt-4o-mini",
@@ -210,7 +203,6 @@ def test_counts_of_langfuse_are_read_by_their_earlier_names(tmp_path: Path, stat
 
 
 def test_a_table_of_langfuse_is_read(tmp_path: Path) -> None:
-    """An export in CSV holds JSON in its cells; other tables of the folder are not recordings."""
     messages = json.dumps([{"role": "user", "content": "one\ntwo"}])
     row = generation(1, messages, "3", promptTokens=10, completionTokens=5, totalTokens=15, totalCost=0.25)
     with (tmp_path / "observations.csv").open("w", newline="") as file:

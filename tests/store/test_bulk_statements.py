@@ -22,7 +22,6 @@ def many(sql: str) -> ManyRows:
 
 
 def test_an_insert_takes_an_array_for_each_column() -> None:
-    """And can be copied, where a row with the same key is an error."""
     insert = many('INSERT INTO agents (name, "references") VALUES (?, ?)')
 
     assert insert.statement == b'INSERT INTO agents (name, "references") SELECT * FROM unnest(%b, %b)'
@@ -30,7 +29,6 @@ def test_an_insert_takes_an_array_for_each_column() -> None:
 
 
 def test_an_update_takes_an_array_for_each_placeholder() -> None:
-    """Also inside expressions; texts that look like placeholders stay."""
     update = many(
         "UPDATE blocks SET at = ?, n = n + 1, b = coalesce(b, ?), by = 'a = ?' WHERE session = ? AND id = ?"
     )
@@ -46,13 +44,11 @@ def test_an_update_takes_an_array_for_each_placeholder() -> None:
     "sql", ["UPDATE store SET next_seq = ?", "DELETE FROM a WHERE b = ?", "UPDATE a SET b = b + ? WHERE c > ?"]
 )
 def test_other_statements_run_for_each_row(sql: str) -> None:
-    """Only a condition on equal keys separates the rows of one run."""
     assert for_many_rows(sql) is None
     assert translated(sql) == sql.replace("?", "%s").encode()
 
 
 def test_rows_with_the_same_key_follow_one_another() -> None:
-    """One statement changes a row once, and the last change of a row counts."""
     upsert = many("INSERT INTO turns (a, b, c) VALUES (?, ?, ?) ON CONFLICT (b, a) DO UPDATE SET c = excluded.c")
 
     assert (upsert.key, upsert.conflicts) == ((1, 0), Conflicts.UPDATE)
@@ -63,7 +59,6 @@ def test_rows_with_the_same_key_follow_one_another() -> None:
 
 
 def test_rows_that_differ_only_below_a_bound_are_carried_out_in_order() -> None:
-    """One run of an UPDATE changes a row once."""
     statement = many("UPDATE blocks SET a = a + ? WHERE session = ? AND event_seq < ?")
     rows = [(1, 7, 3), (1, 8, 3), (1, 7, 4)]
 
@@ -79,5 +74,4 @@ def test_rows_that_differ_only_below_a_bound_are_carried_out_in_order() -> None:
     ],
 )  # fmt: skip
 def test_the_statements_of_the_write_path_take_many_rows(sql: str) -> None:
-    """A batch is then one statement for each table, however many sessions it has."""
     assert for_many_rows(sql) is not None

@@ -38,7 +38,6 @@ class Fail:
 
 
 def test_every_migration_is_recorded_and_runs_once(store):
-    """Opening the store again applies nothing."""
     names = [step.name for step in migrations.available()]
     with closing(open_writer(store.path)) as connection:
         assert migrations.applied(connection) == set(names)
@@ -48,7 +47,6 @@ def test_every_migration_is_recorded_and_runs_once(store):
 
 
 def test_a_later_migration_is_applied_to_an_older_store(store):
-    """Missing tables are added, existing ones keep their rows."""
     listed = [*migrations.available(), migrations.NamedMigration("m900_add_note", AddNote())]
     with closing(open_writer(store.path)) as connection:
         assert migrations.migrate(connection, store.path, listed) == ["m900_add_note"]
@@ -56,7 +54,6 @@ def test_a_later_migration_is_applied_to_an_older_store(store):
 
 
 def test_a_failed_migration_is_rolled_back(store):
-    """Neither its tables nor its record are stored."""
     listed = [*migrations.available(), migrations.NamedMigration("m900_fail", Fail())]
     with closing(open_writer(store.path)) as connection:
         with pytest.raises(StoreError, match="m900_fail"):
@@ -80,7 +77,6 @@ def test_a_table_of_migrations_that_was_cut_short_is_named(store, kept):
 
 @pytest.mark.parametrize("opened", [SqliteStore, SqliteReader])
 def test_a_store_of_a_newer_release_is_rejected(store, opened):
-    """It is neither read nor written, and the error names the unknown migration."""
     with closing(open_writer(store.path)) as connection:
         connection.execute("INSERT INTO migrations VALUES ('m999_from_the_future', 0)")
 
@@ -89,7 +85,6 @@ def test_a_store_of_a_newer_release_is_rejected(store, opened):
 
 
 def test_a_reader_rejects_the_database_of_another_program(tmp_path):
-    """The error names the file and reports that it is not a store."""
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE people (name TEXT)")
 
@@ -98,7 +93,6 @@ def test_a_reader_rejects_the_database_of_another_program(tmp_path):
 
 
 def test_a_store_in_a_read_only_folder_is_readable(tmp_path, make_session, monkeypatch):
-    """If SQLite cannot create lock files, the database is read without locks."""
     store = SqliteStore(tmp_path / "w.db")
     store.append(make_session(turns=2))
     store.close()
@@ -116,7 +110,6 @@ def test_a_store_in_a_read_only_folder_is_readable(tmp_path, make_session, monke
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
-    """The error names the file and suggests a check."""
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o500)
 
@@ -125,7 +118,6 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
 
 
 def test_a_folder_that_is_a_file_is_reported(tmp_path):
-    """A file in the position of the folder raises a StoreError as well."""
     (tmp_path / "file").write_text("")
 
     with pytest.raises(StoreError, match="cannot be created"):
@@ -139,7 +131,6 @@ def read_everything(path: Path) -> None:
 
 
 def test_a_damaged_page_is_reported_with_the_path(store, make_session):
-    """Reading a damaged database raises and changes nothing."""
     store.append(make_session(turns=20))
     store.close()
     raw = bytearray(store.path.read_bytes())
@@ -152,7 +143,6 @@ def test_a_damaged_page_is_reported_with_the_path(store, make_session):
 
 
 def test_a_closed_store_raises_a_store_error(store, make_session):
-    """Appending after close raises no error of sqlite3; closing twice is allowed."""
     store.close()
     store.close()
 
@@ -164,7 +154,6 @@ def test_a_closed_store_raises_a_store_error(store, make_session):
 
 
 def test_flush_commits_with_full_synchronization_only_when_needed(store, make_session):
-    """SQLite calls fsync for the commit of a flush; without new events nothing is committed."""
     statements: list[str] = []
     store._shared.writer.connection.set_trace_callback(statements.append)
     store.append(make_session(turns=1))
@@ -178,7 +167,6 @@ def test_flush_commits_with_full_synchronization_only_when_needed(store, make_se
 
 
 def test_a_full_disk_stores_nothing_of_the_batch(store, make_session):
-    """The batch that does not fit raises; earlier batches are whole, and later ones can be stored."""
     store.append(make_session("fits", turns=2))
     connection = store._shared.writer.connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -196,7 +184,6 @@ def test_a_full_disk_stores_nothing_of_the_batch(store, make_session):
 
 
 def test_the_file_is_private_under_any_umask(tmp_path: Path):
-    """The file's mode does not depend on the process's umask."""
     before = os.umask(0)
     try:
         store = SqliteStore(tmp_path / "w.db")
@@ -208,13 +195,11 @@ def test_the_file_is_private_under_any_umask(tmp_path: Path):
 
 
 def test_the_file_is_private(store):
-    """Only the owner may read the database and its log."""
     for file in store.path.parent.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
 def test_a_file_that_is_not_a_database_is_rejected_unchanged(tmp_path: Path):
-    """The error names the file, which is not overwritten."""
     path = tmp_path / "notes.db"
     path.write_bytes(b"these are my notes, not a database\n" * 300)
 
@@ -225,7 +210,6 @@ def test_a_file_that_is_not_a_database_is_rejected_unchanged(tmp_path: Path):
 
 
 def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
-    """Reading never creates a file."""
     with pytest.raises(StoreError, match="no store here"):
         SqliteReader(tmp_path / "none.db")
 
@@ -233,7 +217,6 @@ def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
 
 
 def test_no_content_is_stored_without_capture(store, make_session):
-    """Without capture the file contains no text of any block."""
     store.append(make_session(turns=4))
     store.flush()
 
@@ -242,7 +225,6 @@ def test_no_content_is_stored_without_capture(store, make_session):
 
 
 def test_without_trigrams_texts_are_read_one_by_one(tmp_path, make_session, monkeypatch):
-    """An SQLite without the tokenizer finds the same and indexes nothing."""
     monkeypatch.setattr(SQLITE.content_index, "is_supported", False)
     store = SqliteStore(tmp_path / "w.db", capture=True, redact=str)
     store.append(make_session())

@@ -26,7 +26,6 @@ def document_bytes(event: Event) -> bytes:
 
 
 def test_every_event_of_a_session_is_encoded_as_its_document(make_session):
-    """The fast and the plain encoder agree byte for byte, with and without a time."""
     for event in make_session(turns=30):
         untimed = event._replace(at=None)
         assert encode(event) == document_bytes(event)
@@ -34,7 +33,6 @@ def test_every_event_of_a_session_is_encoded_as_its_document(make_session):
 
 
 def test_rare_payloads_are_encoded_as_their_documents(make_session):
-    """The same holds for infinite forecasts, facts with texts and absent values."""
     event = make_session(turns=3)[-2]
     pressure = next(e.data for e in make_session(turns=9) if isinstance(e.data, PressureMeasured))
     payloads = [
@@ -51,7 +49,6 @@ def test_rare_payloads_are_encoded_as_their_documents(make_session):
 
 
 def test_every_payload_has_a_fast_encoder():
-    """Every event type has one, and a block's text is never encoded."""
     from windowpane.core.codec import _PLANS
 
     assert set(_PLANS) == set(PAYLOADS)
@@ -59,7 +56,6 @@ def test_every_payload_has_a_fast_encoder():
 
 
 def test_event_ids_are_ulids_of_time_and_position():
-    """26 digits of base 32, ordered by time, equal for equal positions."""
     early, late = event_id("s", 1, 1_700_000_000.0), event_id("s", 1, 1_700_000_000.001)
 
     assert len(early) == 26

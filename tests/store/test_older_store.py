@@ -67,7 +67,6 @@ def rows_of(store: SqliteStore) -> Any:
 
 
 def test_an_older_store_gives_the_rows_it_gave(older: SqliteStore) -> None:
-    """Sessions, turns, the window at a turn, alerts, search, a replay and endpoints are read as before."""
     expected = json.loads((DATA / "rows.json").read_text())
     for row in expected["sessions"]:
         row.update(NOT_DESCRIBED | NO_CACHE_BREAKS | NOT_COUNTED | PEAKS.get(row["session_id"], {}))
@@ -82,7 +81,6 @@ def test_an_older_store_gives_the_rows_it_gave(older: SqliteStore) -> None:
 
 
 def test_an_older_store_verifies_against_its_exported_heads(older: SqliteStore) -> None:
-    """Every hash of both chains is computed as before; one changed byte is still detected."""
     expected = json.loads((DATA / "rows.json").read_text())
     found = older.verify(heads_file=DATA / "heads.jsonl")
 
@@ -93,7 +91,6 @@ def test_an_older_store_verifies_against_its_exported_heads(older: SqliteStore) 
 
 
 def test_the_projection_of_older_events_is_the_same(older: SqliteStore) -> None:
-    """Folding the stored events again gives the rows that the older code stored."""
     before = rows_of(older)
     older.rebuild_projections()
 
@@ -101,7 +98,6 @@ def test_the_projection_of_older_events_is_the_same(older: SqliteStore) -> None:
 
 
 def test_an_older_store_is_continued(older: SqliteStore, make_session: Any) -> None:
-    """New sessions go on the same chains, and captured texts stay readable."""
     texts = [older.content(row.digest) for row in older.blocks_at("ended", 5)]
     older.append(make_session("s1"))
     older.heads()
@@ -133,7 +129,6 @@ def test_an_older_store_gets_count_sources(tmp_path, make_session):
 
 
 def test_an_old_store_is_folded_once(store, make_session, tmp_path) -> None:
-    """Sessions that a migration marked get their trends when the store is opened."""
     store.append(make_session("s", turns=5))
     expected = daily(store)
     with store._writing() as writer:
@@ -164,7 +159,6 @@ def index_all(store: SqliteStore) -> None:
 
 
 def test_a_compression_in_the_middle_of_a_task_is_counted(tmp_path, make_session):
-    """A store from before it was counted gets the same number when it is opened."""
     path = tmp_path / "windowpane.db"
     store = SqliteStore(path)
     for name, next_message in (("inside", False), ("between", True)):
@@ -185,7 +179,6 @@ def test_a_compression_in_the_middle_of_a_task_is_counted(tmp_path, make_session
 
 
 def test_the_cost_of_compressions_in_a_stored_session_is_added(tmp_path, make_session) -> None:
-    """A session whose summaries were paid for is folded again: its cost and that of its day contain them."""
     path = tmp_path / "w.db"
     store = SqliteStore(path)
     paid = [
@@ -215,7 +208,6 @@ def test_the_cost_of_compressions_in_a_stored_session_is_added(tmp_path, make_se
 
 
 def test_the_texts_of_an_older_store_wait_to_be_indexed(tmp_path, make_session) -> None:
-    """Opening it indexes nothing; its texts are found before and after they are indexed."""
     store = SqliteStore(tmp_path / "w.db", capture=True, redact=str)
     store.append(make_session())
     index_all(store)
@@ -236,7 +228,6 @@ def test_the_texts_of_an_older_store_wait_to_be_indexed(tmp_path, make_session) 
 
 
 def test_the_sums_of_an_older_store_get_their_projects(tmp_path: Path) -> None:
-    """Those of stored sessions by the session, those of deleted ones by what was kept of each project."""
     path = tmp_path / "windowpane.db"
     migrations = available()
     earlier = [one for one in migrations if one.name < "m021"]
@@ -260,7 +251,6 @@ def test_the_sums_of_an_older_store_get_their_projects(tmp_path: Path) -> None:
 
 
 def test_a_pruned_session_is_removed_from_an_earlier_index(tmp_path: Path, make_session, monkeypatch) -> None:
-    """Measurements that an earlier store indexed with their numbers leave no word behind when they are pruned."""
     store = SqliteStore(tmp_path / "w.db")
     store.append(make_session("s1", turns=4))
     monkeypatch.setattr(fts5.Fts5EventIndex, "add", add_whole)

@@ -25,7 +25,6 @@ def url(postgres_server: PostgresServer, postgres_url: str) -> Iterator[str]:
 
 
 def test_two_writers_and_readers_behind_a_pooler(url: str, postgres_url: str, make_session) -> None:
-    """Everything is stored, found and announced, and no setting or lock of one client remains for another."""
     with (
         closing(open_store(url, capture=True, redact=str)) as first,
         closing(open_store(url)) as second,

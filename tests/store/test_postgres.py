@@ -61,7 +61,6 @@ def stored(store: Store, **query: str) -> list[Event]:
 
 
 def test_the_tables_have_the_columns_of_sqlite(store: Store, postgres_url: str) -> None:
-    """Later migrations run on both, so neither may lack a table or column of the other."""
     tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as lite:
         migrations.migrate(lite, Path("memory"))
@@ -78,7 +77,6 @@ def test_the_tables_have_the_columns_of_sqlite(store: Store, postgres_url: str) 
 
 
 def test_several_processes_may_open_a_new_store_at_once(postgres_url: str, make_session) -> None:
-    """Each finds the tables whole; one of them creates them."""
     opened: list[Store] = []
     threads = [threading.Thread(target=lambda: opened.append(open_store(postgres_url))) for _ in range(4)]
     for thread in threads:
@@ -96,7 +94,6 @@ def test_several_processes_may_open_a_new_store_at_once(postgres_url: str, make_
 
 
 def test_a_store_of_a_newer_release_is_refused(store: Store, postgres_url: str) -> None:
-    """By readers and writers, with what to do."""
     rows(postgres_url, "INSERT INTO migrations VALUES ('m999_later', 0)")
 
     for opening in (PostgresReader, PostgresStore):
@@ -107,7 +104,6 @@ def test_a_store_of_a_newer_release_is_refused(store: Store, postgres_url: str) 
 def test_a_running_agent_continues_in_a_store_that_was_migrated(
     store: Store, postgres_url: str, make_session
 ) -> None:
-    """By a newer release, also where its connection breaks afterwards."""
     rows(postgres_url, "INSERT INTO migrations VALUES ('m999_later', 0)")
     assert store._shared.writer is not None
     end_connection(postgres_url, store._shared.writer.connection)
@@ -119,14 +115,12 @@ def test_a_running_agent_continues_in_a_store_that_was_migrated(
 
 
 def test_a_database_without_a_store_is_not_read(postgres_url: str) -> None:
-    """And nothing is created in it by trying."""
     with pytest.raises(StoreError, match="no store here; import a session or start an agent"):
         open_reader(postgres_url)
     assert rows(postgres_url, "SELECT 1 FROM pg_tables WHERE schemaname = 'public'") == []
 
 
 def test_a_text_with_nul_is_stored_without_it(store: Store, make_session) -> None:
-    """PostgreSQL refuses it in texts; the events keep their bytes, and the audit knows."""
     events = make_session(turns=2)
     store.append([event._replace(context=replace(event.context, agent="a\0b")) for event in events])
 
@@ -143,7 +137,6 @@ def test_a_text_with_nul_is_stored_without_it(store: Store, make_session) -> Non
 
 
 def test_a_month_has_a_partition_and_is_dropped_whole(store: Store, postgres_url: str, make_session) -> None:
-    """Reads go across months; the last session of one that is deleted takes the partition with it."""
     store.append(make_session("first", turns=4, end=False))
     store.append(make_session("both", turns=2, end=False))
     with store._writing() as writer:
@@ -167,7 +160,6 @@ def test_a_month_has_a_partition_and_is_dropped_whole(store: Store, postgres_url
 
 
 def test_pruning_by_size_deletes_no_more_than_it_must(store: Store, make_session) -> None:
-    """The space of deleted rows is free later; they do not count as stored meanwhile."""
     for number in range(10):
         store.append(make_session(f"s{number}", turns=6, start=1e9 + number))
     size = store.size().bytes
@@ -180,7 +172,6 @@ def test_pruning_by_size_deletes_no_more_than_it_must(store: Store, make_session
 
 
 def test_a_writer_waits_for_another_for_a_limited_time(postgres_url: str, make_session) -> None:
-    """Then it reports that the store is busy, and can write when the other has finished."""
     with closing(open_store(postgres_url, busy_seconds=0.2)) as store, closing(open_store(postgres_url)) as other:
         with other._writing(), pytest.raises(StoreBusyError, match="another process keeps the store locked"):
             store.append(make_session("s1"))
@@ -192,7 +183,6 @@ def test_a_writer_waits_for_another_for_a_limited_time(postgres_url: str, make_s
 def test_a_commit_of_unknown_outcome_stores_no_event_twice(
     store: Store, postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
-    """The connection breaks at the commit; the same batch is written again, in a larger one."""
     session = make_session(turns=5)
     engine = store._engine
     commit = engine._commit
@@ -216,8 +206,6 @@ def test_a_commit_of_unknown_outcome_stores_no_event_twice(
 def test_a_connection_lost_in_a_transaction_stores_nothing_of_it(
     store: Store, postgres_url: str, make_session
 ) -> None:
-    """The next write opens another connection."""
-
     def write() -> None:
         with store._writing() as writer:
             writer.append(make_session("lost"))
@@ -232,8 +220,6 @@ def test_a_connection_lost_in_a_transaction_stores_nothing_of_it(
 
 
 def test_an_error_of_a_statement_that_waits_undoes_the_transaction(store: Store, make_session) -> None:
-    """It is sent with a later one, at the latest before the commit."""
-
     def write() -> None:
         with store._writing() as writer:
             writer.append(make_session("undone", turns=1))
@@ -250,7 +236,6 @@ def test_an_error_of_a_statement_that_waits_undoes_the_transaction(store: Store,
 def test_a_batch_of_many_sessions_takes_no_more_statements(
     store: Store, make_session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New ones, and such that continue: each table is written, and read, for all sessions at once."""
     store.append(make_session("warm", turns=3))  # what is asked once
     counts = []
     for sessions in (2, 60):
@@ -269,7 +254,6 @@ def test_a_batch_of_many_sessions_takes_no_more_statements(
 def test_an_index_takes_few_statements_for_many_texts(
     postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that is moved has millions of events and texts; one statement each took nine tenths of the time."""
     with closing(open_store(postgres_url, capture=True, redact=str)) as store:
         store.append([event for number in range(60) for event in make_session(f"s{number}", turns=6)])
         with monkeypatch.context() as patched:
@@ -281,7 +265,6 @@ def test_an_index_takes_few_statements_for_many_texts(
 
 
 def test_the_indexes_for_search_are_built_after_a_copy(postgres_url: str, make_session, tmp_path: Path) -> None:
-    """They are dropped for it; a copy that was killed meanwhile builds them when it continues."""
     indexes = "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%USING gin%' ORDER BY 1"
     with (
         closing(open_store(str(tmp_path / "source.db"), capture=True, redact=str)) as source,
@@ -304,7 +287,6 @@ def test_the_indexes_for_search_are_built_after_a_copy(postgres_url: str, make_s
 
 
 def test_a_damaged_event_is_indexed_as_empty(store: Store, postgres_url: str) -> None:
-    """It is indexed as an event without any, also as the only one of a statement."""
     with closing(store._engine.open_writer()) as database:
         for texts in ([(1, "")], [(2, ""), (3, "two words")], [(4, f"{'long' * 600} word")]):
             with store._engine.transaction(database):
@@ -331,7 +313,6 @@ def count_statements(patched: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_a_plan_of_a_small_table_does_not_read_a_large_one(store: Store, postgres_url: str, make_session) -> None:
-    """Statements are prepared while the store is new, long before the server has statistics."""
     counted = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'sessions'"
     for number in range(8):
         store.append([event for one in range(40) for event in make_session(f"s{number}-{one}", turns=1)])
@@ -358,7 +339,6 @@ def setting(store: Store, name: str) -> str:
 def test_what_was_received_is_durable_with_its_own_commit(
     store: Store, postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the server's setting; a second commit is not needed."""
     database = postgres_url.rpartition("/")[2]
     rows(postgres_url, f'ALTER DATABASE "{database}" SET synchronous_commit = off')
     with closing(open_store(postgres_url)) as receiving:
@@ -378,7 +358,6 @@ def test_what_was_received_is_durable_with_its_own_commit(
 
 
 def test_days_are_summed_for_each_kind_of_change(store: Store, postgres_url: str) -> None:
-    """Rows that are added, changed and deleted together are added to the sums of their days once each."""
     counts = "2, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0"
     insert = (
         f"INSERT INTO session_days SELECT session, day, 'a', 'm', '', {counts}, peak FROM "
@@ -395,7 +374,6 @@ def test_days_are_summed_for_each_kind_of_change(store: Store, postgres_url: str
 
 
 def test_a_forked_child_has_its_own_connections(store: Store, postgres_url: str, make_session) -> None:
-    """It writes and closes its store, and the connections of the parent last."""
     store.append(make_session("parent"))
     assert store._shared.writer is not None
     backend = store._shared.writer.connection.connection.info.backend_pid
@@ -422,7 +400,6 @@ def test_a_forked_child_has_its_own_connections(store: Store, postgres_url: str,
 
 
 def test_an_error_shows_no_password() -> None:
-    """Neither psycopg's about the whole URL nor ours."""
     address = StoreUrl("postgresql://agent:s3cret@127.0.0.1:1/w?sslmode=bad")
     for url in (address, StoreUrl("postgresql://agent:s3 cret@[broken/w")):
         with pytest.raises(StoreError) as raised:
@@ -446,7 +423,6 @@ def test_an_error_shows_no_password() -> None:
     ],
 )
 def test_an_error_of_the_server_has_a_remedy(error: psycopg.Error, text: str) -> None:
-    """In one line that names the store."""
     with (
         pytest.raises(StoreError, match=f"^postgresql://db/w: {text}"),
         errors.reporting(StoreUrl("postgresql://db/w")),
@@ -455,34 +431,29 @@ def test_an_error_of_the_server_has_a_remedy(error: psycopg.Error, text: str) ->
 
 
 def test_an_old_server_is_refused(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is created."""
     monkeypatch.setattr(connections, "MINIMUM_VERSION", 990_000)
     with pytest.raises(StoreError, match=r"the server is PostgreSQL \d+; expected 99 or newer"):
         open_store(postgres_url)
 
 
 def test_a_missing_driver_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not as a module that was not found."""
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(ConfigurationError, match=r"needs psycopg .*pip install '.*\[postgres\]'"):
         open_store("postgresql://db/w")
 
 
 def test_a_missing_database_is_named(postgres_server) -> None:
-    """With the command that creates it."""
     with pytest.raises(StoreError, match="there is no such database; create it with `createdb`"):
         open_store(postgres_server.url("missing"))
 
 
 def test_a_user_who_may_not_connect_is_refused(postgres_url: str) -> None:
-    """With where to look."""
     rows(postgres_url, "DROP ROLE IF EXISTS outsider; CREATE ROLE outsider NOLOGIN")
     with pytest.raises(StoreError, match="the user may not connect; check the user of the URL"):
         open_store(postgres_url.replace("postgres@", "outsider@"))
 
 
 def test_a_server_that_takes_no_writes_is_read(store: Store, postgres_url: str, make_session) -> None:
-    """A standby, or a server set to read only: reads work, a write reports the reason."""
     store.append(make_session("s1"))
     store.close()
     database = postgres_url.rpartition("/")[2]
@@ -495,7 +466,6 @@ def test_a_server_that_takes_no_writes_is_read(store: Store, postgres_url: str, 
 
 
 def test_an_error_names_the_permission_that_a_user_lacks(store: Store, postgres_url: str) -> None:
-    """Not that there is no store."""
     rows(postgres_url, "DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")
     with pytest.raises(StoreError, match="the user lacks a permission; make it the owner of the database"):
         open_reader(postgres_url.replace("postgres@", "stranger@"))
@@ -514,7 +484,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_a_reader_learns_of_writes_without_a_query(
     store: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Live pages ask every few seconds; one connection that listens answers for all of them."""
     with closing(open_reader(postgres_url)) as reader:
         before = reader.version()
         assert not reader.has_changed_since(before)
@@ -528,7 +497,6 @@ def test_a_reader_learns_of_writes_without_a_query(
 def test_changes_are_queried_while_nothing_listens(
     store: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection that listens was ended: writes are found at once, and are announced again later."""
     monkeypatch.setattr(write_count, "RETRY_SECONDS", 0.5)
     with closing(open_reader(postgres_url)) as reader:
         reader.has_changed_since(0)

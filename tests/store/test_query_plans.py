@@ -85,7 +85,6 @@ READS = {
 
 @pytest.mark.parametrize("name", READS)
 def test_a_read_scans_no_large_table(plans, name):
-    """No plan walks over a table of events, blocks, turns or sessions."""
     store, found = plans
 
     READS[name](store)
@@ -99,7 +98,6 @@ def test_a_read_scans_no_large_table(plans, name):
 
 @pytest.mark.parametrize("order", ["pressure", "recent", "cost", "regret"])
 def test_the_fleet_is_read_in_the_order_of_an_index(plans, order):
-    """Listing a page of sessions sorts nothing."""
     store, found = plans
 
     store.sessions(SessionFilter(order=order, limit=10))
@@ -110,7 +108,6 @@ def test_the_fleet_is_read_in_the_order_of_an_index(plans, order):
 
 @pytest.mark.parametrize("firing", [True, None])
 def test_the_latest_alerts_are_read_from_the_end(plans, firing):
-    """Listing a page of alerts sorts nothing, for all alerts and for those firing now."""
     store, found = plans
 
     store.alerts(firing=firing, limit=10)
@@ -120,7 +117,6 @@ def test_the_latest_alerts_are_read_from_the_end(plans, firing):
 
 
 def test_the_newest_common_events_are_read_from_the_end(plans):
-    """For a common type, walking backwards is less work than collecting and sorting all its events."""
     store, found = plans
 
     rows = store.events(EventFilter(types=("block.added",), newest_first=True, limit=3))
@@ -130,7 +126,6 @@ def test_the_newest_common_events_are_read_from_the_end(plans):
 
 
 def test_a_few_events_of_a_session_are_found_by_their_type(plans):
-    """Reading a session's rare events does not walk over all others; a page of common ones sorts nothing."""
     store, found = plans
 
     store.events(EventFilter(session_id="s7", types=("checkpoint.saved", "blocks.evicted")))
@@ -142,7 +137,6 @@ def test_a_few_events_of_a_session_are_found_by_their_type(plans):
 
 
 def test_a_range_of_turns_includes_late_events(store, make_session):
-    """An event stored after its turn has ended, such as an alert, is returned with its turn."""
     events = make_session(turns=5)
     late = next(event for event in events if event.context.turn == 2)
     store.append(events)

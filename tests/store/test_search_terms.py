@@ -12,5 +12,4 @@ from windowpane.store.search.events import words_of
 
 @given(st.one_of(st.text(), st.text(st.characters(max_codepoint=127))))
 def test_ascii_texts_are_split_as_the_expression_splits_them(text: str) -> None:
-    """They are split in a faster way, and words of other texts may be compared with theirs."""
     assert words_of(text) == re.findall(r"\w+", text.lower())

@@ -31,7 +31,6 @@ def take_in(store: SqliteStore, spooled: Spool) -> int:
 
 
 def test_events_are_taken_in_once_and_in_order(store, make_session):
-    """Also if the file stays, and if some of its events were stored by a write that succeeded late."""
     session = make_session(turns=6)
     store.append(session[:10])
     spooled = spool(store.path)
@@ -72,7 +71,6 @@ def test_a_write_that_waits_for_a_lock_stores_no_spooled_event(store, make_sessi
 
 
 def test_events_are_accepted_again_where_spooling_failed(store, make_session):
-    """The writer that still waits may then succeed."""
     session = make_session()
     store.refuse_events()
     with pytest.raises(StoreError, match="are spooled"):
@@ -85,7 +83,6 @@ def test_events_are_accepted_again_where_spooling_failed(store, make_session):
 
 
 def test_a_file_is_private_under_any_umask(tmp_path, make_session):
-    """It is created for its owner only, and so are missing folders."""
     path = tmp_path / "new" / "folder" / "w.db"
     before = os.umask(0)
     try:
@@ -99,7 +96,6 @@ def test_a_file_is_private_under_any_umask(tmp_path, make_session):
 
 
 def test_the_size_of_all_files_is_bounded(tmp_path, make_session):
-    """Events that do not fit are not written, and the caller receives the number of the others."""
     session = make_session(turns=6)
     spooled = spool(tmp_path / "w.db", maximum_bytes=4_000)
 
@@ -122,7 +118,6 @@ def test_the_size_of_all_files_is_bounded(tmp_path, make_session):
     ],
 )
 def test_a_damaged_file_is_set_aside(store, make_session, caplog, damage):
-    """Nothing of it is stored, the log names it, and the next start does not try it again."""
     spooled = spool(store.path)
     spooled.write(make_session(turns=2))
     (file,) = spooled.files()
@@ -151,7 +146,6 @@ def test_a_file_of_another_audit_key_is_not_taken_in(tmp_path, make_session, cap
 
 
 def test_a_file_of_an_old_audit_key_is_taken_in(tmp_path, make_session):
-    """The key was changed between the two processes, and the old one is listed."""
     path = tmp_path / "w.db"
     spool(path, key=KEY).write(make_session(turns=2))
     store = SqliteStore(path, audit_key=KEY[::-1], old_audit_keys=[KEY])
@@ -162,7 +156,6 @@ def test_a_file_of_an_old_audit_key_is_taken_in(tmp_path, make_session):
 
 
 def test_a_forged_file_is_set_aside_with_a_key(tmp_path, make_session):
-    """A checksum without the key is not enough."""
     path = tmp_path / "w.db"
     spool(path).write(make_session(turns=2))
     (file,) = waiting_files(path)
@@ -176,7 +169,6 @@ def test_a_forged_file_is_set_aside_with_a_key(tmp_path, make_session):
 
 
 def test_a_refused_session_does_not_affect_the_others(tmp_path, make_session):
-    """Its events stay in the file; the other sessions of the file are stored."""
     path = tmp_path / "w.db"
     keyed = SqliteStore(path, audit_key=KEY)
     keyed.append(make_session("old", turns=1))
@@ -194,7 +186,6 @@ def test_a_refused_session_does_not_affect_the_others(tmp_path, make_session):
 
 
 def test_links_and_folders_are_not_taken_for_spool_files(tmp_path, make_session):
-    """Only regular files beside the store with its name are read."""
     path = tmp_path / "w.db"
     spool(tmp_path / "other.db").write(make_session(turns=1))
     (tmp_path / "w.db.spool-1.jsonl").symlink_to(waiting_files(tmp_path / "other.db")[0])
@@ -205,8 +196,6 @@ def test_links_and_folders_are_not_taken_for_spool_files(tmp_path, make_session)
 
 
 def test_a_spool_that_cannot_be_written_is_removed(tmp_path, make_session, monkeypatch):
-    """A full disk is an error with the file's name, and no half file remains."""
-
     def full(descriptor):
         raise OSError(28, "No space left on device")
 

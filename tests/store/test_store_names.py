@@ -44,7 +44,6 @@ def test_a_name_means_a_file(name: str, path: str) -> None:
      "sqlite:w.db", "file:w.db", "", " ", "sqlite:///:memory:", "sqlite:///w.db?mode=ro", str(Path("sqlite:////data/w.db"))],
 )  # fmt: skip
 def test_any_other_url_is_an_error(name: str) -> None:
-    """It is not taken for the name of a folder."""
     with pytest.raises(ConfigurationError, match=r"store: .*expected a path, or sqlite:///path"):
         store_file(name)
 
@@ -52,7 +51,6 @@ def test_any_other_url_is_an_error(name: str) -> None:
 def test_a_url_names_the_same_store_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_session
 ) -> None:
-    """API, configuration, environment and command line find the same file, wherever they are started."""
     monkeypatch.chdir(tmp_path)
     url, path = f"sqlite:///{tmp_path}/data/w.db", tmp_path / "data" / "w.db"
     with closing(SqliteStore(url)) as store:
@@ -72,7 +70,6 @@ def test_a_url_names_the_same_store_everywhere(
 
 
 def test_an_unknown_scheme_is_refused_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one clear line, and without a folder of that name."""
     monkeypatch.chdir(tmp_path)
     url = "mysql://host/db"
     refused = CliRunner().invoke(main, ["sessions", "--store", url])
@@ -91,7 +88,6 @@ def test_an_unknown_scheme_is_refused_everywhere(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o177, 0o777])
 def test_folders_are_private_under_any_umask(tmp_path: Path, umask: int) -> None:
-    """Those of the store, the archive and the checkpoints, with the parents they create."""
     before = os.umask(umask)
     try:
         if not umask & 0o600:  # such an umask denies the owner the files themselves
@@ -121,7 +117,6 @@ def test_folders_are_private_under_any_umask(tmp_path: Path, umask: int) -> None
     ],
 )
 def test_the_url_of_a_server_is_shown_without_its_password(url: str, shown: str) -> None:
-    """As text, in the configuration and in errors; only `full_name` has it."""
     name = parse_store_name(url)
 
     assert isinstance(name, StoreUrl)
@@ -134,7 +129,6 @@ def test_the_url_of_a_server_is_shown_without_its_password(url: str, shown: str)
 
 
 def test_the_local_files_of_a_server_store_are_in_the_data_folder(monkeypatch, tmp_path) -> None:
-    """One folder per store, whatever its password; a file has them beside it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     first, second = (named_store(f"postgresql://agent:{password}@db/w") for password in ("one", "two"))
 
@@ -145,6 +139,5 @@ def test_the_local_files_of_a_server_store_are_in_the_data_folder(monkeypatch, t
 
 
 def test_a_store_that_receives_events_cannot_be_opened() -> None:
-    """Only `windowpane.start` sends to one."""
     with pytest.raises(ConfigurationError, match=r"https://w\.internal receives events and cannot be opened"):
         open_reader("https://w.internal")

@@ -60,7 +60,6 @@ def tokens(calls: list[Assembled]) -> list[int]:
 
 
 def test_of_nested_spans_the_innermost_is_the_call() -> None:
-    """A framework's span, the client's in it and the provider's in that: one call, with the statements of all."""
     outer = span("o", call(gen_ai__conversation__id="c"), seconds=3)
     middle = span("m", inference(), parent="h", start=0.5, scope="two")
     http = span("h", parent="o", start=0.2, seconds=2.5, scope="http")
@@ -72,7 +71,6 @@ def test_of_nested_spans_the_innermost_is_the_call() -> None:
 
 
 def test_an_outer_span_of_several_calls_is_their_sum() -> None:
-    """It is not a call, and none of them takes its prompt."""
     outer = span("o", call(300, gen_ai__input__messages='[{"role": "user", "content": "Both"}]'), seconds=9)
     calls = assemble(outer, span("x", call(100), parent="o"), span("y", call(200), parent="o", start=2))
 
@@ -81,7 +79,6 @@ def test_an_outer_span_of_several_calls_is_their_sum() -> None:
 
 
 def test_instrumentations_that_are_not_nested_report_one_call() -> None:
-    """In one trace, or by the id of the response in two, where one took place within the other."""
     beside = [span("x", inference(), seconds=2), span("y", call(), start=0.2, scope="two")]
     apart = [
         span("x", call(gen_ai__response__id="resp_1"), seconds=2),
@@ -101,12 +98,10 @@ def test_instrumentations_that_are_not_nested_report_one_call() -> None:
     ],
 )
 def test_parallel_calls_stay_apart(other: Span) -> None:
-    """Two calls at once are merged only if nothing speaks against it."""
     assert len(assemble(span("x", call(), seconds=2), other)) == 2
 
 
 def test_a_report_is_awaited_and_the_order_is_that_of_the_starts() -> None:
-    """Nothing is released before its time; then also what started earlier in the trace and came later."""
     assembly = CallAssembly()
     assembly.add(span("b", call(200), start=5), 0.0)
     assert assembly.due(WAIT_SECONDS - 0.1) == []
@@ -118,7 +113,6 @@ def test_a_report_is_awaited_and_the_order_is_that_of_the_starts() -> None:
 
 @pytest.mark.parametrize("order", ["ac", "ca"])
 def test_a_call_waits_for_no_later_one_of_its_trace(order: str) -> None:
-    """Those that started before the last due call come out with it, in order; later ones have their own time."""
     parts = {name: span(name, call(tokens), start=start) for name, tokens, start in (("a", 1, 0), ("c", 3, 6))}
     assembly = CallAssembly()
     for name in order:
@@ -132,7 +126,6 @@ def test_a_call_waits_for_no_later_one_of_its_trace(order: str) -> None:
 
 
 def test_an_outer_span_that_comes_after_its_call_was_released_does_not_count_it_again() -> None:
-    """Also when a span between the two comes later than either."""
     assembly = CallAssembly()
     assembly.add(span("i", call(), parent="h"), 0.0)
     assert len(assembly.due(WAIT_SECONDS)) == 1
@@ -143,7 +136,6 @@ def test_an_outer_span_that_comes_after_its_call_was_released_does_not_count_it_
 
 
 def test_a_report_beside_a_released_call_does_not_count_it_again() -> None:
-    """A second exporter that was down for a while."""
     assembly = CallAssembly()
     assembly.add(span("x", call(), seconds=2), 0.0)
     assert len(assembly.due(WAIT_SECONDS)) == 1
@@ -153,12 +145,10 @@ def test_a_report_beside_a_released_call_does_not_count_it_again() -> None:
 
 
 def test_a_span_that_is_sent_again_counts_once() -> None:
-    """An exporter whose response was lost repeats its request."""
     assert tokens(assemble(span("x", call()), span("x", call()))) == [100]
 
 
 def test_agents_around_a_call() -> None:
-    """The nearest agent made it; one above that makes it a sub-agent."""
     root = span("r", {"gen_ai.agent.name": "planner", "gen_ai.operation.name": "invoke_agent"}, seconds=9)
     tool = span("t", {"gen_ai.operation.name": "execute_tool"}, parent="r", seconds=5)
     inner = span("s", {"gen_ai.agent.name": "searcher"}, parent="t", seconds=4)
@@ -173,7 +163,6 @@ def test_agents_around_a_call() -> None:
 
 
 def test_an_event_without_a_span_is_a_call() -> None:
-    """OpenTelemetry's event of details is read where no span is sampled."""
     details = event("gen_ai.client.inference.operation.details", call(), service="app")
     (one,) = assemble(details)
 
@@ -203,7 +192,6 @@ GEMINI = {"session.id": "s-1", "model": "gemini-2.5-pro", "input_token_count": 5
     ],
 )
 def test_events_of_coding_agents(name: str, attributes: dict[str, Any], agent: str) -> None:
-    """Each names its session and states the usage of one call, in its own terms."""
     (one,) = assemble(event(name, attributes, at=4.0))
 
     assert isinstance(one, AssembledCall)
@@ -214,7 +202,6 @@ def test_events_of_coding_agents(name: str, attributes: dict[str, Any], agent: s
 
 
 def test_a_bare_event_name_belongs_to_the_program_of_its_resource() -> None:
-    """Claude Code's event name is `api_request`; its prefix is in the body."""
     (one,) = assemble(event("api_request", CLAUDE, service="claude-code"))
 
     assert tokens([one]) == [50_912]
@@ -222,7 +209,6 @@ def test_a_bare_event_name_belongs_to_the_program_of_its_resource() -> None:
 
 @pytest.mark.parametrize("kind", ["response.created", "response.output_item.done"])
 def test_the_other_events_of_a_call_do_not_count(kind: str) -> None:
-    """One call of Codex is a request, a stream of events and the one that completes it."""
     assert assemble(
         event("codex.api_request", {"conversation.id": "s-1", "duration_ms": 300}),
         event("codex.sse_event", {**CODEX, "event.kind": kind, "input_token_count": None}),
@@ -230,7 +216,6 @@ def test_the_other_events_of_a_call_do_not_count(kind: str) -> None:
 
 
 def test_an_event_and_a_span_of_claude_code_are_one_call() -> None:
-    """With its traces on, every request is reported twice."""
     reported = {name: CLAUDE[name] for name in CLAUDE if name not in ("session.id", "cost_usd", "query_source")}
     traced = Span(TRACE, "x", "", "claude_code.llm_request", "tracing", START, START + 4.02, reported, {})
     (one,) = assemble(event("claude_code.api_request", CLAUDE, at=4.01), traced)
@@ -240,7 +225,6 @@ def test_an_event_and_a_span_of_claude_code_are_one_call() -> None:
 
 
 def test_a_sub_agent_of_claude_code_is_a_part_of_its_session() -> None:
-    """It has a separate window, and so has the request that writes a compaction."""
     main, sub = assemble(
         event("claude_code.api_request", CLAUDE, at=4.0),
         event("claude_code.api_request", {**CLAUDE, "query_source": "Explore", "request_id": "req_2"}, at=9.0),
@@ -261,7 +245,6 @@ def test_a_sub_agent_of_claude_code_is_a_part_of_its_session() -> None:
     ],
 )
 def test_compactions_of_coding_agents(name: str, attributes: dict[str, Any], *, succeeded: bool) -> None:
-    """Tokens before and after, and whether it succeeded."""
     (one,) = assemble(event(name, {**attributes, "session.id": "s-1"}))
 
     assert isinstance(one, AssembledCompaction)

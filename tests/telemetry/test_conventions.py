@@ -34,7 +34,6 @@ def shape(call: AssembledCall) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_call_counts_once_with_its_usage(name: str) -> None:
-    """Also a call that two or three spans and events report."""
     read = [(one.call.usage.input_total, one.call.usage.output_tokens) for one in calls(name) if one.call.usage]
 
     assert read == [(150, 11), (200, 12), (250, 13)]
@@ -43,7 +42,6 @@ def test_each_call_counts_once_with_its_usage(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - WITHOUT_CACHE))
 def test_the_cache_is_part_of_the_input(name: str) -> None:
-    """Conventions state an input that includes what was read from the cache and written to it."""
     for one in calls(name):
         assert one.call.usage is not None
         assert one.call.usage.cache_read_tokens == 40
@@ -52,7 +50,6 @@ def test_the_cache_is_part_of_the_input(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - WITHOUT_CONTENT))
 def test_prompts_and_replies_are_read(name: str) -> None:
-    """System prompt, messages, tool calls with their results, and replies: the same in every convention."""
     first, second, third = calls(name)
 
     assert shape(first) == [("user", ["text"])]
@@ -77,14 +74,12 @@ def test_prompts_and_replies_are_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_CONTENT))
 def test_events_without_content_are_no_messages(name: str) -> None:
-    """An instrumentation that captures no content still sends roles and ids; a call then has usage only."""
     assert [one.call.messages for one in calls(name)] == [None, None, None]
     assert [one.call.reply for one in calls(name)] == [None, None, None]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_arrival_does_not_matter(name: str) -> None:
-    """Children before parents, events before spans: any order gives the same calls."""
     sent = list(items(name))
     expected = [(one.call, one.started_at, one.agent) for one in calls(name)]
     for number in range(6):
@@ -104,7 +99,6 @@ def test_the_order_of_arrival_does_not_matter(name: str) -> None:
     ],
 )
 def test_model_agent_and_conversation(name: str, model: str, agent: str, conversation: str) -> None:
-    """The model that replied, the function or service that called, and the conversation where one is stated."""
     for one in calls(name):
         assert (one.call.model, one.agent, one.call.conversation) == (model, agent, conversation)
 
@@ -129,7 +123,6 @@ OLD_OPENLLMETRY = {
 
 
 def test_openllmetry_with_flattened_prompts() -> None:
-    """Indexes order the messages as numbers, and JSON within texts is read."""
     call = read_call(OLD_OPENLLMETRY)
 
     assert call.messages is not None
@@ -156,7 +149,6 @@ LANGSMITH = {
 
 
 def test_langsmith_spans() -> None:
-    """Inputs and outputs of a run, in LangChain's serialized form."""
     call = read_call(LANGSMITH)
 
     assert call.messages == [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
@@ -190,7 +182,6 @@ def _span(name: str, attributes: dict[str, Any], *, parent: str = "") -> dict[st
     ],
 )
 def test_sums_and_other_spans_are_no_calls(attributes: dict[str, Any]) -> None:
-    """Agents, workflows and outer spans sum the usage of several calls; embeddings and tools call no model."""
     document = {"resourceSpans": [{"scopeSpans": [{"spans": [_span("b", attributes)]}]}]}
 
     assert assembled([*traces_of(document).spans]) == []
@@ -200,7 +191,6 @@ def test_sums_and_other_spans_are_no_calls(attributes: dict[str, Any]) -> None:
     "value", [None, 7, True, [], {}, "plain", [None, 3], "[1, 2", {"parts": 3}, {"content": [[]]}]
 )
 def test_any_value_can_be_read_as_messages(value: Any) -> None:
-    """Instrumentations truncate and mistype; what cannot be read is text, never an error."""
     messages_of(value)
     message_of(value)
     message_of({"role": 3, "tool_calls": value, "content": value, "parts": value})

@@ -57,7 +57,6 @@ def record(sent: list[Span | LogRecord]) -> list[Event]:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_values_of_wrong_types(path: Path) -> None:
-    """Any value may be anything: a call is read without it, or the request is refused with a reason."""
     document, random = json.loads(path.read_text()), Random(7)
     for _ in range(TRIES):
         damaged = deepcopy(document)
@@ -69,7 +68,6 @@ def test_values_of_wrong_types(path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_attributes_of_wrong_types(name: str) -> None:
-    """Attributes of any convention may hold anything."""
     sent, random = list(items(name)), Random(7)
     for _ in range(TRIES):
         damaged = deepcopy(sent)
@@ -84,7 +82,6 @@ def test_attributes_of_wrong_types(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if bodies(name)[0].suffix == ".pb"])
 def test_damaged_bytes(name: str) -> None:
-    """Changed and cut bytes give spans, or an error that names the message."""
     random = Random(7)
     for path in bodies(name):
         read = protobuf_bodies.read_traces if ".traces." in path.name else protobuf_bodies.read_logs

@@ -50,7 +50,6 @@ def test_a_result_that_a_client_wraps_is_its_text(response: Any, text: str) -> N
 
 @given(st.lists(MESSAGES, max_size=6))
 def test_the_text_of_a_list_is_read_as_the_list(items: list[Any]) -> None:
-    """Messages that earlier calls sent, whose conversion is remembered, are those of the first time."""
     text = json.dumps(items)
 
     assert messages_of(text) == messages_of(items) == messages_of(text)
@@ -60,7 +59,6 @@ def test_the_text_of_a_list_is_read_as_the_list(items: list[Any]) -> None:
     "text", ["[", '[{"role": "user"', "[1, nul]", '[{"a": "\\ud800"}]', "[[]]", "[]", "[" * 2_000]
 )
 def test_text_that_is_no_list_of_messages_is_one_message(text: str) -> None:
-    """A text that cannot be decoded is the user's; an empty list has no message."""
     expected = [] if text in ("[]", "[[]]") else [{"role": "user", "content": text}]
 
     assert messages_of(text) == expected

@@ -46,7 +46,6 @@ def formats_of(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_no_module_has_a_number_format_of_its_own() -> None:
-    """Dollars, percentages, durations and scores read the same in tables, sentences, messages and terminals."""
     own = [f"{name}:{line}: {form}" for name, module in modules() for line, form in formats_of(module)]
 
     assert own == []

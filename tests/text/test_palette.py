@@ -28,7 +28,6 @@ def luminance(color: str) -> float:
 
 @GROUNDS
 def test_text_and_marks_have_enough_contrast(ground: int) -> None:
-    """Text reaches 4.5:1 on its background and marks 3:1; components fill areas with a legend."""
     words = [palette.INK, palette.QUIET, *palette.ZONE_TEXT_TONES.values()]
     marks = [
         palette.OUTLINE,
@@ -46,7 +45,6 @@ def test_text_and_marks_have_enough_contrast(ground: int) -> None:
 
 @GROUNDS
 def test_no_two_meanings_share_a_color(ground: int) -> None:
-    """Within one chart every component, every zone and every state of a fact has a different color."""
     for tones, names in (
         (palette.COMPONENT_TONES, COMPONENTS),
         (palette.ZONE_TONES, ZONES),
@@ -58,7 +56,6 @@ def test_no_two_meanings_share_a_color(ground: int) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_theme_of_the_dashboard_has_the_same_colors(theme: str) -> None:
-    """Streamlit's theme, which no code sets, uses the palette."""
     settings = tomllib.loads((DASHBOARD / ".streamlit" / "config.toml").read_text())["theme"][theme]
 
     assert settings["backgroundColor"] == getattr(palette.GROUND, theme)

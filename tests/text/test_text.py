@@ -77,7 +77,6 @@ def row(**changes: Any) -> SessionRow:
 
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_every_event_has_a_sentence(name: str) -> None:
-    """Each payload with only its required fields becomes a sentence without a raw None or placeholder."""
     text = describe_event(event(made(PAYLOADS[name])))
 
     assert len(text) > 5
@@ -87,7 +86,6 @@ def test_every_event_has_a_sentence(name: str) -> None:
 
 
 def test_an_eviction_names_content_turns_and_reason() -> None:
-    """Types, turns, tokens and the policy's reason are in one sentence."""
     gone = tuple(
         EvictedBlock(f"b{turn}", "tool_result", 1_500, "mask", "older than 8 turns", turn_added=turn)
         for turn in range(3, 10)
@@ -102,14 +100,12 @@ def test_an_eviction_names_content_turns_and_reason() -> None:
 
 
 def test_an_eviction_of_unrecorded_blocks_is_not_nothing() -> None:
-    """Some agents record only the tokens that they removed."""
     text = describe_event(event(BlocksEvicted("truncated", (), 5_000, 5_000)))
 
     assert text == "Evicted content (5,000 tokens)."
 
 
 def test_a_rejected_compression_does_not_claim_a_result() -> None:
-    """The sentence of a rejected attempt has its reason and no result."""
     text = describe_event(
         event(ContentCompressed("compaction", "red", "rejected", 900, 950, reason="not smaller"))
     )
@@ -118,7 +114,6 @@ def test_a_rejected_compression_does_not_claim_a_result() -> None:
 
 
 def test_marks_cover_the_nine_letters_once() -> None:
-    """Every letter is used once, and every marked event exists."""
     assert "".join(MARKS) == "ECSKWBRAPN"
     assert {mark.letter for mark in MARK_OF.values()} == set(MARKS)
     assert set(MARK_OF) <= set(PAYLOADS)
@@ -128,7 +123,6 @@ def test_marks_cover_the_nine_letters_once() -> None:
 
 
 def test_blocks_are_counted_by_type() -> None:
-    """Several types are joined with commas and `and`."""
     kinds = ["tool_result", "tool_result", "thinking", "summary", "summary"]
 
     assert content_counts(kinds) == "2 tool results, 2 summaries and 1 thinking block"  # type: ignore[arg-type]
@@ -175,12 +169,10 @@ def test_blocks_are_counted_by_type() -> None:
     ],
 )
 def test_numbers_are_formatted_as_documented(given: str, expected: str) -> None:
-    """Tokens, ratios, dollars and durations have one format each."""
     assert given == expected
 
 
 def test_the_headline_of_a_session_names_its_problems() -> None:
-    """It names zone and turn, the loss of compressions, and regrets."""
     text = session_headline(
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
@@ -195,14 +187,12 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
 
 
 def test_the_highest_share_is_of_the_limit_that_it_was_measured_against() -> None:
-    """After a change of the model the window has another limit."""
     changed = row(limit_tokens=1_000_000, peak_used_tokens=186_000, peak_utilization=186_000 / 200_000)
 
     assert "highest 93% of 200,000 tokens" in session_headline(changed)
 
 
 def test_an_unknown_limit_is_not_called_green() -> None:
-    """Without a limit the headline has no zone."""
     text = session_headline(row(limit_tokens=None, peak_utilization=None, worst_zone=None))
 
     assert text.startswith("The limit of the window is unknown")
@@ -210,7 +200,6 @@ def test_an_unknown_limit_is_not_called_green() -> None:
 
 
 def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None:
-    """It is about live sessions where there are any, and about all sessions, not only those that are listed."""
     totals = FleetTotals({"red": 1, "green": 2, None: 901}, 3.5, 100, 80, 4, 2, 3, 2, 1, 0, 1, 1)
 
     assert fleet_headline(totals) == (
@@ -227,6 +216,5 @@ def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None
 
 
 def test_an_alert_of_a_session_that_is_over_does_not_fire() -> None:
-    """It was never resolved."""
     assert "2 alerts firing" in session_headline(row(firing=2), live=True)
     assert "2 alerts never resolved" in session_headline(row(firing=2), live=False)

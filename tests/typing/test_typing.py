@@ -40,14 +40,12 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_user_s_code_passes_mypy(snippet: str) -> None:
-    """Managers, groups, listeners and clients are typed as users need them; messages are what clients accept."""
     result = run("mypy", "--strict", API, snippet)
 
     assert result.returncode == 0, result.stdout
 
 
 def test_a_user_s_code_passes_pyright(snippet: str) -> None:
-    """An editor that checks with Pyright agrees."""
     pytest.importorskip("basedpyright")
     result = run("basedpyright", "--level", "error", "--pythonpath", sys.executable, API, snippet)
 

@@ -23,9 +23,3 @@ def irregular_kind(mode: int) -> str:
     if stat.S_ISREG(mode):
         return ""
     return next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not a regular file")
-
-
-WAL: Final = "-wal"
-"""Of the write-ahead log."""
-SHARED_MEMORY: Final = "-shm"
-"""Of the log's index."""

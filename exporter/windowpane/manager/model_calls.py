@@ -14,8 +14,8 @@ from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 
 SEVERAL: Final = """\
-There are several texts, each between its own fences. Answer with one part per text, in their order, each after \
-a line that reads only "=== TEXT n ===" with the number of the text.
+There are several texts, each between its own fences. Reply with one part per text, in the same order. Start \
+each part with a line that contains only "=== TEXT n ===", where n is the number of the text.
 """
 _log = logging.getLogger(__name__)
 

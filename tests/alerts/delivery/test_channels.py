@@ -92,7 +92,6 @@ def by_hand(channel: Any, clock: ManualClock, outbox: Outbox, **quiet: QuietHour
 
 class TestSlow:
     def test_raising_an_alert_never_waits_for_the_channel(self, service: Service, wait_until: Wait) -> None:
-        """While the service delays its response, alerts are queued at once; in the end each arrives once."""
         service.go.clear()
         settings = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_per_minute=6_000)
         emitted: list[Event] = []
@@ -117,7 +116,6 @@ class TestSlow:
     def test_a_request_without_a_response_times_out_and_is_retried(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """After the timeout the message stays in the outbox, and the next attempt delivers it."""
         monkeypatch.setattr(channels, "SEND_SECONDS", 0.1)
         service.go.clear()
         clock, outbox = ManualClock(START), Outbox(None)
@@ -169,7 +167,6 @@ class TestRetryAfter:
         ],
     )
     def test_the_header_is_a_number_or_a_date(self, header: str, seconds: float) -> None:
-        """Seconds or an HTTP date, bounded by an hour; any other value is ignored."""
         service = Service(429, Retry_After=header)
         channel = AlertmanagerChannel(f"alertmanager://{service.address}", clock=lambda: START)
         with pytest.raises(DeliveryError, match="answered 429") as caught:
@@ -197,7 +194,6 @@ class TestFullDisk:
     def test_an_alert_is_delivered_though_nothing_can_be_written(
         self, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """An alert that the outbox cannot store is delivered from memory, once; the log names the cause."""
         clock, outbox = ManualClock(START), FullOutbox(tmp_path / "outbox.db")
         notifier = by_hand(channel_for(f"json://{service.address}"), clock, outbox)
         notifier.write([fired(f"session-{number}") for number in range(40)])
@@ -211,8 +207,6 @@ class TestFullDisk:
         assert "database or disk is full" in caplog.text
 
     def test_an_outbox_that_fails_is_not_retried_without_a_pause(self, tmp_path: Path) -> None:
-        """An outbox that always fails costs one attempt every few seconds, not a busy thread."""
-
         class Broken(Outbox):
             tries = 0
 
@@ -234,7 +228,6 @@ class TestLog:
     def test_each_process_logs_what_it_raised_itself(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A second process on the same store does not log the alerts of the first."""
         caplog.set_level("INFO", logger="windowpane.alerts")
         clock, path = ManualClock(START), tmp_path / "store.db"
         ours, theirs = (by_hand(LogChannel(), clock, Outbox(path)) for _ in range(2))
@@ -251,7 +244,6 @@ class TestLog:
 
 class TestClocks:
     def test_a_clock_that_is_set_back_delays_nothing(self, service: Service, tmp_path: Path) -> None:
-        """A message queued by tomorrow's clock is delivered today."""
         clock, outbox = ManualClock(START), Outbox(tmp_path / "outbox.db")
         notifier = by_hand(channel_for(f"json://{service.address}"), clock, outbox)
         notifier.write([fired()])
@@ -263,7 +255,6 @@ class TestClocks:
         assert sum(body["message"].count("Fidelity 50%") for body in service.arrived) == 2
 
     def test_quiet_hours_end_by_the_new_clock(self, service: Service) -> None:
-        """A message deferred to the morning is not sent at night, and not retried for ever."""
         midnight = datetime.fromtimestamp(START, UTC).astimezone().replace(hour=0, minute=30).timestamp()
         clock, outbox = ManualClock(midnight), Outbox(None)
         channel = channel_for(f"json://{service.address}")
@@ -310,7 +301,6 @@ def notifier_threads() -> list[threading.Thread]:
 
 @pytest.mark.parametrize("order", [0, 1], ids=["hanging first", "hanging last"])
 def test_a_hanging_channel_delays_no_other(wait_until: Wait, order: int) -> None:
-    """While one channel waits for a response, the other receives every message; later the first does too."""
     hanging, quick = Slow("hanging", hangs=True), Slow("quick", hangs=False)
     pair = [hanging, quick]
     notifier = Notifier(pair[order:] + pair[:order], Outbox(None), settings=AT_ONCE)
@@ -329,7 +319,6 @@ def test_a_hanging_channel_delays_no_other(wait_until: Wait, order: int) -> None
 
 
 def test_each_channel_has_one_thread_until_closing(wait_until: Wait) -> None:
-    """The number of threads does not depend on the number of messages; closing ends them."""
     before = len(notifier_threads())
     channels = [Slow(f"channel-{number}", hangs=False) for number in range(3)]
     notifier = Notifier(channels, Outbox(None), settings=AT_ONCE)
@@ -345,7 +334,6 @@ def test_each_channel_has_one_thread_until_closing(wait_until: Wait) -> None:
 
 
 def test_closing_waits_at_most_its_timeout_for_channels_that_hang(tmp_path: Path, wait_until: Wait) -> None:
-    """The timeout is for all channels together, and undelivered alerts stay in the outbox."""
     path = tmp_path / "outbox.db"
     channels = [Slow(f"channel-{number}", hangs=True) for number in range(3)]
     notifier = Notifier(channels, Outbox(path), settings=AT_ONCE)
@@ -365,7 +353,6 @@ def test_closing_waits_at_most_its_timeout_for_channels_that_hang(tmp_path: Path
 
 
 def test_outcomes_are_reported_one_at_a_time(wait_until: Wait) -> None:
-    """Channels that deliver at the same time never call the listener at the same time."""
     inside, overlaps, reported = threading.Lock(), [], []
 
     def count(channel: str, outcome: str) -> None:
@@ -411,7 +398,6 @@ class TestHostileNames:
         return made
 
     def test_alertmanager_gets_names_without_characters_that_act(self, service: Service) -> None:
-        """Labels and annotations are single lines, and two sessions stay apart by their label."""
         channel = AlertmanagerChannel(f"alertmanager://{service.address}", clock=lambda: START)
         channel.send([self.alert(START), self.alert(START, "re\u202dviewer\x1b[31m\x00\nb\ud800")])
         ((first, second),) = service.arrived
@@ -422,7 +408,6 @@ class TestHostileNames:
         assert first["labels"]["session"] != second["labels"]["session"]
 
     def test_a_message_has_no_characters_that_act(self) -> None:
-        """Title and lines of a notification hold printable characters only."""
         notification = render([self.alert(START)])
 
         assert notification.title.isprintable()
@@ -430,7 +415,6 @@ class TestHostileNames:
 
     @pytest.mark.parametrize("at", [1e12, -1e14, math.inf])
     def test_a_clock_outside_the_calendar_stops_no_delivery(self, service: Service, at: float) -> None:
-        """Alertmanager gets the nearest date it can read; a person gets none."""
         alert = self.alert(at)
         AlertmanagerChannel(f"alertmanager://{service.address}", clock=lambda: START).send([alert])
         ((sent,),) = service.arrived

@@ -60,7 +60,6 @@ def receiver(port: int, accepted: list[Any]) -> ThreadingHTTPServer:
 def test_serve_delivers_the_alert_of_a_killed_agent(
     tmp_path: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
 ) -> None:
-    """The channel is down, the agent is killed with SIGKILL; `serve` on the same store delivers when it is up."""
     path, port = tmp_path / "windowpane.db", free_port()
     url = f"json://127.0.0.1:{port}"
     environment = {

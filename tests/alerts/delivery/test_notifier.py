@@ -168,7 +168,6 @@ def by_hand(
 
 
 def test_a_message_has_alert_session_value_start_and_first_step() -> None:
-    """Everything a person needs is in the one message, with a link to the alert and its runbook."""
     message = message_of(fired(), public_url="https://panes.example/")
     assert message is not None
 
@@ -184,7 +183,6 @@ def test_a_message_has_alert_session_value_start_and_first_step() -> None:
 
 
 def test_untrusted_names_stay_on_one_line() -> None:
-    """An agent's name cannot break the message or swamp it."""
     hostile = fired()._replace(context=context("a b/&\n", "x\r\nSubject: y" + "z" * 500))
     message = message_of(hostile, public_url="https://panes.example")
     assert message is not None
@@ -197,7 +195,6 @@ def test_untrusted_names_stay_on_one_line() -> None:
 
 
 def test_other_events_make_no_message() -> None:
-    """Only alerts are delivered."""
     assert message_of(Event(context(), 0, None, TurnStarted())) is None
 
 
@@ -209,7 +206,6 @@ def run_notifier(url: str, path: Path | None, notices: Notices) -> Notifier:
 
 
 def test_apprise_delivers_to_a_real_endpoint(endpoint: Endpoint, wait_until: Wait) -> None:
-    """A json:// address gets title, text and severity; the delivery becomes an event and a count."""
     notices = Notices()
     notifier = run_notifier(f"json://{endpoint.address}/hook", None, notices)
 
@@ -229,7 +225,6 @@ def test_apprise_delivers_to_a_real_endpoint(endpoint: Endpoint, wait_until: Wai
 def test_a_refused_message_is_tried_again_and_delivered_once(
     endpoint: Endpoint, wait_until: Wait, statuses: list[int]
 ) -> None:
-    """Errors of the service are retried until it accepts, and then never again."""
     endpoint.statuses = list(statuses)
     notices = Notices()
     notifier = run_notifier(f"json://{endpoint.address}", None, notices)
@@ -245,7 +240,6 @@ def test_a_refused_message_is_tried_again_and_delivered_once(
 
 
 def test_a_service_that_comes_back_gets_the_message(free_port: Callable[[], int], wait_until: Wait) -> None:
-    """While nothing listens the message waits; when the service is there it is delivered once."""
     port, notices = free_port(), Notices()
     notifier = run_notifier(f"json://127.0.0.1:{port}", None, notices)
     notifier.write([fired()])
@@ -279,7 +273,6 @@ sys.stdin.read()
 def test_a_killed_process_s_alert_is_delivered_by_the_next(
     tmp_path: Path, free_port: Callable[[], int], wait_until: Wait
 ) -> None:
-    """Killed between firing and delivery, it is delivered once, by the next process on the outbox."""
     port, path = free_port(), tmp_path / "store.db"
     url = f"json://127.0.0.1:{port}"
     process = subprocess.Popen(
@@ -308,7 +301,6 @@ def test_a_killed_process_s_alert_is_delivered_by_the_next(
 
 
 def test_a_test_message_can_be_sent(endpoint: Endpoint, free_port: Callable[[], int]) -> None:
-    """A person can check an address and is informed when it does not respond."""
     good = send_test(f"json://{endpoint.address}")
     bad = send_test(f"json://127.0.0.1:{free_port()}/token")
 
@@ -319,7 +311,6 @@ def test_a_test_message_can_be_sent(endpoint: Endpoint, free_port: Callable[[], 
 
 
 def test_alertmanager_gets_start_and_end(endpoint: Endpoint) -> None:
-    """Firing opens an alert with labels and link, resolution ends the same alert."""
     channel = AlertmanagerChannel(f"alertmanager://{endpoint.address}")
     firing = message_of(fired(), public_url="https://panes.example")
     over = message_of(resolved())
@@ -340,7 +331,6 @@ def test_alertmanager_gets_start_and_end(endpoint: Endpoint) -> None:
 
 
 def test_alertmanager_s_refusal_is_a_failed_delivery(endpoint: Endpoint) -> None:
-    """An error answer and a dead host are both reported, without the address."""
     endpoint.statuses = [400]
     message = message_of(fired())
     assert message is not None
@@ -357,7 +347,6 @@ def test_alertmanager_s_refusal_is_a_failed_delivery(endpoint: Endpoint) -> None
 def test_addresses_are_never_logged(
     endpoint: Endpoint, free_port: Callable[[], int], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    """Neither a failure, nor debug logging, nor the outbox reveals a token in an address."""
     caplog.set_level(logging.DEBUG)
     for address in (endpoint.address, f"127.0.0.1:{free_port()}"):
         url = f"json://user:hunter2@{address}/s3cr3t"
@@ -384,7 +373,6 @@ def test_a_bad_address_is_refused_without_repeating_it(url: str) -> None:
 
 
 def test_other_apprise_logging_stays() -> None:
-    """Only our own calls are kept quiet, not those of the program we run in."""
     with pytest.raises(ConfigurationError):
         channel_for("nonsense://host")
     records: list[logging.LogRecord] = []
@@ -404,7 +392,6 @@ def test_other_apprise_logging_stays() -> None:
 
 
 def test_alerts_of_one_session_go_together() -> None:
-    """Within the window a session's alerts are one message, another session's are another."""
     channel, clock = Memory(), Clock()
     notifier = by_hand(channel, clock, group_seconds=2.0)
 
@@ -423,7 +410,6 @@ def test_alerts_of_one_session_go_together() -> None:
 
 
 def test_a_channel_is_not_flooded() -> None:
-    """Beyond the limit messages wait, and are sent as the minute allows; none is lost."""
     channel, clock = Memory(), Clock()
     notifier = by_hand(channel, clock, group_seconds=0, messages_per_minute=5)
 
@@ -439,7 +425,6 @@ def test_a_channel_is_not_flooded() -> None:
 
 
 def test_pauses_grow_and_old_messages_are_given_up() -> None:
-    """Each failure doubles the pause; past the maximum age the failure is recorded and counted."""
     channel, clock, notices = Memory(failures=1_000), Clock(), Notices()
     notifier = by_hand(
         channel, clock, notices=notices, group_seconds=0, retry_seconds=10, retry_maximum_seconds=100,
@@ -461,7 +446,6 @@ def test_pauses_grow_and_old_messages_are_given_up() -> None:
 
 
 def test_severity_routes(tmp_path: Path) -> None:
-    """A channel receives only messages of its severity, and no resolutions of informational alerts."""
     quiet, all_ = channel_for("json://127.0.0.1:1", min_severity="critical"), LogChannel()
     info, warning, critical = (
         message_of(fired(severity=severity))
@@ -489,8 +473,6 @@ def test_the_log_channel_writes_one_line(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_channel_s_own_fault_does_not_stop_the_others() -> None:
-    """A channel that raises anything is retried later; the others deliver."""
-
     class Faulty(Memory):
         key = "memory:2"
 
@@ -508,7 +490,6 @@ def test_a_channel_s_own_fault_does_not_stop_the_others() -> None:
 
 
 def test_two_processes_do_not_send_the_same(tmp_path: Path) -> None:
-    """A leased message belongs to one process until the lease runs out."""
     path, clock = tmp_path / "outbox.db", Clock()
     first, second = Outbox(path), Outbox(path)
     notifier = by_hand(Memory(), clock, path=path, group_seconds=0)
@@ -528,7 +509,6 @@ def test_two_processes_do_not_send_the_same(tmp_path: Path) -> None:
 
 
 def test_the_outbox_is_bounded_and_private(tmp_path: Path) -> None:
-    """It never holds more rows than it may, and only its owner can read it."""
     path = tmp_path / "outbox.db"
     outbox = Outbox(path, capacity=10)
     channel, clock = Memory(), Clock()
@@ -544,7 +524,6 @@ def test_the_outbox_is_bounded_and_private(tmp_path: Path) -> None:
 
 
 def test_an_outbox_that_is_locked_delays_but_does_not_lose(tmp_path: Path) -> None:
-    """While another process holds the file the message waits in memory, and nothing is raised."""
     path, clock, channel = tmp_path / "store.db", Clock(), Memory()
     outbox = Outbox(path, busy_seconds=0.01)
     notifier = Notifier([channel], outbox, settings=DeliverySettings(group_seconds=0), clock=clock)
@@ -563,7 +542,6 @@ def test_an_outbox_that_is_locked_delays_but_does_not_lose(tmp_path: Path) -> No
 
 
 def test_an_alert_that_cannot_be_written_holds_up_no_other() -> None:
-    """An event that cannot be encoded costs its own message only."""
     channel, clock = Memory(), Clock()
     notifier = by_hand(channel, clock, group_seconds=0)
     broken = fired()._replace(at=math.nan)
@@ -576,7 +554,6 @@ def test_an_alert_that_cannot_be_written_holds_up_no_other() -> None:
 
 
 def test_an_alert_of_a_session_whose_id_is_invalid_text_is_delivered() -> None:
-    """Half a surrogate pair in an id does not lose the message."""
     channel = Memory()
     notifier = by_hand(channel, Clock(), group_seconds=0)
 
@@ -594,7 +571,6 @@ def test_a_real_alertmanager_holds_and_ends_the_alert(
     free_port: Callable[[], int],
     wait_until: Wait,
 ) -> None:
-    """Alertmanager shows a firing alert as active, and no longer after its resolution."""
     program, port = require_server("prometheus-alertmanager"), free_port()
     config = tmp_path / "alertmanager.yml"
     config.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
@@ -630,7 +606,6 @@ def test_a_real_alertmanager_holds_and_ends_the_alert(
 
 
 def test_close_delivers_what_waits_for_company() -> None:
-    """A process that ends does not keep a message back for the grouping window."""
     channel = Memory()
     before = threading.active_count()
     notifier = Notifier([channel], Outbox(None), settings=DeliverySettings(group_seconds=30.0))

@@ -78,7 +78,6 @@ def notifier(tmp_path: Path, clock: ManualClock, channel: Recorder) -> Iterator[
 
 class TestTheSpan:
     def test_it_may_run_past_midnight(self) -> None:
-        """22:00-07:00 holds at 23:30 and at 06:59, and ends at 07:00."""
         quiet = QuietHours.parse("22:00-07:00")
 
         assert quiet.until(MIDNIGHT - HOUR / 2, UTC) == MIDNIGHT + 7 * HOUR
@@ -87,7 +86,6 @@ class TestTheSpan:
         assert quiet.until(MIDNIGHT + 12 * HOUR, UTC) is None
 
     def test_it_is_local_time(self) -> None:
-        """The same moment is inside in one zone and outside in another."""
         quiet = QuietHours.parse("22:00-07:00")
 
         assert quiet.until(MIDNIGHT, UTC) is not None
@@ -95,7 +93,6 @@ class TestTheSpan:
 
     @given(start=st.integers(0, 1439), end=st.integers(0, 1439), now=st.floats(MIDNIGHT, MIDNIGHT + 86_400 * 30))
     def test_it_always_ends_within_a_day(self, start: int, end: int, now: float) -> None:
-        """Whatever the span, what waits is due later, within 24 hours, and at a moment outside of it."""
         if start == end:
             return
         quiet = QuietHours(start, end)
@@ -106,12 +103,10 @@ class TestTheSpan:
 
     @pytest.mark.parametrize("text", ["", "22-7", "25:00-07:00", "22:00", "22:60-07:00", "07:00-07:00"])
     def test_what_is_no_span_is_refused(self, text: str) -> None:
-        """The error of an invalid value names what was expected."""
         with pytest.raises(ConfigurationError, match="22:00-07:00"):
             QuietHours.parse(text)
 
     def test_the_configuration_refuses_it_by_its_key(self, tmp_path: Path) -> None:
-        """A wrong span in the file is an error that names the channel's key."""
         file = tmp_path / "windowpane.yaml"
         file.write_text('notify: {channels: [{url: "log://", quiet_hours: "late"}]}')
 
@@ -123,7 +118,6 @@ class TestDelivery:
     def test_critical_alerts_pass_and_others_wait(
         self, notifier: Notifier, clock: ManualClock, channel: Recorder
     ) -> None:
-        """At night only the critical one arrives; in the morning the other follows, each once."""
         notifier.write([fired("overflow", "critical", n=0), fired("fidelity", "warning", n=1)])
         notifier.deliver_due()
         at_night = list(channel.sent)

@@ -28,21 +28,18 @@ LIMITS = WindowLimits.of(200_000, "assumed")
 def test_known_agents_have_a_documented_level(
     agent: str, version: str, limits: WindowLimits, tokens: int
 ) -> None:
-    """Claude Code by its release and window, Codex by the window that it states."""
     level = CompactionLevels(AgentProgram(agent, version)).level(limits)
 
     assert level == (tokens, "documented")
 
 
 def test_an_unknown_agent_and_an_unknown_window_have_no_level() -> None:
-    """Nothing is assumed about them, nor about Claude Code in a window too small for its buffer."""
     assert CompactionLevels(AgentProgram("reviewer")).level(LIMITS) is None
     assert CompactionLevels(AgentProgram("claude-code")).level(None) is None
     assert CompactionLevels(AgentProgram("claude-code")).level(WindowLimits.of(32_000, "given")) is None
 
 
 def test_a_statement_counts_before_records_and_records_before_documentation() -> None:
-    """The best evidence names the level."""
     program = AgentProgram("claude-code", "2.1.39", earlier=EarlierSessions(120_000))
     levels = CompactionLevels(program)
     stated = CompactionLevels(AgentProgram("claude-code", compaction_tokens=90_000, earlier=EarlierSessions(1)))

@@ -27,7 +27,6 @@ ADDITIONS = st.lists(st.integers(0, 100_000), max_size=20)
 
 class TestVelocity:
     def test_the_first_turn_is_the_base_and_not_growth(self, session: Make) -> None:
-        """Velocity, burn rate and forecast are unknown until the second turn has ended."""
         play = session(100_000)
         first = play.turn(5000, 10)
         second = play.turn(100, 0)
@@ -37,7 +36,6 @@ class TestVelocity:
         assert second.velocity == 100
 
     def test_velocity_is_the_mean_of_the_last_five_turns(self, session: Make) -> None:
-        """Older turns count only towards the burn rate, which is the mean of twenty."""
         play = session(100_000)
         play.turn(1)
         for added in range(100, 2600, 100):
@@ -47,7 +45,6 @@ class TestVelocity:
         assert measured.burn_rate == sum(range(600, 2600, 100)) / 20
 
     def test_velocity_counts_additions_before_any_reduction(self, session: Make) -> None:
-        """Removed content does not lower the velocity."""
         play = session(100_000)
         play.turn(1)
         for _ in range(4):
@@ -59,7 +56,6 @@ class TestVelocity:
         assert measured.added_tokens == 250
 
     def test_static_and_derived_content_is_not_growth(self, session: Make) -> None:
-        """Tool definitions, summaries and unattributed tokens do not count as added."""
         play = session(100_000)
         play.turn(10, 0, total=3000)
         play.tracker.add("tool_definition", None, 500)
@@ -70,7 +66,6 @@ class TestVelocity:
 
     @given(sizes=st.lists(st.integers(0, 5000), min_size=2, max_size=30), drop=st.integers(0, 3))
     def test_velocity_is_never_negative(self, session: Make, sizes: list[int], drop: int) -> None:
-        """It is not negative for any additions and removals."""
         play = session(100_000)
         for index, size in enumerate(sizes):
             block = play.add_user(size)
@@ -94,13 +89,11 @@ class TestForecast:
         return forecast(remaining, pace, used_tokens=50_000)
 
     def test_a_forecast_needs_three_turns_of_growth_or_a_documented_growth(self) -> None:
-        """With fewer turns of an unknown agent there is no forecast."""
         assert self.ahead(1000, self.pace(10, 10)) is None
         assert self.ahead(1000, self.pace(10, 10, 10)) is not None
         assert self.ahead(50_000, self.pace(documented=1_000)) is not None
 
     def test_the_forecast_is_zero_without_room_and_infinite_without_growth(self) -> None:
-        """It is 0 at the level and infinite for a flat window."""
         assert self.ahead(0, self.pace(5, 5, 5)) == (0, 0, 0)
         assert self.ahead(-5, self.pace(0, 0, 0)) == (0, 0, 0)
         assert self.ahead(10, self.pace(0, 0, 0)) == (math.inf, math.inf, math.inf)
@@ -118,7 +111,6 @@ class TestForecast:
         assert ahead.late == pytest.approx(late, abs=1)
 
     def test_a_compaction_comes_later_than_its_level_at_uneven_growth(self) -> None:
-        """The delay multiplies the median; steady growth has none."""
         pace, steady = self.pace(documented=1_000), self.pace(*[100] * 200)
         red, compaction = (forecast(50_000, pace, used_tokens=50_000, delay=delay) for delay in (1, 1.4))
 
@@ -128,7 +120,6 @@ class TestForecast:
         assert forecast(1_000, steady, used_tokens=1_000, delay=1.4).median == pytest.approx(10, abs=0.6)  # type: ignore[union-attr]
 
     def test_a_window_that_holds_more_turns_has_a_narrower_band(self) -> None:
-        """Growth is steadier after the first files are read."""
         pace = self.pace(documented=1_000)
         widths = [
             ahead.late - ahead.early
@@ -140,7 +131,6 @@ class TestForecast:
 
     @pytest.mark.parametrize("remaining", [500, 1_500, 3_000, 10_000, 100_000])
     def test_the_band_holds_eighty_percent_of_its_distribution(self, remaining: int) -> None:
-        """As nearly as whole turns can, even where the next turn is the likeliest: the band is then one-sided."""
         ahead = self.ahead(remaining, self.pace(documented=1_000))
         assert ahead is not None
         median = 1.3 * (remaining / 1_000) ** 0.88
@@ -151,7 +141,6 @@ class TestForecast:
         assert held == pytest.approx(0.8, abs=step / 2)
 
     def test_steady_growth_narrows_the_band_towards_the_exact_turns(self) -> None:
-        """After two hundred turns of a hundred tokens, a thousand remaining tokens are about ten turns."""
         few, many = self.ahead(1000, self.pace(*[100] * 5)), self.ahead(1000, self.pace(*[100] * 200))
 
         assert few is not None
@@ -161,7 +150,6 @@ class TestForecast:
         assert 7 <= many.early <= 10 <= many.late <= 13
 
     def test_the_ends_of_the_band_are_whole_turns_of_at_least_one(self) -> None:
-        """A level ahead is reached in a whole turn, never before the next one."""
         ahead = self.ahead(10, self.pace(1_000, 2_000, 400))
 
         assert ahead is not None
@@ -170,7 +158,6 @@ class TestForecast:
 
     @given(added=st.lists(st.integers(0, 100_000), min_size=3, max_size=40), remaining=st.integers(-10, 10**7))
     def test_the_band_is_in_order(self, added: list[int], remaining: int) -> None:
-        """Early, median and late rise, and none is negative or undefined."""
         ahead = self.ahead(remaining, self.pace(*added))
 
         assert ahead is not None
@@ -179,7 +166,6 @@ class TestForecast:
 
     @given(added=st.lists(st.integers(1, 10_000), min_size=3, max_size=20), near=st.integers(1, 10**5))
     def test_more_room_is_never_fewer_turns(self, added: list[int], near: int) -> None:
-        """The forecast rises with the remaining tokens."""
         close, far = self.ahead(near, self.pace(*added)), self.ahead(near * 2, self.pace(*added))
 
         assert close is not None
@@ -190,7 +176,6 @@ class TestForecast:
 
     @given(steady=st.integers(300, 3000), burst=st.integers(10, 10**6), place=st.integers(3, 39))
     def test_one_burst_counts_as_three_typical_turns(self, steady: int, burst: int, place: int) -> None:
-        """A single turn of any size changes the pace by little."""
         added = [steady] * 39
         added.insert(place, max(burst, steady))
 
@@ -198,18 +183,15 @@ class TestForecast:
 
     @pytest.mark.parametrize("tokens", [10, 100, 1_000, 10_000, 50_000])
     def test_the_pace_of_any_steady_growth_is_found(self, tokens: int) -> None:
-        """The usual growth, from which an unknown agent starts, weighs little after forty other turns."""
         assert self.pace(*[tokens] * 40).tokens_per_turn == pytest.approx(tokens, rel=0.35)
 
     def test_growth_in_even_turns_is_found_in_a_few(self) -> None:
-        """The usual growth weighs less where the session's own turns are alike."""
         even, uneven = self.pace(*[5_000] * 8), self.pace(*[10_000, 0] * 4)
 
         assert even.tokens_per_turn > 3_500
         assert uneven.tokens_per_turn < 0.8 * even.tokens_per_turn
 
     def test_growth_that_lasts_is_not_a_burst(self) -> None:
-        """From the third large turn on an unknown agent's growth counts in full."""
         steady, single = self.pace(*[20_000] * 10), self.pace(*[1_000] * 9, 20_000)
 
         assert steady.tokens_per_turn > 8_000
@@ -217,16 +199,13 @@ class TestForecast:
 
     @given(first=st.lists(st.integers(100, 20_000), min_size=3, max_size=3))
     def test_the_first_turns_of_an_unknown_agent_weigh_little(self, first: list[int]) -> None:
-        """Files are read in them, or nothing is: the pace stays between a tenth and five times the usual one."""
         assert USUAL_GROWTH / 10 < self.pace(*first).tokens_per_turn < 5 * USUAL_GROWTH
 
     def test_an_unknown_agent_without_growth_has_no_pace(self) -> None:
-        """The usual growth is not assumed of a window that has not grown, and counts once it grows."""
         assert self.pace(0, 0, 0).tokens_per_turn == 0
         assert self.pace(0, 0, 0, 500).tokens_per_turn > 100
 
     def test_a_pace_takes_the_same_space_after_any_number_of_turns(self) -> None:
-        """It holds sums, not turns."""
         made = self.pace(*range(1, 10_000))
 
         assert not any(isinstance(value, list) and value for value in vars(made).values())
@@ -243,7 +222,6 @@ class TestForecast:
 
     @given(added=ADDITIONS)
     def test_the_baseline_is_the_mean_of_the_winsorized_sample(self, added: list[int]) -> None:
-        """It equals the mean with the largest tenth clipped to the largest of the rest."""
         cut = math.ceil(len(added) / 10) if len(added) >= 3 else 0
         ceiling = sorted(added)[-1 - cut] if added else 0
         clipped = [min(value, ceiling) for value in added]
@@ -252,7 +230,6 @@ class TestForecast:
         assert winsorized_mean(added) == pytest.approx(mean)
 
     def test_a_window_in_red_has_zero_turns_until_red(self, session: Make) -> None:
-        """The forecast is zero, never negative."""
         play = session(1000)
         for turn in range(1, 12):
             measured = play.turn(100, 0, total=min(100 * turn, 1000))
@@ -260,7 +237,6 @@ class TestForecast:
         assert (measured.turns_until_red, measured.turns_until_exhausted) == (0, 0)
 
     def test_a_flat_window_is_never_full(self, session: Make) -> None:
-        """Without growth the forecast is infinite."""
         play = session(1000)
         for _ in range(5):
             measured = play.turn(0, 0, total=100)
@@ -282,32 +258,26 @@ class TestSpikes:
 
     @pytest.mark.parametrize(("turns", "expected"), [(4, 0), (5, 1)])
     def test_a_spike_needs_five_turns_before(self, session: Make, turns: int, expected: int) -> None:
-        """A session that has just started has no spikes; its first turn is not growth."""
         assert len(self.spikes(session, *[2000] * turns, 15_000)) == expected
 
     @pytest.mark.parametrize(("added", "expected"), [(6000, 0), (6001, 1)])
     def test_three_times_the_mean_is_not_yet_a_spike(self, session: Make, added: int, expected: int) -> None:
-        """A spike is more than three times the baseline."""
         assert len(self.spikes(session, *[2000] * 5, added)) == expected
 
     @pytest.mark.parametrize(("added", "expected"), [(1999, 0), (2000, 1)])
     def test_small_turns_are_not_spikes(self, session: Make, added: int, expected: int) -> None:
-        """Additions below two thousand tokens are never a spike."""
         assert len(self.spikes(session, *[10] * 5, added)) == expected
 
     @pytest.mark.parametrize(("limit", "expected"), [(150_000, 1), (150_001, 0), (1_000_000, 0)])
     def test_a_spike_is_a_tenth_of_the_window(self, session: Make, limit: int, expected: int) -> None:
-        """An addition that hardly matters in a large window is not a spike, whatever came before."""
         assert len(self.spikes(session, *[2000] * 5, 15_000, limit=limit)) == expected
 
     def test_one_spike_does_not_hide_the_next(self, session: Make) -> None:
-        """A burst counts as an ordinary turn in the baseline of later turns."""
         assert len(self.spikes(session, *[2000] * 5, 60_000, 2000, 15_000)) == 2
 
 
 class TestEvictionRate:
     def test_the_eviction_rate_is_blocks_over_the_last_five_turns(self, session: Make) -> None:
-        """Ten evicted blocks count for five turns."""
         play = session(10_000)
         play.evict(*[play.add_user(1) for _ in range(10)])
         rates = [play.turn(1, 0).eviction_rate for _ in range(8)]
@@ -315,7 +285,6 @@ class TestEvictionRate:
         assert rates == [2, 2, 2, 2, 2, 0, 0, 0]
 
     def test_a_steady_rate_is_that_rate_in_every_phase(self, session: Make) -> None:
-        """Six blocks per turn are a rate of six, before the end of a turn and at it."""
         play = session(10_000)
         for _ in range(8):
             play.evict(*[play.add_user(1) for _ in range(6)])
@@ -326,7 +295,6 @@ class TestEvictionRate:
 
     @given(evicted=st.lists(st.integers(0, 9), min_size=1, max_size=30))
     def test_the_eviction_rate_equals_its_recomputation(self, evicted: list[int]) -> None:
-        """The open turn and the four turns before it count."""
         history = GrowthHistory(TrackerSettings())
         for turn, blocks in enumerate(evicted, start=1):
             history.open_turn()
@@ -338,7 +306,6 @@ class TestEvictionRate:
 
 
 def test_burn_rates_of_components_sum_to_the_burn_rate(session: Make) -> None:
-    """Each component has its share of the burn rate."""
     play = session(WindowLimits.of(100_000, "catalogue"))
     play.turn(1)
     for _ in range(4):

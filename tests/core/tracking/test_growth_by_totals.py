@@ -40,7 +40,6 @@ class TestReply:
         assert play.tracker.measure("before").used_tokens == 12_038
 
     def test_the_next_total_confirms_the_reply(self, session: Make) -> None:
-        """With a reply counted by the provider the estimate has no error, however we count it."""
         play = session(100_000)
         play.add_user(1_000)
         play.tracker.add("assistant_response", None, 3_000)
@@ -51,7 +50,6 @@ class TestReply:
         assert play.phases("final")[1].estimate_error == 0.0
 
     def test_a_placeholder_is_not_a_count(self, session: Make) -> None:
-        """Some recordings write an output of a few tokens beside a long reply: the estimate stands."""
         play = session(100_000)
         play.add_user(1_000)
         play.tracker.add("assistant_response", None, 3_000)
@@ -59,7 +57,6 @@ class TestReply:
         assert call(play, 1_000, 4).used_tokens == 4_000
 
     def test_reasoning_stays_until_the_tool_loop_ends(self, session: Make) -> None:
-        """Kept with the tool calls of one loop, dropped with its answer; without a loop it never counts."""
         play = session(100_000)
         play.add_user(1_000)
         assert call(play, 1_000, 2_005, reasoning=2_000, tool=True).used_tokens == 3_005
@@ -68,7 +65,6 @@ class TestReply:
         assert call(play, 3_105, 350, reasoning=300).used_tokens == 1_155
 
     def test_hidden_reasoning_is_unattributed(self, session: Make) -> None:
-        """Its tokens are not part of the visible history."""
         play = session(100_000)
         play.add_user(1_000)
         measured = call(play, 1_000, 2_005, reasoning=2_000, tool=True)
@@ -92,7 +88,6 @@ class TestUnseenGrowth:
         assert measured.turns_until_exhausted == pytest.approx(19_000 / 9_000)
 
     def test_unseen_growth_is_unattributed(self, session: Make) -> None:
-        """The history stays as small as it is, in the window, in the growth and by component."""
         play = session(100_000)
         for turn in range(5):
             play.add_user(1)
@@ -105,7 +100,6 @@ class TestUnseenGrowth:
         assert play.tracker.window.tokens_by_component["unattributed"] >= 44_980
 
     def test_visible_growth_is_not_unattributed(self, session: Make) -> None:
-        """A tokenizer that is off by a third calibrates; it hides nothing."""
         play = session(100_000)
         for turn in range(8):
             play.add_user(1_000)
@@ -116,7 +110,6 @@ class TestUnseenGrowth:
         assert measured.used_by_component["unattributed"] == 4_000
 
     def test_growth_is_counted_before_any_reduction(self, session: Make) -> None:
-        """An eviction between two totals is not negative growth, and does not hide what was added."""
         play = session(100_000)
         blocks = [play.add_user(2_000) for _ in range(10)]
         call(play, 20_000)
@@ -129,7 +122,6 @@ class TestUnseenGrowth:
         assert measured.velocity == pytest.approx(1_000)
 
     def test_an_unexplained_drop_is_not_growth(self, session: Make) -> None:
-        """The provider dropped content by itself: what was added visibly is the growth."""
         play = session(200_000)
         play.add_user(100_000)
         call(play, 110_000)
@@ -140,7 +132,6 @@ class TestUnseenGrowth:
         assert call(play, 60_000).added_tokens == 2_000
 
     def test_static_content_is_not_growth(self, session: Make) -> None:
-        """A tool definition that is added in the middle is part of the window and of no turn's growth."""
         play = session(100_000)
         play.add_user(1_000)
         call(play, 1_000)
@@ -150,7 +141,6 @@ class TestUnseenGrowth:
         assert call(play, 6_100).added_tokens == 100
 
     def test_the_first_total_is_no_growth(self, session: Make) -> None:
-        """A system prompt that was not recorded is the base, whenever its first total comes; a roll too."""
         play = session(100_000)
         play.turn(100, 0)
         play.turn(100, 0)
@@ -170,7 +160,6 @@ class TestUnseenGrowth:
     )
 )
 def test_components_sum_to_totals_whatever_is_reported(totals: list[tuple[int, int, int, int]]) -> None:
-    """For any counts and totals the parts sum to the whole, and the final count is the total."""
     measured: list[PressureMeasured] = []
 
     def emit(batch: list[Any]) -> None:
@@ -201,5 +190,4 @@ def test_components_sum_to_totals_whatever_is_reported(totals: list[tuple[int, i
     ],
 )  # fmt: skip
 def test_what_counts_can_explain(difference: int, added: int, removed: int, expected: int) -> None:
-    """Half to twice the count, and a rounding."""
     assert unseen_tokens(difference, added=added, removed=removed) == expected

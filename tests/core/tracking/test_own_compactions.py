@@ -64,7 +64,6 @@ def test_an_automatic_compaction_lowers_a_window_that_it_fits(source: LimitSourc
 
 @pytest.mark.parametrize("source", ["given", "provider"])
 def test_a_given_window_is_not_lowered(source: LimitSource) -> None:
-    """The user or the provider knows better."""
     agent = Agent(1_000_000, source)
     agent.call(166_000)
     agent.compact(167_100)

@@ -35,7 +35,6 @@ def broken(session: Session) -> list[CacheBroken]:
 
 
 def test_a_prefix_that_is_read_again_is_no_cache_break(session: Make) -> None:
-    """A call that reads most of what the call before left, and writes the rest, breaks nothing."""
     one = session()
     call(one, 0, 10_000)
     call(one, 10_000, 5_000, at=10)
@@ -57,7 +56,6 @@ def test_a_rewritten_prefix_is_priced_against_reading_it(session: Make) -> None:
 
 
 def test_one_hour_writes_cost_and_live_longer(session: Make) -> None:
-    """Ten minutes after a write for an hour nothing has expired; the rewrite has the price of an hour's write."""
     one = session()
     call(one, 0, 10_000, hour=10_000)
     call(one, 0, 11_000, hour=11_000, at=600)
@@ -80,7 +78,6 @@ def test_a_pause_beyond_the_lifetime_is_named_before_a_change(session: Make) -> 
 
 
 def test_the_first_changed_block_is_the_cause(session: Make) -> None:
-    """Of several changes the first position counts, not the order in which they were made."""
     one = session()
     call(one, 0, 3_000)
     call(one, 3_000, 9_000, at=10)
@@ -94,7 +91,6 @@ def test_the_first_changed_block_is_the_cause(session: Make) -> None:
 
 
 def test_a_small_change_at_the_end_does_not_explain_a_break_from_the_start(session: Make) -> None:
-    """Content behind the changed block is all that a change makes the provider read again."""
     one = session()
     call(one, 0, 20_000)
     call(one, 20_000, 500, at=10)
@@ -106,7 +102,6 @@ def test_a_small_change_at_the_end_does_not_explain_a_break_from_the_start(sessi
 
 
 def test_another_model_has_another_cache(session: Make) -> None:
-    """A change of the model in the middle of a session sends everything anew."""
     one = session()
     call(one, 0, 10_000)
     one.tracker.set_model("other", None)
@@ -117,7 +112,6 @@ def test_another_model_has_another_cache(session: Make) -> None:
 
 @pytest.mark.parametrize("reset", ["compaction", "clear", "rewound"])
 def test_a_compaction_a_clear_and_a_rewind_break_nothing(session: Make, reset: str) -> None:
-    """They send a new beginning by intention."""
     one = session()
     call(one, 0, 10_000)
     blocks = list(one.tracker.window)
@@ -139,7 +133,6 @@ def _rewind(one: Session, blocks: list[Block]) -> None:
 
 
 def test_a_provider_without_write_counts_shows_breaks_by_what_it_read(session: Make) -> None:
-    """OpenAI reports cached input only: a drop of it is priced as new input instead of cached input."""
     one = session()
     call(one, 0, new=20_000)
     call(one, 19_968, new=500, at=10)
@@ -151,7 +144,6 @@ def test_a_provider_without_write_counts_shows_breaks_by_what_it_read(session: M
 
 
 def test_a_lower_total_without_a_recorded_removal_is_a_removal(session: Make) -> None:
-    """The provider's total shows that content was removed, and nothing else does."""
     one = session()
     call(one, 0, 50_000)
     call(one, 1_000, 30_000, at=10)
@@ -160,7 +152,6 @@ def test_a_lower_total_without_a_recorded_removal_is_a_removal(session: Make) ->
 
 
 def test_a_call_without_usage_or_of_another_conversation_breaks_nothing(session: Make) -> None:
-    """A short call beside the conversation rewrites little; one without counts shows nothing."""
     one = session()
     call(one, 0, 10_000)
     one.tracker.end_turn(None)
@@ -170,7 +161,6 @@ def test_a_call_without_usage_or_of_another_conversation_breaks_nothing(session:
 
 
 def test_a_break_costs_nothing_extra_where_the_price_is_unknown(session: Make) -> None:
-    """Without prices the event has no dollars instead of zero."""
     one = session()
     one.tracker.end_turn(Usage(0, 1, 0, 10_000))
     one.tracker.end_turn(Usage(0, 1, 0, 11_000))

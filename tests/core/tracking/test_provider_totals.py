@@ -15,7 +15,6 @@ Make = Callable[..., Session]
 
 class TestCompaction:
     def test_its_sizes_are_the_totals_around_it(self, session: Make) -> None:
-        """The content it replaced and the agent's own numbers are not the window."""
         play = session(200_000)
         block = play.add_user(9_902)
         play.turn(reply=100, total=58_000)
@@ -34,7 +33,6 @@ class TestCompaction:
         assert measured.source_before == "usage"
 
     def test_before_the_first_call_its_size_is_what_the_agent_states(self, session: Make) -> None:
-        """A recording that starts with a compaction has no total before it; the peak is not below that size."""
         play = session(1_000_000)
         compression = play.compact(result=18_000, stated=998_659)
         play.turn(user=10, reply=10, total=69_313)
@@ -52,7 +50,6 @@ class TestCompaction:
         assert not play.of(CompactionMeasured)
 
     def test_another_window_is_not_its_result(self, session: Make) -> None:
-        """The total of a cleared window shows nothing about the one before."""
         play = session(200_000)
         block = play.add_user(900)
         play.turn(reply=10, total=50_000)
@@ -65,7 +62,6 @@ class TestCompaction:
 
 class TestDrop:
     def test_a_lower_total_that_nothing_explains_is_a_removal(self, session: Make) -> None:
-        """It is an eviction of unknown cause with the tokens between both totals."""
         play = session(200_000)
         play.turn(user=1_000, reply=100, total=113_063)
         play.turn(user=1_000, reply=100, total=59_765)
@@ -85,7 +81,6 @@ class TestDrop:
         assert [evicted.policy for evicted in play.of(BlocksEvicted)] == ["test"]
 
     def test_another_model_counts_otherwise(self) -> None:
-        """Two tokenizers differ by a third for the same content."""
         totals = ProviderTotals()
         totals.add(100_000, "one")
 
@@ -102,7 +97,6 @@ class TestDrop:
 
 
 def test_the_peak_is_the_largest_total_with_the_last_reply(session: Make) -> None:
-    """Estimates before the first total and between two are not sizes that were sent."""
     play = session(200_000)
     play.turn(user=150_000, reply=10)
     play.turn(user=10, reply=10, total=40_000)

@@ -24,7 +24,6 @@ def fetched(play: Any, *, call_tokens: int = 5) -> tuple[Any, Any]:
 
 
 def test_fetching_evicted_content_again_is_a_regret(session: Make) -> None:
-    """The same tool is called with the same arguments after its result was masked."""
     play = session(10_000)
     _, result = fetched(play)
     mask = play.tracker.make_replacement("placeholder", "gone", 3, replaces=result.id)
@@ -38,7 +37,6 @@ def test_fetching_evicted_content_again_is_a_regret(session: Make) -> None:
 
 @pytest.mark.parametrize("call_tokens", [5, 50])
 def test_fetching_a_dropped_group_again_is_a_regret_of_its_result(session: Make, call_tokens: int) -> None:
-    """If call and result were removed together, the repeated call regrets the result."""
     play = session(10_000)
     call, result = fetched(play, call_tokens=call_tokens)
     play.evict(call, result)
@@ -58,7 +56,6 @@ def test_the_same_content_again_is_a_regret(session: Make) -> None:
 
 
 def test_a_removed_block_is_regretted_once(session: Make) -> None:
-    """The call that fetches it again and the result of that call are one regret."""
     play = session(10_000)
     _, result = fetched(play)
     play.evict(result)
@@ -71,7 +68,6 @@ def test_a_removed_block_is_regretted_once(session: Make) -> None:
 
 @pytest.mark.parametrize(("turns", "regrets"), [(20, 1), (21, 0)])
 def test_a_regret_counts_within_twenty_turns(session: Make, turns: int, regrets: int) -> None:
-    """Content fetched again in the twentieth turn after its removal is a regret, one turn later it is not."""
     play = session(10_000)
     _, result = fetched(play)
     play.evict(result)
@@ -85,7 +81,6 @@ def test_a_regret_counts_within_twenty_turns(session: Make, turns: int, regrets:
 
 
 def test_a_compression_can_be_regretted(session: Make) -> None:
-    """A regret of compressed content has the compression as its cause."""
     play = session(10_000)
     call, result = fetched(play)
     compaction = play.compact(call, result, result=10, scope="content")
@@ -97,7 +92,6 @@ def test_a_compression_can_be_regretted(session: Make) -> None:
 
 
 def test_a_rejected_compression_changes_nothing(session: Make) -> None:
-    """Content that was never removed cannot be regretted."""
     play = session(10_000)
     call, result = fetched(play)
     held = play.tracker.window.tokens
@@ -111,7 +105,6 @@ def test_a_rejected_compression_changes_nothing(session: Make) -> None:
 
 
 def test_repeated_content_in_the_window_is_not_a_regret(session: Make) -> None:
-    """The same call without an eviction in between is only a duplicate."""
     play = session(10_000)
     fetched(play)
     play.call("c2", "read one.py")
@@ -121,7 +114,6 @@ def test_repeated_content_in_the_window_is_not_a_regret(session: Make) -> None:
 
 
 def test_small_content_is_never_regretted(session: Make) -> None:
-    """Content below 32 tokens is too common."""
     play = session(10_000)
     for tokens in (31, 32):
         block = play.tracker.add("user_message", f"text {tokens}", tokens)
@@ -132,7 +124,6 @@ def test_small_content_is_never_regretted(session: Make) -> None:
 
 
 def test_evicting_unknown_blocks_is_allowed(session: Make) -> None:
-    """A recording may name blocks that it never showed."""
     play = session(10_000)
     play.turn(10, 5)
     play.tracker.evict(BlocksEvicted("agent", (), 0, 0))
@@ -144,7 +135,6 @@ def test_evicting_unknown_blocks_is_allowed(session: Make) -> None:
 
 
 def test_the_memory_of_removed_blocks_is_bounded(session: Make) -> None:
-    """The oldest are discarded first."""
     play = session(10**6, settings=TrackerSettings(remembered_blocks=3))
     blocks = [play.tracker.add("user_message", f"text {n}", 100) for n in range(5)]
     play.evict(*blocks)
@@ -155,7 +145,6 @@ def test_the_memory_of_removed_blocks_is_bounded(session: Make) -> None:
 
 
 def test_a_shortened_call_keeps_its_result(session: Make) -> None:
-    """A later result joins its group, and the same call with the same arguments is a regret."""
     play = session(10_000)
     play.add_user(10)
     call = play.call("c1", "read a very long path", tokens=50)

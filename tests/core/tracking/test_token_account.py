@@ -32,7 +32,6 @@ def unattributed(play: Any) -> list[int]:
 
 class TestUnattributed:
     def test_the_first_usage_reveals_unrecorded_content(self, session: Make) -> None:
-        """An unrecorded system prompt and its tools become one block that is never estimated again."""
         play = session(100_000)
         play.turn(100, 20, total=5100)
         final = play.turn(50, 20, total=5170)
@@ -41,14 +40,12 @@ class TestUnattributed:
         assert final.used_by_component["unattributed"] == 5000
 
     def test_unattributed_tokens_are_not_growth(self, session: Make) -> None:
-        """They were in the window from the start."""
         play = session(100_000)
 
         assert play.turn(100, 0, total=5100).added_tokens == 100
 
     @pytest.mark.parametrize("total", [100, 60])
     def test_unattributed_tokens_are_never_negative(self, session: Make, total: int) -> None:
-        """If the client counted more than the provider, no block is added and the parts are scaled."""
         play = session(100_000)
         final = play.turn(100, 0, total=total)
 
@@ -56,7 +53,6 @@ class TestUnattributed:
         assert final.used_by_component["message_history"] == total
 
     def test_unattributed_tokens_are_updated_after_a_compaction(self, session: Make) -> None:
-        """A compaction by the agent may change unrecorded content; the next usage shows it."""
         play = session(100_000)
         block = play.add_user(4000)
         play.turn(0, 0, total=9000)
@@ -67,7 +63,6 @@ class TestUnattributed:
         assert final.used_by_component["unattributed"] == 3000
 
     def test_after_a_compaction_there_may_be_no_unattributed_tokens(self, session: Make) -> None:
-        """A total below the visible content gives none, never a negative number."""
         play = session(100_000)
         block = play.add_user(4000)
         play.turn(0, 0, total=9000)
@@ -78,7 +73,6 @@ class TestUnattributed:
         assert sum(final.used_by_component.values()) == 120
 
     def test_earlier_measurements_are_unchanged(self, session: Make) -> None:
-        """Attributing the remainder changes no event that was already emitted."""
         play = session(100_000)
         play.turn(100, 0, total=5100)
         before = play.phases("before")[0]
@@ -89,7 +83,6 @@ class TestUnattributed:
 
 class TestCalibration:
     def test_calibration_uses_differences_and_not_totals(self, session: Make) -> None:
-        """A large unrecorded prompt is not an error of the counter."""
         play = session(100_000)
         play.turn(1000, 0, total=9000)
         for turn in range(1, 6):
@@ -98,7 +91,6 @@ class TestCalibration:
         assert play.tracker.gauge.account.calibration == pytest.approx(1.0)
 
     def test_calibration_moves_towards_the_providers_count(self, session: Make) -> None:
-        """A provider that counts a fifth more raises the next estimates."""
         play = session(1_000_000)
         total = 10_000
         for _ in range(30):
@@ -111,7 +103,6 @@ class TestCalibration:
 
     @pytest.mark.parametrize(("reported", "bound"), [(400, 0.5), (2_150, 2.0)])
     def test_calibration_stays_between_a_half_and_two(self, reported: int, bound: float) -> None:
-        """The correction is bounded for any report."""
         account = TokenAccount()
         total = raw = 1000
         for _ in range(100):
@@ -122,7 +113,6 @@ class TestCalibration:
 
     @pytest.mark.parametrize(("reported", "unseen"), [(100, -900), (90_000, 89_000)])
     def test_what_no_tokenizer_explains_is_unseen(self, reported: int, unseen: int) -> None:
-        """Such a difference does not change the calibration."""
         account = TokenAccount()
         account.report(1_000, 1_000)
 
@@ -131,7 +121,6 @@ class TestCalibration:
 
     @given(reports=st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), max_size=40))
     def test_no_reports_exceed_the_range_of_calibration(self, reports: list[tuple[int, int]]) -> None:
-        """The range holds for any totals and any counts."""
         account = TokenAccount()
         for total, raw in reports:
             account.report(total, raw)
@@ -139,7 +128,6 @@ class TestCalibration:
             assert account.used(raw) == total
 
     def test_a_reduction_does_not_change_the_calibration(self, session: Make) -> None:
-        """A difference that mixes growth and reduction is not used."""
         play = session(100_000)
         play.add_user(5000)
         block = play.add_user(300)
@@ -152,7 +140,6 @@ class TestCalibration:
         assert play.tracker.gauge.account.calibration > 1.0
 
     def test_small_differences_do_not_change_the_calibration(self) -> None:
-        """Differences below two hundred tokens are mostly rounding."""
         account = TokenAccount()
         account.report(1000, 1000)
         account.report(1398, 1199)
@@ -161,7 +148,6 @@ class TestCalibration:
         assert account.calibration > 1.0
 
     def test_the_estimates_error_is_signed(self, session: Make) -> None:
-        """It is (estimated − reported) / reported, known from the second report on."""
         play = session(100_000)
         first = play.turn(100, 0, total=1000)
         second = play.turn(100, 0, total=1000)
@@ -170,7 +156,6 @@ class TestCalibration:
         assert second.estimate_error == pytest.approx(0.1)
 
     def test_an_unexplained_change_of_the_count_is_reported(self, session: Make) -> None:
-        """A rise without an observed change is reported; a fall is an eviction of unknown cause."""
         play = session(100_000)
         play.turn(100, 0, total=10_000)
         play.turn(100, 0, total=30_000)
@@ -194,13 +179,11 @@ class TestLimits:
         assert play.of(UsageRejected) == []
 
     def test_without_a_larger_known_window_the_report_itself_is_the_limit(self, session: Make) -> None:
-        """The reported tokens did fit."""
         play = session(CATALOG)
 
         assert play.turn(10, 0, total=120_000).limit_tokens == 120_000
 
     def test_a_raised_limit_keeps_the_thresholds_that_were_set(self, session: Make) -> None:
-        """Thresholds of the user stay; the default profile follows the size."""
         chosen = Thresholds(0.2, 0.3, 0.4)
         for thresholds, expected in ((chosen, chosen), (None, Thresholds(0.6, 0.8, 0.9))):
             limits = WindowLimits.of(100_000, "catalogue", thresholds=thresholds)
@@ -219,18 +202,15 @@ class TestLimits:
         assert play.of(TurnEnded)[0].count_source == "estimate"
 
     def test_a_report_of_exactly_the_limit_is_accepted(self, session: Make) -> None:
-        """A window may be full."""
         assert session(1000).turn(10, 0, total=1000).used_tokens == 1000
 
     def test_a_report_of_zero_tokens_is_ignored(self, session: Make) -> None:
-        """Zero input means that the provider reported no count."""
         play = session(1000)
         final = play.tracker.end_turn(Usage(output_tokens=5))
 
         assert final.count_source != "usage"
 
     def test_cache_reads_and_writes_are_part_of_the_window(self, session: Make) -> None:
-        """The total is input, cache read and cache write; the hit ratio is the share of reads."""
         play = session(1000)
         play.add_user(10)
         final = play.tracker.end_turn(Usage(input_tokens=100, cache_read_tokens=300, cache_write_tokens=200))
@@ -244,7 +224,6 @@ class TestComponents:
         counts=st.lists(st.integers(0, 10**5), min_size=len(COMPONENTS), max_size=len(COMPONENTS)),
     )
     def test_parts_always_sum_to_used(self, used: int, counts: list[int]) -> None:
-        """For any counts the parts sum to the used tokens and none is negative."""
         parts = apportion(used, dict(zip(COMPONENTS, counts, strict=True)))
 
         assert sum(parts.values()) == used
@@ -252,14 +231,12 @@ class TestComponents:
         assert min(parts.values()) >= 0
 
     def test_the_rounding_remainder_is_added_to_the_history(self) -> None:
-        """Without a history it is added to the largest visible component."""
         raw = {**dict.fromkeys(COMPONENTS, 0), "tool_results": 2, "system_prompt": 1, "unattributed": 50}
 
         assert apportion(55, raw)["tool_results"] == 4
         assert apportion(55, {**raw, "message_history": 1})["message_history"] == 2
 
     def test_the_count_is_exact_only_if_every_block_is(self, session: Make) -> None:
-        """It is exact only before any provider's count."""
         play = session(1000)
         play.add_user(10, count_source="exact")
         assert play.tracker.measure("before").count_source == "exact"

@@ -15,7 +15,6 @@ Make = Callable[..., Any]
 
 
 def test_a_turn_starts_with_its_first_block_and_ends_with_its_call(session: Make) -> None:
-    """Message, measurement, reply, usage and the window with the reply, in this order and in one turn."""
     play = session(1000)
     play.turn(10, 5, total=12)
 
@@ -27,7 +26,6 @@ def test_a_turn_starts_with_its_first_block_and_ends_with_its_call(session: Make
 
 
 def test_tool_results_belong_to_the_turn_that_reads_them(session: Make) -> None:
-    """Blocks after the end of a call start the next turn."""
     play = session()
     play.add_user(10)
     play.call("c", "{}")
@@ -38,7 +36,6 @@ def test_tool_results_belong_to_the_turn_that_reads_them(session: Make) -> None:
 
 
 def test_a_group_is_a_reply_its_calls_and_their_results(session: Make) -> None:
-    """Results join the group of their call in any later turn; a message is a group by itself."""
     play = session()
     user = play.add_user(10)
     said = play.tracker.add("thinking", "hm", 5)
@@ -52,7 +49,6 @@ def test_a_group_is_a_reply_its_calls_and_their_results(session: Make) -> None:
 
 
 def test_an_exchange_starts_with_a_user_message(session: Make) -> None:
-    """Consecutive user messages are one exchange; a message after a reply starts the next."""
     play = session()
     blocks = [play.tracker.add("system_prompt", None, 1), play.add_user(1), play.add_user(1)]
     blocks.append(play.tracker.add("assistant_response", None, 1))
@@ -62,7 +58,6 @@ def test_an_exchange_starts_with_a_user_message(session: Make) -> None:
 
 
 def test_before_is_what_the_call_sends_and_final_is_the_providers_count(session: Make) -> None:
-    """Neither includes the reply, which is sent with the next call."""
     play = session(1000)
     play.turn(100, 30, total=140)
     before, final = play.phases("before")[0], play.phases("final")[0]
@@ -72,7 +67,6 @@ def test_before_is_what_the_call_sends_and_final_is_the_providers_count(session:
 
 
 def test_the_estimate_of_the_next_call_adds_the_reply_and_later_blocks(session: Make) -> None:
-    """After a provider's count the estimate starts from that count."""
     play = session(1000)
     play.turn(100, 30, total=140)
     play.turn(50, 10)
@@ -81,7 +75,6 @@ def test_the_estimate_of_the_next_call_adds_the_reply_and_later_blocks(session: 
 
 
 def test_after_measures_the_window_after_a_reduction(session: Make) -> None:
-    """A reduction at the start of a turn happens between the measurements before and after."""
     play = session(1000)
     big = play.add_user(600)
     play.tracker.measure("before")
@@ -105,7 +98,6 @@ def test_each_turn_has_one_final_measurement(session: Make) -> None:
 
 
 def test_a_call_without_any_content_is_a_turn(session: Make) -> None:
-    """Usage alone starts and ends a turn, and all of its tokens are unattributed."""
     play = session(1000)
     measured = play.tracker.end_turn(Usage(input_tokens=70))
 
@@ -114,7 +106,6 @@ def test_a_call_without_any_content_is_a_turn(session: Make) -> None:
 
 
 def test_events_are_numbered_without_gaps(session: Make) -> None:
-    """Numbers continue through turns, evictions, compactions and windows; ids are unique."""
     play = session(1000)
     play.tracker.start(task="task")
     for _ in range(3):
@@ -130,7 +121,6 @@ def test_events_are_numbered_without_gaps(session: Make) -> None:
 
 
 def test_no_event_has_a_time_without_a_clock(session: Make) -> None:
-    """The events of a recording without times have no time."""
     play = session(1000)
     play.tracker.start()
     play.turn(10, 5, total=12)
@@ -140,7 +130,6 @@ def test_no_event_has_a_time_without_a_clock(session: Make) -> None:
 
 
 def test_a_given_time_takes_precedence_over_the_clock(session: Make) -> None:
-    """The clock is read only if the caller gives no time."""
     ticks = count(100)
     play = session(clock=lambda: float(next(ticks)))
     play.tracker.add("user_message", None, 1, at=5.0)
@@ -150,8 +139,6 @@ def test_a_given_time_takes_precedence_over_the_clock(session: Make) -> None:
 
 
 def test_the_same_facts_give_the_same_bytes(session: Make) -> None:
-    """Emitted events depend on nothing except the facts, and all of them can be stored."""
-
     def played() -> list[bytes]:
         play = session(1000)
         play.tracker.start()
@@ -165,7 +152,6 @@ def test_the_same_facts_give_the_same_bytes(session: Make) -> None:
 
 
 def test_events_are_handed_over_once_per_turn(session: Make) -> None:
-    """The events of a turn are handed over in one call."""
     play = session(1000)
     play.turn(10, 5)
     assert play.batches == 1
@@ -174,7 +160,6 @@ def test_events_are_handed_over_once_per_turn(session: Make) -> None:
 
 
 def test_a_turn_that_never_ends_is_handed_over_in_parts(session: Make) -> None:
-    """The buffer is bounded."""
     play = session()
     for _ in range(2500):
         play.add_user(1)
@@ -184,7 +169,6 @@ def test_a_turn_that_never_ends_is_handed_over_in_parts(session: Make) -> None:
 
 @pytest.mark.parametrize("reason", ["checkpoint", "clear"])
 def test_rolling_continues_in_an_empty_window(session: Make, reason: str) -> None:
-    """The new window has the next number, no blocks, and no count of the old window."""
     play = session(1000)
     play.turn(100, 30, total=140)
     play.tracker.roll(reason)
@@ -208,7 +192,6 @@ def test_rolling_in_the_middle_of_a_turn_measures_the_new_window(session: Make) 
 
 
 def test_a_session_ends_with_the_report_of_its_window(session: Make) -> None:
-    """Turns, peaks, zones and costs come from the final measurements."""
     play = session(1000)
     play.turn(100, 0, total=100)
     play.turn(500, 0, total=600)

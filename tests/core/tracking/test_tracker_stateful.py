@@ -78,7 +78,6 @@ def take(play: Any, step: tuple[Any, ...]) -> None:
 
 @given(steps=STEPS)
 def test_measurements_are_consistent_in_any_order_of_events(session: Make, steps: list[tuple[Any, ...]]) -> None:
-    """Parts sum to used, ratios are in range, numbers have no gap, and all events survive storage."""
     play = session(WindowLimits.of(8000, "catalogue"))
     play.tracker.start()
     for step in steps:

@@ -26,7 +26,6 @@ DEFAULT = WindowLimits.of(100_000, "catalogue")
     ],
 )  # fmt: skip
 def test_a_zone_starts_at_exactly_its_threshold(used: int, zone: str) -> None:
-    """The threshold itself is inside the zone; overflow starts above the size that fits."""
     assert PLAIN.zone_of(used) == zone
 
 
@@ -38,12 +37,10 @@ def test_a_zone_starts_at_exactly_its_threshold(used: int, zone: str) -> None:
     ],
 )  # fmt: skip
 def test_the_default_reserve_keeps_thresholds_at_their_share_of_the_limit(used: int, zone: str) -> None:
-    """With a reserve and a margin of 5% each, z acts at z × limit; overflow starts in the reserve."""
     assert DEFAULT.zone_of(used) == zone
 
 
 def test_a_large_reserve_lowers_red_to_usable() -> None:
-    """Red never starts above the usable tokens."""
     limits = WindowLimits(1000, "given", 300, 100)
 
     assert limits.usable_tokens == 600
@@ -53,7 +50,6 @@ def test_a_large_reserve_lowers_red_to_usable() -> None:
 
 @given(limit=st.integers(100, 2_000_000), output=st.integers(0, 500_000))
 def test_thresholds_rise_and_red_is_at_most_usable(limit: int, output: int) -> None:
-    """The zones are in order, and red is at most usable, for any window and reserve."""
     limits = WindowLimits.of(limit, "catalogue", requested_output_tokens=output)
 
     assert 0 <= limits.yellow_tokens <= limits.orange_tokens <= limits.red_tokens <= limits.usable_tokens
@@ -71,20 +67,17 @@ def test_thresholds_rise_and_red_is_at_most_usable(limit: int, output: int) -> N
     ],
 )  # fmt: skip
 def test_a_lower_zone_is_entered_only_below_the_hysteresis(previous: str, used: int, zone: str) -> None:
-    """Used tokens must fall 3% of the limit below the threshold; a larger fall skips zones."""
     assert PLAIN.zone_of(used, previous=previous) == zone
 
 
 @given(previous=st.sampled_from(ZONES), used=st.integers(0, 1200))
 def test_hysteresis_never_raises_a_zone(previous: str, used: int) -> None:
-    """With a previous zone the result is between the plain zone and the previous one."""
     plain, held = ZONES.index(PLAIN.zone_of(used)), ZONES.index(PLAIN.zone_of(used, previous=previous))
 
     assert plain <= held <= max(plain, ZONES.index(previous))
 
 
 def test_each_change_of_zone_is_reported_once(session: Make) -> None:
-    """A window that wavers around a threshold changes its zone once in each direction."""
     play = session(1000)
     for used in (490, 510, 495, 505, 480, 471, 520, 460, 499):
         play.turn(1, 0, total=used)
@@ -95,7 +88,6 @@ def test_each_change_of_zone_is_reported_once(session: Make) -> None:
 
 
 def test_a_final_measurement_changes_no_zone(session: Make) -> None:
-    """Zones change before and after a reduction; final shows the zone in which the next call starts."""
     play = session(1000)
     final = play.turn(1, 0, total=950)
 
@@ -104,7 +96,6 @@ def test_a_final_measurement_changes_no_zone(session: Make) -> None:
 
 
 def test_an_unknown_limit_has_no_zone_and_no_forecast(session: Make) -> None:
-    """Tokens, additions and velocity are reported all the same."""
     play = session(None)
     for turn in range(1, 7):
         measured = play.turn(100, 0, total=100 * turn)
@@ -120,7 +111,6 @@ def test_an_unknown_limit_has_no_zone_and_no_forecast(session: Make) -> None:
 
 @pytest.mark.parametrize("fields", [(0.5, 0.5, 0.9), (0.0, 0.5, 0.9), (0.5, 0.8, 1.1), (0.9, 0.8, 0.7)])
 def test_thresholds_must_rise(fields: tuple[float, float, float]) -> None:
-    """Thresholds in the wrong order or beyond the limit raise an error."""
     with pytest.raises(ValueError, match="must rise"):
         Thresholds(*fields)
 
@@ -131,7 +121,6 @@ def test_thresholds_must_rise(fields: tuple[float, float, float]) -> None:
      (200_000, (0.6, 0.8, 0.9))],
 )  # fmt: skip
 def test_default_thresholds_change_at_exact_sizes(limit: int, profile: tuple[float, float, float]) -> None:
-    """Small windows have lower thresholds, large ones higher thresholds."""
     made = Thresholds.for_limit(limit)
 
     assert (made.yellow, made.orange, made.red) == profile

@@ -16,7 +16,6 @@ from windowpane.core.window.references import (
 
 
 def test_paths_numbers_names_and_ids_are_identifiers() -> None:
-    """Plain words and short numbers are not identifiers."""
     text = (
         "see src/app/main.py, order 4711042, user_id, parseDate, os.path.join, 3f2a9c1b and 'retry' in 42 words"
     )
@@ -33,7 +32,6 @@ def test_paths_numbers_names_and_ids_are_identifiers() -> None:
 
 
 def test_an_identifier_refers_to_the_block_that_contains_it() -> None:
-    """Only the block with the identifier is referenced, and only once."""
     index = ReferenceIndex()
     index.add("a", "the file src/a.py holds parseDate")
     index.add("b", "the file src/b.py")
@@ -43,7 +41,6 @@ def test_an_identifier_refers_to_the_block_that_contains_it() -> None:
 
 
 def test_an_identifier_in_many_blocks_refers_to_none() -> None:
-    """Up to three blocks are referenced; a fourth makes the identifier common."""
     index = ReferenceIndex()
     for name in "abc":
         index.add(name, "src/shared.py")
@@ -54,7 +51,6 @@ def test_an_identifier_in_many_blocks_refers_to_none() -> None:
 
 
 def test_removed_blocks_are_not_referenced() -> None:
-    """Removing a block can make an identifier rare again; after removing all, nothing is referenced."""
     index = ReferenceIndex()
     for name in "abcd":
         index.add(name, "src/shared.py")
@@ -68,7 +64,6 @@ def test_removed_blocks_are_not_referenced() -> None:
 
 
 def test_a_block_is_indexed_by_its_rarest_identifiers() -> None:
-    """A block with too many identifiers is indexed by those that no other block contains."""
     index = ReferenceIndex()
     common = " ".join(f"pkg/common_{number}.py" for number in range(IDENTIFIERS_PER_BLOCK))
     index.add("a", common)
@@ -84,7 +79,6 @@ def test_a_block_is_indexed_by_its_rarest_identifiers() -> None:
 def test_the_rarest_identifiers_are_the_longest_of_those_in_the_fewest_blocks(
     held: list[int], numbers: list[int]
 ) -> None:
-    """A text with many long identifiers is indexed by the same as if all of its identifiers were compared."""
     names = [f"{'pkg/' * (number % 4)}n_{number}" for number in range(201)]
     index = ReferenceIndex()
     for block, number in enumerate(held):
@@ -97,7 +91,6 @@ def test_the_rarest_identifiers_are_the_longest_of_those_in_the_fewest_blocks(
 
 
 def test_block_indexed_again_has_only_its_new_identifiers() -> None:
-    """Indexing the same id again replaces its identifiers."""
     index = ReferenceIndex()
     index.add("a", "src/old.py")
     index.add("a", "src/new.py")
@@ -107,7 +100,6 @@ def test_block_indexed_again_has_only_its_new_identifiers() -> None:
 
 
 def test_the_number_of_identifiers_is_bounded() -> None:
-    """Long runs of identifier characters are read in bounded time and give at most the maximum."""
     for text in ("a" * 500_000, "a/" * 250_000, "'" * 500_000, "0-" * 250_000, "aB." * 150_000):
         assert len(identifiers(text)) <= MAXIMUM_CANDIDATES
     many = " ".join(f"pkg/file_{number}.py" for number in range(8_000))
@@ -118,7 +110,6 @@ def test_the_number_of_identifiers_is_bounded() -> None:
     st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.text("ab/._1Z ", max_size=40)), max_size=30)
 )
 def test_the_index_contains_exactly_the_blocks_of_the_window(steps: list[tuple[str, bool, str]]) -> None:
-    """After any additions and removals every identifier of a block is one of its text."""
     index = ReferenceIndex()
     texts: dict[str, str] = {}
     for name, add, text in steps:
@@ -138,7 +129,6 @@ def test_the_index_contains_exactly_the_blocks_of_the_window(steps: list[tuple[s
 
 
 def test_used_identifiers_outlive_their_blocks() -> None:
-    """Only identifiers of some block count, and using one again moves it to the end."""
     index = ReferenceIndex()
     index.add("a", "src/a.py holds parseDate")
     index.referenced("parseDate in src/a.py, and invented_name", turn=3)
@@ -151,7 +141,6 @@ def test_used_identifiers_outlive_their_blocks() -> None:
 
 
 def test_blocks_are_in_use_by_recently_used_identifiers() -> None:
-    """Older uses do not count; the identifiers of a block are sorted by their last use."""
     index = ReferenceIndex()
     index.add("a", "src/a.py holds parseDate")
     index.add("b", "src/b.py")
@@ -164,7 +153,6 @@ def test_blocks_are_in_use_by_recently_used_identifiers() -> None:
 
 
 def test_the_memory_of_used_identifiers_is_bounded() -> None:
-    """The least recently used is discarded first."""
     index = ReferenceIndex()
     for number in range(MAXIMUM_USED + 5):
         index.add(f"b{number}", f"file_{number}.py")
@@ -175,7 +163,6 @@ def test_the_memory_of_used_identifiers_is_bounded() -> None:
 
 
 def test_names_of_arguments_are_not_references() -> None:
-    """Argument names of a tool are ignored; their values count, including quotes and colons."""
     said = argument_values('{"file_path": "src/a.py", "edits": [{"new_text": "say \\"key\\": 1"}]}')
 
     assert identifiers(said) == ["src/a.py"]

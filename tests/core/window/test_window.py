@@ -31,7 +31,6 @@ def ids(of: Window) -> list[str]:
 
 
 def test_a_placeholder_takes_the_position_and_group_of_its_block() -> None:
-    """The group of its call stays complete and the order of blocks is unchanged."""
     held = window(
         block("a"),
         block("call", "tool_call", group="call"),
@@ -45,7 +44,6 @@ def test_a_placeholder_takes_the_position_and_group_of_its_block() -> None:
 
 
 def test_several_results_keep_their_order_when_one_is_replaced_later() -> None:
-    """A replacement of the first of several results stays before the others."""
     held = window(block("a"), block("b"), block("c"))
     held.replace(["a", "b"], [block("s1", "summary"), block("s2", "summary")])
     held.replace(["s1"], [block("s3", "summary")])
@@ -54,7 +52,6 @@ def test_several_results_keep_their_order_when_one_is_replaced_later() -> None:
 
 
 def test_removing_unknown_blocks_is_allowed() -> None:
-    """A recording may remove content that it never showed; the results are appended."""
     held = window(block("a"))
     left = held.replace(["ghost"], [block("s", "summary")])
     held.add(block("b"))
@@ -64,7 +61,6 @@ def test_removing_unknown_blocks_is_allowed() -> None:
 
 
 def test_a_repeated_id_is_removed_once() -> None:
-    """Naming a block twice removes it once."""
     held = window(block("a"), block("b"))
 
     assert [one.id for one in held.replace(["a", "a"], ())] == ["a"]
@@ -72,7 +68,6 @@ def test_a_repeated_id_is_removed_once() -> None:
 
 
 def test_the_next_of_equal_blocks_stops_being_a_duplicate() -> None:
-    """After the first of two equal blocks is removed, the second is no longer a duplicate."""
     held = window(block("a", digest="d"), block("b", digest="d"), block("c", digest="d"))
     assert held.duplicate_tokens == 20
 
@@ -84,7 +79,6 @@ def test_the_next_of_equal_blocks_stops_being_a_duplicate() -> None:
 
 @pytest.mark.parametrize(("content_type", "lifetime"), DEFAULT_LIFETIMES.items())
 def test_a_block_is_stale_after_its_types_lifetime(content_type: ContentType, lifetime: int) -> None:
-    """It is fresh through the last turn of its lifetime and stale in the next."""
     held = window(block("a", content_type))
     for turn in range(2, 2 + lifetime):
         held.enter_turn(turn)
@@ -96,7 +90,6 @@ def test_a_block_is_stale_after_its_types_lifetime(content_type: ContentType, li
 
 
 def test_a_stale_duplicate_counts_as_stale_once_it_is_single() -> None:
-    """While an equal block is before it, it counts only as a duplicate."""
     held = window(block("a", digest="d"), block("b", "thinking", digest="d"))
     for turn in range(2, 6):
         held.enter_turn(turn)
@@ -108,7 +101,6 @@ def test_a_stale_duplicate_counts_as_stale_once_it_is_single() -> None:
 
 
 def test_a_reference_makes_a_stale_block_fresh() -> None:
-    """Its lifetime starts again in that turn."""
     held = window(block("a", "thinking"))
     for turn in range(2, 6):
         held.enter_turn(turn)
@@ -124,7 +116,6 @@ def test_a_reference_makes_a_stale_block_fresh() -> None:
 
 @pytest.mark.parametrize("content_type", ["system_prompt", "user_message", "summary"])
 def test_static_and_pinned_content_is_never_stale(content_type: ContentType) -> None:
-    """Types without a lifetime and pinned blocks stay fresh."""
     held = window(block("a", content_type), block("b", "thinking", pinned=True))
     for turn in range(2, 100):
         held.enter_turn(turn)
@@ -133,13 +124,11 @@ def test_static_and_pinned_content_is_never_stale(content_type: ContentType) -> 
 
 
 def test_a_missing_block_is_an_error_that_names_it() -> None:
-    """Requesting the slot of an unknown block names the block."""
     with pytest.raises(WindowError, match="block ghost is not in the window"):
         window().slot("ghost")
 
 
 def test_every_edit_changes_the_version() -> None:
-    """A plan from before an edit can be recognized as out of date."""
     held = window(block("a"))
     versions = [held.version]
     held.replace(["a"], [block("b")])

@@ -79,14 +79,12 @@ def replayed(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_no_page_has_a_serious_finding(
     site: Callable[..., Any], replayed: Path, scheme: str, of_session: bool
 ) -> None:
-    """Names, roles, contrast, structure."""
     pages = {name: path for name, path in PAGES.items() if path.startswith(SESSION) == of_session}
     assert findings(site(replayed, scheme=scheme), pages, scheme) == {}
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.matrix)])
 def test_no_tab_of_a_session_has_a_serious_finding(site: Callable[..., Any], replayed: Path, scheme: str) -> None:
-    """Each tab is opened in one page, whose other parts are looked at once."""
     here = site(replayed, scheme=scheme)
     tabs = here.open(SESSION).get_by_role("tab")
 
@@ -106,12 +104,10 @@ def test_no_tab_of_a_session_has_a_serious_finding(site: Callable[..., Any], rep
 def test_no_empty_page_has_a_serious_finding(
     site: Callable[..., Any], empty_store: SqliteStore, scheme: str
 ) -> None:
-    """The pages of an empty store have no violations either."""
     assert findings(site(Path(empty_store.path), scheme=scheme), PAGES, scheme) == {}
 
 
 def test_a_failing_store_has_no_serious_finding(site: Callable[..., Any], tmp_path: Path) -> None:
-    """Neither has the page of a failed store."""
     path = tmp_path / "corrupt.db"
     path.write_bytes(b"this is not a database" * 500)
     here = site(path)

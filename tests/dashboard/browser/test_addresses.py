@@ -36,7 +36,6 @@ def chosen(here: Any, label: str) -> Any:
 
 
 def test_back_takes_the_last_filter_off_and_forward_puts_it_on(here: Any) -> None:
-    """Fleet: the widgets and the list follow the address."""
     page = here.open()
     choose(here, "Agent", "tau", "**?agent=tau-bench")
     choose(here, "Zone", "orange", "**&zone=orange")
@@ -66,7 +65,6 @@ window.most = 0;
 
 
 def test_a_filter_that_back_changes_is_never_there_twice(here: Any) -> None:
-    """The box with the value of the address takes the place of the one before, and nothing below it jumps."""
     page = here.open()
     choose(here, "Zone", "orange", "**?zone=orange")
     page.evaluate(ZONE_BOXES)
@@ -79,7 +77,6 @@ def test_a_filter_that_back_changes_is_never_there_twice(here: Any) -> None:
 
 
 def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
-    """The list has its last filters."""
     page = here.open(zone="green")
     page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position=FIRST_ROW)
     page.wait_for_url("**/session?session=*")
@@ -93,7 +90,6 @@ def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
 
 
 def test_back_returns_to_the_turn_before(here: Any) -> None:
-    """Session: slider, heading and tables follow."""
     page = here.open("session", session="pi-managed-8k", turn="40")
     page.get_by_role("heading", name="Turn 40:").wait_for()
     page.get_by_role("slider").first.focus()
@@ -110,7 +106,6 @@ def test_back_returns_to_the_turn_before(here: Any) -> None:
 
 
 def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
-    """Turn, compression, height of the chart and listed events are all in the address."""
     page = here.open(
         "session", session="pi-managed-8k", turn="40", compression="2", scale="content", events="noteworthy"
     )
@@ -123,7 +118,6 @@ def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
 
 
 def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
-    """Each choice is written beside the others, and another turn lets go of the compression."""
     page = here.open("session", session="pi-managed-8k", turn="40", compression="2")
     page.get_by_role("heading", name="Turn 40:").wait_for()
     page.get_by_text("up to the content").click()
@@ -148,7 +142,6 @@ def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
 
 
 def test_back_undoes_a_search_and_a_page(here: Any) -> None:
-    """Audit: rows and search field follow."""
     page = here.open("audit")
     page.get_by_role("button", name="Later").click()
     page.wait_for_url("**after=100")
@@ -170,7 +163,6 @@ def test_back_undoes_a_search_and_a_page(here: Any) -> None:
 
 
 def test_alerts_open_as_they_were_looked_at(here: Any) -> None:
-    """Filters, the firing that is explained and the axis come from the address and go there."""
     page = here.open("alerts", severity="critical", along="turn", pick="overflow:4:pi-managed-8k")
     page.get_by_text("Open the session at turn 4").wait_for()
     expect(page.get_by_role("radio", name="along turns")).to_be_checked()

@@ -28,7 +28,6 @@ TOP = "document.querySelector('.st-key-window_chart .main-svg').getBoundingClien
 
 
 def test_the_chart_is_drawn_before_the_sections_below(site: Callable[..., Any], seen_store: Path) -> None:
-    """They follow when the chart is painted, without scrolling, and the chart does not move."""
     here = site(seen_store, fresh=True)
     here.page.add_init_script(SEEN)
 
@@ -41,7 +40,6 @@ def test_the_chart_is_drawn_before_the_sections_below(site: Callable[..., Any], 
 
 
 def test_a_missing_chart_does_not_delay_the_page(site: Callable[..., Any], seen_store: Path) -> None:
-    """The other sections are drawn even if the browser cannot load Plotly."""
     here = site(seen_store, fresh=True)
     here.page.route("**/PlotlyChart*", lambda route: route.abort())
 
@@ -53,7 +51,6 @@ def test_a_missing_chart_does_not_delay_the_page(site: Callable[..., Any], seen_
 
 
 def test_a_lost_request_is_repeated(site: Callable[..., Any], seen_store: Path) -> None:
-    """The page is complete even if the first request for the sections below the chart is lost."""
     here, lost = site(seen_store, fresh=True), []
 
     def connect(socket: Any) -> None:

@@ -65,7 +65,6 @@ def assert_reported(here: Any, tmp_path: Path, failures: int) -> None:
 
 
 def test_a_failed_page_is_reported(here: Any, tmp_path: Path) -> None:
-    """Earlier parts stay, and another page opens."""
     page = here.page
 
     page.goto(here.url)
@@ -77,7 +76,6 @@ def test_a_failed_page_is_reported(here: Any, tmp_path: Path) -> None:
 
 
 def test_a_failed_section_is_reported_in_its_position(here: Any, tmp_path: Path) -> None:
-    """One turn cannot be drawn: the chart stays, and the next turn opens."""
     page = here.open("session", session="refactor-api", turn="10")
     number = page.get_by_role("spinbutton", name="Go to turn")
     number.fill("12")
@@ -91,7 +89,6 @@ def test_a_failed_section_is_reported_in_its_position(here: Any, tmp_path: Path)
 
 
 def test_a_failed_action_is_reported(here: Any, tmp_path: Path) -> None:
-    """A selected turn that the page cannot show is reported."""
     page = here.open("session", session="refactor-api", turn="10")
 
     page.get_by_role("slider").first.press("ArrowRight")

@@ -188,7 +188,6 @@ def assert_harmless(here: Any, what: str) -> None:
     ],
 )
 def test_hostile_text_has_no_effect(here: Any, path: str, query: dict[str, str]) -> None:
-    """Markup, scripts, direction marks, a ten-megabyte line and a million-character word, on every page."""
     page = here.open(path, **query)
     assert_harmless(here, path)
     closed = page.locator("details:not([open]) summary")
@@ -204,7 +203,6 @@ def test_hostile_text_has_no_effect(here: Any, path: str, query: dict[str, str])
 
 
 def test_hostile_titles_have_no_effect_in_a_picker(here: Any) -> None:
-    """The sessions to choose from are listed by their titles, literally."""
     page = here.open("search", text="bold")
     page.get_by_role("combobox", name="Session").click()
     options = page.get_by_role("listbox")
@@ -217,7 +215,6 @@ def test_hostile_titles_have_no_effect_in_a_picker(here: Any) -> None:
 
 
 def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
-    """The same in each tab of the session page."""
     page = here.open("session", session=NAME, turn="20")
     tabs = page.get_by_role("tab")
     expect(page.get_by_role("tab", name="Sub-agents")).to_have_count(1)
@@ -232,7 +229,6 @@ def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
 def test_a_hostile_block_is_read_without_effect(
     site: Callable[..., Any], hostile_store: Path, tmp_path: Path, cause: str
 ) -> None:
-    """Each kind of text, its start and all of it, and the notes that quote it."""
     noted = tmp_path / "noted.db"
     shutil.copy(hostile_store, noted)
     here = watched(site(noted))
@@ -252,7 +248,6 @@ def test_a_hostile_block_is_read_without_effect(
 
 
 def test_the_lost_texts_are_shown_folded(here: Any) -> None:
-    """Both sides of the compression are there, cut in the middle with the number of omitted characters."""
     page = here.open("session", session=NAME, turn="15", tab="compressions")
 
     page.get_by_text("characters …").first.wait_for()

@@ -19,7 +19,6 @@ if os.environ.get("WINDOWPANE_TEST_ALL"):
 
 
 def test_a_page_finds_its_server_at_once(site: Callable[..., Any], seen_store: Path) -> None:
-    """No request is refused, and the address in the address bar stays the page's."""
     here = site(seen_store, fresh=True)
     refused: list[str] = []
     sockets: list[str] = []

@@ -48,7 +48,6 @@ FOCUSED = """() => {
 
 @pytest.mark.parametrize("path", PAGES)
 def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store: Path, path: str) -> None:
-    """The Tab key visits each control of the page, and a ring shows where it is."""
     here = site(demo_store)
     page = here.open(path)
     page.locator(":is([data-testid=stDataFrame] canvas, [data-testid=stForm]):visible").first.wait_for()
@@ -67,7 +66,6 @@ def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store:
 
 
 def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], seen_store: Path) -> None:
-    """The arrow keys move the turn, and everything below and the address follow."""
     here = site(seen_store)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
@@ -83,7 +81,6 @@ def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], seen_store: Pat
 
 
 def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], seen_store: Path) -> None:
-    """N and P step through the marks of the event track."""
     here = site(seen_store)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
@@ -104,7 +101,6 @@ def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], seen
 
 
 def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[..., Any], seen_store: Path) -> None:
-    """Into the table, down one row, Shift and space."""
     here = site(seen_store)
     page = here.open()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()

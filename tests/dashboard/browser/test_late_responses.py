@@ -129,7 +129,6 @@ MOVES = (
 def test_a_poll_sent_before_the_response_undoes_nothing(
     here: Any, line: Line, small_store: SqliteStore, builders: Any, move: Move
 ) -> None:
-    """It finds new events and has the old address and values; the page keeps the selected turn."""
     page = here.page
     line.hold()
 
@@ -162,7 +161,6 @@ def choose(page: Any, label: str, option: str) -> None:
 
 
 def test_two_filters_before_an_answer_stay(over_line: Any, line: Line) -> None:
-    """The browser still has the address without the first when the second is chosen."""
     page = over_line.open()
     line.hold()
 
@@ -179,7 +177,6 @@ def test_two_filters_before_an_answer_stay(over_line: Any, line: Line) -> None:
 
 
 def test_a_filter_before_the_response_to_back_does_not_undo_it(over_line: Any, line: Line) -> None:
-    """The filter that Back removed stays removed, and the new one applies."""
     page = over_line.open()
     choose(page, "Agent", "writer")
     page.wait_for_url("**?agent=writer")

@@ -24,7 +24,6 @@ READ = "document.querySelector('.st-key-in_window').getBoundingClientRect().top"
 def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
 ) -> None:
-    """New matching rows appear by themselves; the filter and its address stay."""
     here = site(Path(small_store.path))
     page = here.open(agent="writer")
     page.get_by_text("2 sessions, live first").wait_for()
@@ -73,7 +72,6 @@ def test_a_session_grows_and_the_reader_stays(
 def test_the_last_turn_follows_the_session(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
 ) -> None:
-    """Without a turn in the address the newest is shown, again and again."""
     events = builders.plain("growing", start=time.time() - 100, turns=60, limit_tokens=90_000, end=False)
     cut = next(position for position, event in enumerate(events) if event.context.turn == 40)
     small_store.append(events[:cut])

@@ -113,7 +113,6 @@ SESSIONS = {project: f"session-of-{project}" for project in ("shop", "bank")}
 def test_without_a_login_every_page_offers_one(
     site: Callable[..., Any], signed_store: Path, address: str
 ) -> None:
-    """By any address, also one of a session, and no download is sent."""
     here = site(signed_store, url=address, fresh=True)
     for path in ("", "session", "search", "audit"):
         page = here.open(path, session=SESSIONS["bank"], text="the")
@@ -125,7 +124,6 @@ def test_without_a_login_every_page_offers_one(
 def test_a_link_leads_to_its_page_over_the_login(
     site: Callable[..., Any], signed_store: Path, address: str, identity: Provider
 ) -> None:
-    """With its parameters; the cookie in which it waited is deleted."""
     identity.claims, identity.issued_seconds_ago = VIEWER, 0.0
     here = site(signed_store, url=address, fresh=True)
     here.open("session", session=SESSIONS["shop"], turn="2", tab="turns")
@@ -155,7 +153,6 @@ def test_an_admin_sees_everything(visit: Callable[..., Any]) -> None:
 
 
 def test_a_viewer_sees_only_the_granted_projects(visit: Callable[..., Any]) -> None:
-    """In lists, and by the address of another project's session; nothing can be changed."""
     here = visit(VIEWER)
     expect(here.page.get_by_text("Vic Viewer · viewer")).to_be_visible()
     here.open(project="bank")
@@ -183,7 +180,6 @@ def test_a_viewer_changes_nothing(visit: Callable[..., Any]) -> None:
 
 @pytest.mark.matrix
 def test_a_download_belongs_to_its_user(visit: Callable[..., Any], signed_store: Path, address: str) -> None:
-    """It holds the granted projects only, and its address is worth nothing to another user."""
     viewer = visit(VIEWER)
     viewer.open("audit")
     link = viewer.page.get_by_role("link", name="JSON Lines").get_attribute("href")
@@ -214,14 +210,12 @@ def test_a_user_without_a_rule_gets_one_clear_page(visit: Callable[..., Any], ad
 
 @pytest.mark.matrix
 def test_an_address_counts_only_verified(visit: Callable[..., Any]) -> None:
-    """A careless provider lets any user state ann@example.org."""
     here = visit({**ADMIN, "email_verified": False})
     expect(here.page.get_by_text("You have no access")).to_be_visible()
 
 
 @pytest.mark.matrix
 def test_an_old_login_and_a_forged_cookie_count_for_nothing(visit: Callable[..., Any]) -> None:
-    """The user is asked to sign in again."""
     here = visit(ADMIN, issued_seconds_ago=13 * 3_600)
     expect(here.page.get_by_role("button", name="Sign in")).to_be_visible()
 

@@ -31,7 +31,6 @@ if os.environ.get("WINDOWPANE_TEST_ALL"):
 def test_every_page_opens_on_real_recordings(
     site: Callable[..., Any], recorded: Path, tmp_path: Path, scheme: str, size: tuple[int, int]
 ) -> None:
-    """Fleet, each session and audit are drawn without an error, and nothing is fetched from elsewhere."""
     store = SqliteStore(recorded)
     sessions = store.sessions(SessionFilter())
     store.close()
@@ -56,7 +55,6 @@ def test_every_page_opens_on_real_recordings(
 def test_the_selected_turn_is_on_the_first_screen_and_a_session_on_three(
     site: Callable[..., Any], demo_store: Path
 ) -> None:
-    """With seven rows of events and with findings: chart, turn control and window; then the tallest tabs."""
     here = site(demo_store, width=1280, height=800)
     page = here.open("session", session="pi-managed-8k")
     page.locator(".st-key-findings").wait_for()
@@ -75,7 +73,6 @@ def test_the_selected_turn_is_on_the_first_screen_and_a_session_on_three(
 def test_a_deep_link_opens_the_turn_and_a_click_changes_it(
     site: Callable[..., Any], small_store: SqliteStore, tmp_path: Path
 ) -> None:
-    """The address selects a turn; a click on the chart and on an event mark each select theirs."""
     here = site(small_store.path)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
@@ -132,7 +129,6 @@ FRAMES = """() => new Promise(resolve => {
 
 
 def test_the_line_of_the_turn_stands_still(site: Callable[..., Any], seen_store: Path) -> None:
-    """After several moves every frame shows it at the selected turn, and no other."""
     here = site(seen_store)
     page = here.open("session", session="refactor-api", turn="9")
     for turn in (10, 11, 12):
@@ -164,7 +160,6 @@ def _until_heading(page: Page, name: str, act: Callable[[], None]) -> None:
 def test_an_empty_store_shows_what_to_do_in_the_browser(
     site: Callable[..., Any], empty_store: SqliteStore
 ) -> None:
-    """No table and no error, but the commands."""
     here = site(empty_store.path)
 
     for path in EMPTY_PAGES:

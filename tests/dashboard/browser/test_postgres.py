@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.matrix, pytest.mark.server]
 def test_fleet_and_session_are_drawn_and_follow_the_store(
     site: Callable[..., Any], recorded: Path, postgres_url: str
 ) -> None:
-    """The pages show the sessions of the database, and a new session without a reload."""
     source, store = open_reader(recorded), open_store(postgres_url)
     copy_store(source, store)
     source.close()

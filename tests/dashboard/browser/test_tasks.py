@@ -151,7 +151,6 @@ def maker(site: Callable[..., Any], seen_store: Path) -> Person:
 
 
 def test_find_the_session_that_overflowed(person: Person) -> None:
-    """The fleet shows the worst zone of each session; its row opens it, and the headline names the turn."""
     person.opens()
 
     row = person.opens_row(FLEET, lambda row: "✕ overflow" in row)
@@ -163,7 +162,6 @@ def test_find_the_session_that_overflowed(person: Person) -> None:
 
 
 def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
-    """Filtering by the alert lists only sessions that overflowed, with a link to the turn."""
     person.opens("alerts")
     person.picks("Alert", "Window overflowed")
     person.page.wait_for_url("**alert=overflow*")
@@ -182,7 +180,6 @@ def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
 
 @pytest.mark.parametrize(("who", "session"), [("reader", COMPACTED), ("person", SMALL)])
 def test_find_what_was_removed_at_turn_40(request: pytest.FixtureRequest, who: str, session: str) -> None:
-    """In an imported and a managed session: type the turn, read the removed blocks, reasons and replacements."""
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)
     person.selects_turn(40)
@@ -200,7 +197,6 @@ def test_find_what_was_removed_at_turn_40(request: pytest.FixtureRequest, who: s
 
 
 def test_what_the_second_compaction_lost(person: Person) -> None:
-    """Choose the compaction and read its facts: the lost ones come first, with their texts."""
     person.opens_session(SMALL)
     person.opens_tab("Compressions")
     person.picks("Compression", "2 of")
@@ -219,7 +215,6 @@ def test_what_the_second_compaction_lost(person: Person) -> None:
 def test_the_eviction_that_made_the_agent_read_a_file_twice(
     request: pytest.FixtureRequest, who: str, session: str, tool: str
 ) -> None:
-    """Regrets are listed with their cause; selecting an evicted result opens the turn of its removal."""
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)
     person.opens_tab("Regrets")
@@ -236,7 +231,6 @@ def test_the_eviction_that_made_the_agent_read_a_file_twice(
 
 
 def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> None:
-    """From the fleet to the audit page, the session, and the download: its events and no other's."""
     reader.opens()
     reader.clicks(reader.page.get_by_role("link", name="Audit"))
     reader.page.wait_for_url("**/audit")
@@ -285,7 +279,6 @@ def searcher(site: Callable[..., Any], captured: Path) -> Person:
 
 
 def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
-    """Three actions: the search page, a part of a word, the hit; its text and its life are beside the list."""
     searcher.opens("search")
     searcher.types(searcher.page.get_by_role("textbox", name="Search in texts"), "GeminiBeforeToo")
     row = searcher.opens_row("Texts that match, the latest first", lambda row: "tool result" in " ".join(row))
@@ -298,7 +291,6 @@ def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
 
 
 def test_when_a_text_was_lost_and_what_replaced_it(searcher: Person) -> None:
-    """Four actions: the search, the hit, the turn of its removal, where the summary is read beside the window."""
     searcher.opens("search", text="handleGeminiBeforeTool")
     searcher.opens_row("Texts that match, the latest first", lambda row: "18" in row)
     searcher.site.assert_shows(re.compile("Compressed by compaction with 1[0-9]+ other blocks"))
@@ -314,7 +306,6 @@ def test_when_a_text_was_lost_and_what_replaced_it(searcher: Person) -> None:
 
 
 def test_read_a_block_of_the_strip(searcher: Person) -> None:
-    """Two actions: the session at a turn, and a click on its strip; closing shows the tabs alone again."""
     searcher.opens("session", session=COMPACTED, turn="30")
     strip = searcher.page.locator(".strip .blocks")
     box = strip.bounding_box()
@@ -329,7 +320,6 @@ def test_read_a_block_of_the_strip(searcher: Person) -> None:
 
 
 def test_note_what_was_seen(site: Callable[..., Any], captured: Path, tmp_path: Path) -> None:
-    """Four actions: the turn with its notes, a text, the button; the turn has a mark and the chain is intact."""
     path = tmp_path / "noted.db"
     shutil.copy(captured, path)
     person = Person(site(path))
@@ -417,7 +407,6 @@ def operator(site: Callable[..., Any], troubled: Trouble) -> Person:
 
 
 def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
-    """The headline counts it, it is the first row, and its page names the turn and the firing alerts."""
     operator.opens()
     operator.reads("1 of 1 live session needs you")
 
@@ -432,7 +421,6 @@ def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
 
 
 def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) -> None:
-    """The list, the turn and the tab open in the same page, and the address follows."""
     headline = operator.page.locator(".st-key-headline")
     pages = operator.page.context.pages
     operator.opens()
@@ -453,7 +441,6 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
 
 
 def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person, troubled: Trouble) -> None:
-    """One action: the link of the message that the watched session sent, on the machine of the dashboard."""
     message = troubled.message(local_dashboard(troubled.store))
     assert message.link is not None
     assert message.link.startswith(operator.site.url)
@@ -468,7 +455,6 @@ def test_an_alert_link_opens_the_turn_and_the_runbook(operator: Person, troubled
 
 
 def test_a_parent_and_its_children(operator: Person) -> None:
-    """Four actions: the parent, its team on one time axis with its cost, the child, the link back to the turn."""
     operator.opens("session", session=PARENT)
     operator.opens_tab("Sub-agents")
     operator.page.locator(".st-key-team .main-svg").first.wait_for()
@@ -485,7 +471,6 @@ def test_a_parent_and_its_children(operator: Person) -> None:
 
 
 def test_the_biggest_jumps_of_a_long_session(reader: Person) -> None:
-    """Open the table of turns, order it by change, select the first row."""
     reader.opens("session", session=LONGEST)
     reader.opens_tab("Turns")
     reader.clicks(reader.page.get_by_text("biggest changes first"))
@@ -499,7 +484,6 @@ def test_the_biggest_jumps_of_a_long_session(reader: Person) -> None:
 
 
 def test_prove_to_an_auditor_that_nothing_was_changed(reader: Person, tmp_path: Path) -> None:
-    """Verify, and save the dated certificate."""
     reader.opens("audit")
     reader.clicks(reader.page.get_by_role("button", name="Verify chain"))
     with reader.page.expect_download(timeout=60_000) as download:
@@ -515,7 +499,6 @@ def test_prove_to_an_auditor_that_nothing_was_changed(reader: Person, tmp_path: 
 
 
 def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> None:
-    """One button saves one file that needs nothing else, of the session and of a turn."""
     reader.opens("session", session=COMPACTED)
     with reader.page.expect_download(timeout=60_000) as download:
         reader.clicks(reader.page.get_by_role("button", name="Report"))
@@ -537,7 +520,6 @@ def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> No
 
 
 def test_what_filled_the_window_at_a_turn(reader: Person) -> None:
-    """The tab sums the window of the turn by component, tool and file; the sum is the window's."""
     reader.opens("session", session=COMPACTED, turn="30")
     reader.opens_tab("What fills it")
 
@@ -560,7 +542,6 @@ def test_what_filled_the_window_at_a_turn(reader: Person) -> None:
 
 
 def test_what_stale_content_cost_and_what_to_change(reader: Person) -> None:
-    """A finding has its dollars, its turns and a replay; the form is filled in beside the session as recorded."""
     reader.opens("session", session=LONGEST)
     reader.clicks(reader.page.locator(".st-key-findings summary"))
     reader.reads("was stale")

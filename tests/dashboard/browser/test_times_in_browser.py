@@ -24,7 +24,6 @@ STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d):(\d\d:\d\d)([+-]\d\d:\d\d)")
     ],
 )
 def test_tables_show_the_browsers_time(site: Callable[..., Any], demo_store: Path, path: str) -> None:
-    """A browser in Kolkata shows Kolkata's time, and the column header names it."""
     here = site(demo_store, zone="Asia/Kolkata")
     page = here.open(path)
     page.locator("canvas table td").filter(has_text=STAMP).first.wait_for(state="attached")
@@ -37,7 +36,6 @@ def test_tables_show_the_browsers_time(site: Callable[..., Any], demo_store: Pat
 
 
 def test_a_firing_has_local_time_and_utc(site: Callable[..., Any], demo_store: Path) -> None:
-    """The runbook shows the local time followed by UTC, and the chart's axis names the offset."""
     here = site(demo_store, zone="Asia/Kolkata")
     page = here.open("alerts")
     page.get_by_text("UTC+05:30").first.wait_for()

@@ -20,7 +20,6 @@ def rich(small_store: SqliteStore) -> Timeline:
 
 
 def test_without_usage_cost_and_cache_are_not_drawn(rich: Timeline) -> None:
-    """Missing usage and prices give no chart instead of zeros; reported ones add up."""
     silent = rich.turns.assign(input_tokens=np.nan, cost_dollars=np.nan)
 
     assert cache_chart(silent, LIGHT) is None
@@ -32,14 +31,12 @@ def test_without_usage_cost_and_cache_are_not_drawn(rich: Timeline) -> None:
 
 
 def test_facts_are_counted_in_the_legend() -> None:
-    """Outcomes that occurred are in the legend with their count; the others are omitted."""
     figure = facts_bar({"kept": 6, "recoverable": 0, "lost": 3, "contradicted": 1}, LIGHT)
 
     assert [trace.name for trace in figure.data] == ["kept 6", "lost 3", "contradicted 1"]
 
 
 def test_stale_and_duplicate_tokens_add_up(small_store: SqliteStore) -> None:
-    """Fresh, stale and duplicate tokens stack to what each call sent; the sentence gives shares and cost."""
     turns = read_timeline(small_store, "refactor-api").turns.copy()
     turns["stale_tokens"], turns["duplicate_tokens"] = turns["used"] * 0.2, turns["used"] * 0.05
 
@@ -56,7 +53,6 @@ def test_stale_and_duplicate_tokens_add_up(small_store: SqliteStore) -> None:
 
 
 def test_without_stale_or_duplicate_tokens_nothing_is_drawn(small_store: SqliteStore) -> None:
-    """There is no chart, and a sentence states that nothing was paid again."""
     turns = read_timeline(small_store, "refactor-api").turns.assign(stale_tokens=0.0, duplicate_tokens=0.0)
 
     assert resent_chart(turns, LIGHT) is None

@@ -11,7 +11,6 @@ from windowpane_dashboard.style.theme import LIGHT
 
 @pytest.mark.parametrize("setups", range(1, MAXIMUM_PANES + 2))
 def test_every_number_of_setups_has_its_panes(setups: int) -> None:
-    """Each pane has its own part of the height, from the top down to the bottom."""
     runs = [
         ReplayRunRow("s", f"setup {number}", "managed", "", "", 8_192, {"turns": 3}, "", (3_000, 9_000, 4_000))
         for number in range(setups)

@@ -39,7 +39,6 @@ def rich(small_store: SqliteStore) -> Timeline:
     st.integers(12, 400),
 )
 def test_downsampling_keeps_every_extreme(series: np.ndarray, limit: int) -> None:
-    """Every column keeps its extremes, both ends stay, and the order holds."""
     selected = downsampled_rows(series, limit)
 
     assert len(selected) <= max(limit, len(series) if len(series) <= limit else 0)
@@ -54,7 +53,6 @@ def test_downsampling_keeps_every_extreme(series: np.ndarray, limit: int) -> Non
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 def test_components_stack_to_the_used_tokens(rich: Timeline, palette: Palette) -> None:
-    """At every turn the stacked components sum to the used tokens, in the colors of the palette."""
     figure = window_chart(rich.turns, rich.spans, rich.marks, palette, selected=5)
     stacked = [trace for trace in figure.data if trace.stackgroup == "window"]
 
@@ -65,7 +63,6 @@ def test_components_stack_to_the_used_tokens(rich: Timeline, palette: Palette) -
 
 
 def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
-    """All seven kinds occur, each has a row, and a mark at the turn of the event."""
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
     track = [trace for trace in figure.data if trace.yaxis == "y2"]
 
@@ -76,8 +73,6 @@ def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
 
 
 def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> None:
-    """With every kind of event the rows are lower, and marks and labels stay within them."""
-
     def drawn(letters: list[str]) -> Any:
         marks = pd.DataFrame(
             [{"letter": letter, "turn": 3, "number": 1, "text": "", "severity": ""} for letter in letters]
@@ -93,7 +88,6 @@ def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> Non
 
 
 def test_limit_zones_and_reserve_are_drawn(rich: Timeline) -> None:
-    """Four bands, the limit and red lines, the hatched reserve, and labels beside them."""
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
     heights = {trace.name: trace.y[0] for trace in figure.data if trace.name in ("limit", "red")}
     limits = rich.spans[-1].limits
@@ -107,7 +101,6 @@ def test_limit_zones_and_reserve_are_drawn(rich: Timeline) -> None:
 
 
 def test_an_unknown_limit_has_no_zones(small_store: SqliteStore) -> None:
-    """Tokens are drawn, limit and zones are not."""
     timeline = read_timeline(small_store, "unknown-limit")
     figure = window_chart(timeline.turns, timeline.spans, timeline.marks, LIGHT, selected=6)
 
@@ -117,7 +110,6 @@ def test_an_unknown_limit_has_no_zones(small_store: SqliteStore) -> None:
 
 
 def test_the_forecast_fan_ends_at_red(rich: Timeline) -> None:
-    """The fan opens at the last turn's size and ends at red."""
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
     fan = next(trace for trace in figure.data if trace.name == "forecast, 10–90%")
     last = rich.turns.iloc[-1]
@@ -169,7 +161,6 @@ def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> 
 
 @pytest.mark.parametrize(("first", "last", "top"), [(400, 200, 208), (200, 400, 416), (np.nan, 200, 208)])
 def test_a_few_turns_with_a_larger_limit_do_not_set_the_scale(first: float, last: float, top: float) -> None:
-    """There is room for the limit of most turns and for the current one."""
     turns = _synthetic_turns(100)
     turns["used"] = turns["tool_results"] = turns["used_before"] = np.linspace(1, 150, 100)
     turns["limit_tokens"] = [first, *[200.0] * 98, last]
@@ -196,20 +187,17 @@ class TestForecast:
         ids=["near", "at red", "just below", "perhaps never", "flat", "far", "unknown"],
     )
     def test_the_forecast_ends_at_the_late_end_of_its_band(self, changes: dict[str, Any], ahead: int) -> None:
-        """At most a quarter of the visible turns are added, and none from red on."""
         turns = [replace(TURN, turn=number) for number in range(1, 100)]
 
         assert forecast_turns(turns_frame([*turns, replace(TURN, turn=100, **changes)])) == ahead
 
     def test_the_forecast_is_a_straight_line_to_red(self) -> None:
-        """Half of the time is half of the distance; after red it stays there."""
         far, near = _towards(1_000.0, 9_000.0, 20.0, 10), _towards(1_000.0, 9_000.0, 4.0, 10)
 
         assert [part.tolist() for part in far] == [[10.0], [5_000.0]]
         assert [part.tolist() for part in near] == [[4.0, 10.0], [9_000.0, 9_000.0]]
 
     def test_a_single_peak_is_kept(self) -> None:
-        """One peak among ten thousand flat points is drawn, and so is one trough."""
         series = np.full((10_000, 1), 5.0)
         series[7_777], series[1_234] = 9.0, 1.0
 
@@ -217,7 +205,6 @@ class TestForecast:
 
 
 def test_a_line_connects_a_regret_with_its_eviction(small_store: SqliteStore) -> None:
-    """It runs from the turn of the removal to the turn of the regret, between the rows of the track."""
     drawn = read_timeline(small_store, "refactor-api")
 
     figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets)

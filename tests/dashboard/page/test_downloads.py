@@ -64,7 +64,6 @@ def numbers(body: bytes, form: str) -> list[int]:
 def test_a_download_holds_exactly_what_matches(
     small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, filters: AuditFilters, form: str
 ) -> None:
-    """Every matching event is there once, in order, across batches, whichever rows the page shows."""
     monkeypatch.setattr(export, "BATCH", 7)
     wanted = [one.seq for one in small_store.events(filters.to_store(limit=100_000))]
     later = AuditFilters(**{**{name: getattr(filters, name) for name in filters.__slots__}, "after": 50})
@@ -76,7 +75,6 @@ def test_a_download_holds_exactly_what_matches(
 
 
 def test_json_lines_and_parquet_equal_the_command_line_export(small_store: SqliteStore, tmp_path: Path) -> None:
-    """The download and `windowpane audit export` give the same bytes."""
     parquet = pytest.importorskip("pyarrow.parquet")
     for form in ("jsonl", "parquet"):
         small_store.export(tmp_path / form, form=form)
@@ -88,7 +86,6 @@ def test_json_lines_and_parquet_equal_the_command_line_export(small_store: Sqlit
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_no_cell_is_a_formula(empty_store: SqliteStore, builders: Any, start: str) -> None:
-    """A spreadsheet runs no text of an agent, and reads it back whole."""
     name = f'{start}cmd|" /C calc"!A0, "quoted"'
     empty_store.append(builders.plain(name, start=1_700_000_000.0, turns=1, limit_tokens=None, end=True))
 
@@ -101,7 +98,6 @@ def test_no_cell_is_a_formula(empty_store: SqliteStore, builders: Any, start: st
 
 @pytest.mark.parametrize("form", EXPORT_FORMATS)
 def test_a_damaged_event_does_not_cut_a_download_short(small_store: SqliteStore, form: str) -> None:
-    """A damaged event is one row that states the damage; the following rows are there."""
     wanted = [one.seq for one in small_store.events(EventFilter(limit=100_000))]
     with closing(sqlite3.connect(small_store.path)) as connection:
         connection.execute("UPDATE events SET body = X'FF00' WHERE seq = ?", (wanted[3],))
@@ -114,7 +110,6 @@ def test_a_damaged_event_does_not_cut_a_download_short(small_store: SqliteStore,
 
 
 def test_times_and_hashes_are_complete(small_store: SqliteStore) -> None:
-    """The CSV has UTC to the microsecond, the plain name of the event and the whole hash."""
     stored = small_store.events(EventFilter(limit=1))[0]
 
     row = next(csv.DictReader(io.StringIO(fetched(AuditFilters(), "csv").text)))
@@ -129,7 +124,6 @@ def test_times_and_hashes_are_complete(small_store: SqliteStore) -> None:
     [{"session": "other"}, {"signature": ""}, {"signature": "0" * 64}, {"form": "xml"}, {"turn_to": "9"}],
 )
 def test_only_signed_addresses_are_served(small_store: SqliteStore, change: dict[str, str]) -> None:
-    """Without the signature of this process, or with anything changed, nothing is sent."""
     client = TestClient(Starlette(routes=list(downloads.ROUTES)))
     _, _, query = downloads.address(AuditFilters(session="short"), "jsonl").partition("?")
 
@@ -140,7 +134,6 @@ def test_only_signed_addresses_are_served(small_store: SqliteStore, change: dict
 
 
 def test_a_missing_store_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The response names the error instead of an empty file."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "gone.db"))
     client = TestClient(Starlette(routes=list(downloads.ROUTES)))
 
@@ -152,7 +145,6 @@ def test_a_missing_store_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("form", EXPORT_FORMATS)
 def test_memory_does_not_grow_with_the_download(form: str, builders: Any) -> None:
-    """Thirty times as many events are written from the same memory."""
     events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
 
     def batches(number: int) -> Iterator[list[ExportRow]]:
@@ -178,7 +170,6 @@ def test_memory_does_not_grow_with_the_download(form: str, builders: Any) -> Non
 
 
 def test_an_unknown_time_is_an_empty_cell(builders: Any) -> None:
-    """Recordings without times have empty cells."""
     from windowpane.core.codec import encode
 
     event = builders.plain("s", start=1.0, turns=1, limit_tokens=None, end=True)[0]
@@ -192,7 +183,6 @@ def test_an_unknown_time_is_an_empty_cell(builders: Any) -> None:
 def test_with_a_login_an_address_belongs_to_its_visitor(
     small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It holds their projects only, and nothing for another user or without a login."""
     store, client = small_store, TestClient(Starlette(routes=list(downloads.ROUTES)))
     of_request = visitor.of_request
     viewer = Visitor(Access(is_admin=False, projects=("shop",)), "Vic", "key of Vic")

@@ -21,7 +21,6 @@ def test_a_session_older_than_the_offered_ones_has_its_title(
     open_page: Callable[..., AppTest],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The address may name any session: it is chosen in the list, by its title and not by its id alone."""
     monkeypatch.setattr(session_picker, "OFFERED", 1)
     now = time.time()
     for name, start in (("older", now - 9_000), ("recent", now - 900)):

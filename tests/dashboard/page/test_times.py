@@ -31,7 +31,6 @@ def browser(monkeypatch: pytest.MonkeyPatch, zone: str | None, offset_minutes: i
 def test_times_are_local_to_the_browser(
     monkeypatch: pytest.MonkeyPatch, zone: str | None, offset: int, clock: str, label: str
 ) -> None:
-    """The zone by name, else by its distance; UTC stands beside it."""
     browser(monkeypatch, zone, offset)
 
     assert times.local(AT) == f"2026-03-02 {clock}"
@@ -42,7 +41,6 @@ def test_times_are_local_to_the_browser(
 
 
 def test_without_a_browser_times_are_local_to_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a reported zone it is that of this machine."""
     browser(monkeypatch, None, None)
 
     assert datetime.fromtimestamp(AT, times.reader_zone()).utcoffset() == (
@@ -51,7 +49,6 @@ def test_without_a_browser_times_are_local_to_the_machine(monkeypatch: pytest.Mo
 
 
 def test_a_western_offset_is_negative() -> None:
-    """The offset is that of the moment, with summer time."""
     summer = datetime(2026, 7, 1, tzinfo=UTC)
 
     assert times.offset_label(ZoneInfo("America/New_York"), summer) == "UTC−04:00"
@@ -59,7 +56,6 @@ def test_a_western_offset_is_negative() -> None:
 
 
 def test_an_unknown_time_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recordings without times show a dash."""
     browser(monkeypatch, "UTC", 0)
 
     assert times.local(None) == times.local_and_utc(None) == "–"

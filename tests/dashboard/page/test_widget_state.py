@@ -59,7 +59,6 @@ def app(small_store: SqliteStore, open_page: OpenPage) -> AppTest:
 
 
 def test_a_late_slider_does_not_undo_the_number_field(app: AppTest) -> None:
-    """The turn is typed, and the next message still has the slider's old value."""
     late = Late(app)
     app.number_input[0].set_value(12)
     late.keep()
@@ -71,7 +70,6 @@ def test_a_late_slider_does_not_undo_the_number_field(app: AppTest) -> None:
 
 
 def test_a_late_number_field_does_not_undo_the_slider(app: AppTest) -> None:
-    """The slider is moved, and the next message still has the field's old number."""
     late = Late(app)
     app.slider[0].set_value(12)
     late.keep()
@@ -83,7 +81,6 @@ def test_a_late_number_field_does_not_undo_the_slider(app: AppTest) -> None:
 
 
 def test_a_late_message_does_not_undo_an_event_button(app: AppTest) -> None:
-    """The button beside the slider moves both; a message without the click comes after it."""
     late = Late(app)
     late.keep()
     next(button for button in app.button if button.label == "Event after").click().run()
@@ -94,7 +91,6 @@ def test_a_late_message_does_not_undo_an_event_button(app: AppTest) -> None:
 
 
 def test_a_control_can_be_moved_again_and_again(app: AppTest) -> None:
-    """A widget keeps reacting after late values were ignored, whichever was moved last."""
     for turn in (12, 9, 12):
         app.number_input[0].set_value(turn).run()
         assert_stays(app, turn)
@@ -103,7 +99,6 @@ def test_a_control_can_be_moved_again_and_again(app: AppTest) -> None:
 
 
 def test_late_values_do_not_undo_back(app: AppTest) -> None:
-    """Another address arrives, and then values from before it."""
     app.slider[0].set_value(12).run()
     late = Late(app)
     late.keep()
@@ -116,7 +111,6 @@ def test_late_values_do_not_undo_back(app: AppTest) -> None:
 
 
 def test_the_scale_and_the_listed_events_follow_the_address(app: AppTest) -> None:
-    """Older values of both arrive after another address."""
     late = Late(app)
     late.keep()
     app.query_params["scale"], app.query_params["events"] = "content", "noteworthy"
@@ -129,7 +123,6 @@ def test_the_scale_and_the_listed_events_follow_the_address(app: AppTest) -> Non
 
 
 def test_a_late_selection_does_not_reopen_the_session(app: AppTest) -> None:
-    """A link opens another session, and the next message still has the selection of the first."""
     late = Late(app)
     late.keep()
     app.query_params.clear()
@@ -144,7 +137,6 @@ def test_a_late_selection_does_not_reopen_the_session(app: AppTest) -> None:
 def test_a_selected_compression_is_discarded_with_its_turn(
     empty_store: SqliteStore, open_page: OpenPage, builders: Any
 ) -> None:
-    """Its late value does not select it again for the other turn; selected there, it is applied."""
     empty_store.append(builders.rich(start=time.time() - 800, compactions=(11, 15)))
     app = open_page("session", session="refactor-api", turn="18", tab="compressions")
     choice = select(app, "Compression")
@@ -166,7 +158,6 @@ def test_a_selected_compression_is_discarded_with_its_turn(
 def test_slider_and_field_follow_a_new_last_turn(
     empty_store: SqliteStore, open_page: OpenPage, builders: Any
 ) -> None:
-    """Without a turn in the address, slider, field and tables follow the session, until a turn is selected."""
     events = builders.plain("growing", start=time.time() - 100, turns=20, limit_tokens=90_000, end=False)
     cut = next(index for index, event in enumerate(events) if event.context.turn == 16)
     empty_store.append(events[:cut])
@@ -227,7 +218,6 @@ def choose(app: AppTest, chosen: tuple[str, str, Any]) -> Late:
 
 
 def test_two_filters_chosen_at_once_both_apply(filters: Filters, open_page: OpenPage) -> None:
-    """The second is chosen before the browser has seen the address with the first."""
     app = open_page(filters.page)
     first, second = choose(app, filters.one), choose(app, filters.other)
 
@@ -242,7 +232,6 @@ def test_two_filters_chosen_at_once_both_apply(filters: Filters, open_page: Open
 
 
 def test_a_filter_does_not_undo_back(filters: Filters, open_page: OpenPage) -> None:
-    """It is chosen after Back, with the values of all others from before it."""
     app = open_page(filters.page)
     choose(app, filters.one).send()
     before = Late(app)
@@ -260,7 +249,6 @@ def test_a_filter_does_not_undo_back(filters: Filters, open_page: OpenPage) -> N
 
 
 def test_a_filter_can_be_chosen_again_after_back(filters: Filters, open_page: OpenPage) -> None:
-    """It keeps reacting after late values were ignored."""
     app = open_page(filters.page)
     choose(app, filters.one).send()
     app.query_params.clear()
@@ -274,7 +262,6 @@ def test_a_filter_can_be_chosen_again_after_back(filters: Filters, open_page: Op
 
 
 def test_paging_keeps_a_filter_chosen_just_before(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Paging, verifying and selecting a row do not restore the address from before the filter."""
     app = open_page("audit")
     choose(app, ("Session", "session", "refactor-api")).send()
     for label in ("Later", "Verify chain"):

@@ -62,7 +62,6 @@ def collections() -> tuple[Path, ...]:
 
 @pytest.mark.parametrize("number", range(12))
 def test_generated_sessions(tmp_path: Path, number: int) -> None:
-    """Turns with and without totals, compactions, unexplained drops and new windows, in any order."""
     random, events = Random(number), list[Event]()
     tracker = SessionTracker(
         SessionInfo("s", "agent", "gpt-4o", "live", "stream"),
@@ -104,7 +103,6 @@ def test_generated_sessions(tmp_path: Path, number: int) -> None:
 def test_recorded_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, name: str
 ) -> None:
-    """Recordings as imported: also their number of calls and compactions as the import counted them."""
     paths = sorted(path for folder in collections() for path in folder.rglob(name))
     if not paths:
         pytest.skip("WINDOWPANE_SESSIONS_DIR has no corpus beside it: no recorded session to compare")
@@ -122,7 +120,6 @@ def test_recorded_sessions(
 
 @pytest.mark.matrix
 def test_every_recorded_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage) -> None:
-    """The whole collection of recordings, in one store."""
     if not collections():
         pytest.skip("WINDOWPANE_SESSIONS_DIR is not set")
     if not os.environ.get("WINDOWPANE_TEST_ALL"):

@@ -33,7 +33,6 @@ HOSTILE = [
 
 
 def test_lines_are_the_same_removed_or_new() -> None:
-    """Lines that differ only in spaces and list markers are the same."""
     result = text_difference(
         ["goal: migrate\nread file_1.py\n"], ["- goal:  migrate", "decided: keep retries"], {}
     )
@@ -44,7 +43,6 @@ def test_lines_are_the_same_removed_or_new() -> None:
 
 
 def test_facts_are_marked_in_the_text() -> None:
-    """Each fact has its outcome on both sides; the longest fact wins where one is part of another."""
     facts = {"file_1.py": "lost", "file_1.py:12": "contradicted", "retries": "kept", "py": "lost"}
 
     result = text_difference(["see file_1.py:12 and file_1.py"], ["keep retries"], facts)
@@ -59,7 +57,6 @@ def test_facts_are_marked_in_the_text() -> None:
 
 @pytest.mark.parametrize("line", HOSTILE)
 def test_no_character_of_a_line_is_markup(line: str) -> None:
-    """Markdown, HTML and Streamlit's markup are escaped, in a fact or not."""
     for facts in ({}, {line: "lost"}):
         visible = text_difference([line], [], facts).before.lines[0]
         markdown = line_markdown(visible)
@@ -69,7 +66,6 @@ def test_no_character_of_a_line_is_markup(line: str) -> None:
 
 
 def test_control_and_direction_characters_are_replaced() -> None:
-    """No character turns a line around, rings a bell or ends it."""
     markdown = line_markdown(text_difference(["a\u202egnp.exe\x07\x1b[31m\u200f"], [], {}).before.lines[0])
 
     assert not any(character in markdown for character in "\u202e\x07\x1b\u200f")
@@ -77,7 +73,6 @@ def test_control_and_direction_characters_are_replaced() -> None:
 
 
 def test_long_texts_are_cut() -> None:
-    """A 10 MB line, a word of a million characters and many lines are cut, and the omission is counted."""
     started = time.perf_counter()
     result = text_difference(
         ["x" * 10_000_000], ["w" * 1_000_000] + [f"line {n}" for n in range(5_000)], {"x" * 900: "lost"}
@@ -94,7 +89,6 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -> None:
-    """Both sides have their blocks, and facts come worst first, without a text where it was not captured."""
     result = read_compressions(small_store, "refactor-api")
     assert len(result) == 1
     before, after = sides(small_store, "refactor-api", result[0])
@@ -121,7 +115,6 @@ class TestCompressions:
     DONE = ContentCompressed("compaction", "threshold", "accepted", 900, 100)
 
     def test_an_evaluation_belongs_to_the_compression_it_names(self) -> None:
-        """Of two compressions in one turn each has its own evaluation."""
         first, second = stored(self.DONE, self.DONE)
         evaluation = FidelityEvaluated("probe", 0.4, 1.0, of=first.event.event_id)
         evaluated = replace(second, seq=30, event=second.event._replace(n=9, data=evaluation))
@@ -131,7 +124,6 @@ class TestCompressions:
         assert [None if one.fidelity is None else one.fidelity.score for one in result] == [0.4, None]
 
     def test_the_first_evaluation_of_a_compression_counts(self) -> None:
-        """A later evaluation does not replace it; one without a reference belongs to its turn."""
         result = pair_compressions(
             stored(self.DONE, FidelityEvaluated("probe", 0.4, 1.0), FidelityEvaluated("judge", 0.9, 1.0))
         )
@@ -140,7 +132,6 @@ class TestCompressions:
 
 
 def test_all_of_a_long_text_can_be_read() -> None:
-    """Part by part, with long lines in full; together the parts hold every line."""
     lines = [f"line {number} " + "x" * (600 if number == 3 else 1) for number in range(1_000)]
     start = text_difference(["\n".join(lines)], ["line 7 x"], {})
     assert not start.is_whole

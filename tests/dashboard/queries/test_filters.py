@@ -27,7 +27,6 @@ TURNS = st.none() | st.integers(0, 10**6)
     )
 )  # fmt: skip
 def test_fleet_filters_survive_the_address(filters: FleetFilters) -> None:
-    """Any filters come back from their own query parameters."""
     assert FleetFilters.from_query(filters.to_query()) == filters
 
 
@@ -42,13 +41,11 @@ def test_fleet_filters_survive_the_address(filters: FleetFilters) -> None:
     )
 )  # fmt: skip
 def test_audit_filters_survive_the_address(filters: AuditFilters) -> None:
-    """Any filters come back from their own query parameters."""
     assert AuditFilters.from_query(filters.to_query()) == filters
 
 
 @given(session=TEXTS, turn=TURNS)
 def test_a_session_address_survives_being_quoted_in_a_link(session: str | None, turn: int | None) -> None:
-    """The link of the fleet table leads to the same session and turn, whatever the id contains."""
     address = SessionAddress(session, turn)
     query = dict(parse_qsl(address.url().removeprefix("session?"), errors="surrogatepass"))
 
@@ -62,19 +59,16 @@ def test_a_session_address_survives_being_quoted_in_a_link(session: str | None, 
     )
 )  # fmt: skip
 def test_a_session_view_survives_the_address(address: SessionAddress) -> None:
-    """Turn, compression, scale and events come back from their own query parameters."""
     assert SessionAddress.from_query(address.to_query()) == address
 
 
 @given(st.builds(ReplayAddress, id=TEXTS, session=TEXTS, setup=TEXTS))
 def test_a_replay_survives_the_address(address: ReplayAddress) -> None:
-    """Replay, session and setup come back from their own query parameters."""
     assert ReplayAddress.from_query(address.to_query()) == address
 
 
 @given(st.dictionaries(st.sampled_from(["zone", "severity", "turn", "types", "after", "turn_from"]), st.text()))
 def test_invalid_parameters_are_ignored(query: dict[str, str]) -> None:
-    """A hand-written address never fails, and unknown values filter nothing."""
     fleet, audit = FleetFilters.from_query(query), AuditFilters.from_query(query)
 
     assert fleet.zone in (None, *ZONES)

@@ -35,7 +35,6 @@ from windowpane_dashboard.style.theme import LIGHT
 
 
 def test_the_size_is_that_of_the_files(small_store: SqliteStore) -> None:
-    """The size is that of the database and its log in the file system."""
     path = Path(small_store.path)
 
     result = bytes_on_disk(path)
@@ -62,12 +61,10 @@ def test_the_size_is_that_of_the_files(small_store: SqliteStore) -> None:
     ],
 )
 def test_a_retention_limit_has_its_origin(retention: Retention, text: str) -> None:
-    """Days and size are each default or configured."""
     assert retention_text(retention) == text
 
 
 def test_the_file_and_the_environment_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits are those that `windowpane serve` enforces with the same configuration."""
     file = tmp_path / "windowpane.yaml"
     file.write_text("store:\n  retention_bytes: 750000000\n")
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(file))
@@ -82,7 +79,6 @@ def test_the_fleet_page_shows_size_and_retention(
     open_page: Callable[..., Any],
     page_text: Callable[..., str],
 ) -> None:
-    """Size on disk, events, sessions and the limits are below the table."""
     monkeypatch.setenv("WINDOWPANE_RETENTION_DAYS", "7")
 
     text = page_text(open_page("fleet")).replace("\\", "")
@@ -99,7 +95,6 @@ def test_an_unreadable_configuration_is_reported(
     open_page: Callable[..., Any],
     page_text: Callable[..., str],
 ) -> None:
-    """The page opens, and names the error instead of a default."""
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "gone.yaml"))
 
     app = open_page("fleet")
@@ -110,7 +105,6 @@ def test_an_unreadable_configuration_is_reported(
 
 
 def test_the_worst_alerts_are_counted_apart() -> None:
-    """The number of the worst severity comes first, less severe alerts follow."""
     assert firing_text(Counter(warning=2)) == "2 warning"
     assert firing_text(Counter(critical=1, warning=1, info=1)) == "1 critical +2"
     assert firing_text(None) == ""
@@ -122,7 +116,6 @@ def listed_now(store: SqliteStore) -> Fleet:
 
 
 def test_an_alert_fires_only_in_a_live_session(empty_store: SqliteStore, builders: Any) -> None:
-    """The same unresolved alert in a session that is silent for an hour is not counted."""
     now = time.time()
     for name, start in (("live", now - 800), ("silent", now - 8_000)):
         events = builders.rich(start=start, session_id=name)
@@ -139,7 +132,6 @@ def test_an_alert_fires_only_in_a_live_session(empty_store: SqliteStore, builder
 
 
 def test_sub_agents_are_listed_below_their_parents(small_store: SqliteStore) -> None:
-    """Each once, also where sessions name each other as parents."""
     template = small_store.sessions()[0]
     parents = {
         "helper": "boss",
@@ -158,7 +150,6 @@ def test_sub_agents_are_listed_below_their_parents(small_store: SqliteStore) -> 
 
 
 def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
-    """Unknown values stay empty."""
     listed = listed_now(small_store)
     frame = fleet_frame(listed, time.time()).set_index("agent")
 
@@ -168,7 +159,6 @@ def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
 
 
 def test_estimates_are_marked_in_the_fleet_table(small_store: SqliteStore) -> None:
-    """An estimate has a prefix in the table, and still sorts as a number."""
     listed = listed_now(small_store)
     rows: list[SessionRow] = [replace(listed.rows[0], count_source="estimate"), *listed.rows[1:]]
     frame = fleet_frame(replace(listed, rows=tuple(rows)), time.time())
@@ -183,7 +173,6 @@ def test_estimates_are_marked_in_the_fleet_table(small_store: SqliteStore) -> No
 def test_alerts_are_colored_by_their_severity(
     small_store: SqliteStore, worst: Severity, zone: Zone | None
 ) -> None:
-    """Only the cell of the session with the alert has the color, whatever its text."""
     listed = listed_now(small_store)
     rows = [replace(row, zone=None, worst_zone=None, firing=0) for row in listed.rows]
     rows[1] = replace(rows[1], firing=3)
@@ -204,7 +193,6 @@ def test_alerts_are_colored_by_their_severity(
 def test_the_page_lists_a_live_session_before_older_ones_under_more_pressure(
     empty_store: SqliteStore, builders: Any, open_page: Callable[..., Any]
 ) -> None:
-    """And the headline counts it."""
     now = time.time()
     empty_store.append(builders.rich(start=now - 90_000, session_id="over"))
     empty_store.append(builders.plain("quiet", start=now - 60, turns=3, limit_tokens=200_000, end=False))

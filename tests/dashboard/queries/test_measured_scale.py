@@ -19,7 +19,6 @@ from windowpane_dashboard.style.theme import LIGHT
 
 @pytest.mark.parametrize("session", ["refactor-api", "unknown-limit", "short"])
 def test_the_blocks_of_each_turn_sum_to_the_chart(small_store: SqliteStore, session: str) -> None:
-    """By component, in the table and in the strip."""
     timeline = read_timeline(small_store, session)
 
     for _, values in timeline.turns.iterrows():
@@ -53,7 +52,6 @@ def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) 
 
 
 def test_the_table_marks_estimates(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
-    """A column beside the tokens."""
     app = open_page("session", session="refactor-api")
 
     table = next(one.value for one in app.dataframe if "since turn" in one.value or "from turn" in one.value)

@@ -38,7 +38,6 @@ def family(empty_store: SqliteStore, builders: Any) -> SqliteStore:
 
 
 def test_sub_agents_are_listed_with_their_result(family: SqliteStore) -> None:
-    """Each sub-agent has links to the turns of its delegation and its return, and the size of its result."""
     children = family.sessions(SessionFilter(parent_session_id="boss"))
 
     frame = children_frame(family, "boss", children)
@@ -54,7 +53,6 @@ def test_sub_agents_are_listed_with_their_result(family: SqliteStore) -> None:
 def test_parent_and_child_link_to_each_other(
     family: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """The parent's page lists the children; a child's page links back."""
     parent = open_page("session", session="boss", tab="team")
     assert not parent.exception
     assert "3 sub-agents worked in separate windows" in page_text(parent)

@@ -15,7 +15,6 @@ from windowpane_dashboard.sections.cost import resent_summary
 
 
 def test_an_unmeasured_turn_is_omitted(empty_store: SqliteStore, builders: Any) -> None:
-    """An open last turn without a measurement is not drawn as empty."""
     empty_store.append(builders.plain("open", start=0.0, turns=3, limit_tokens=9_000, end=False, open_turn=True))
     turns = read_timeline(empty_store, "open").turns
 
@@ -32,15 +31,12 @@ class TestTurns:
         ids=["final", "reduced", "before"],
     )
     def test_the_size_of_a_turn_is_the_last_measured(self, changes: dict[str, Any], used: int) -> None:
-        """The provider's count at the end, else the size after the reduction, else before it."""
         assert turns_frame([replace(TURN, **changes)])["used"].tolist() == [used]
 
     def test_fresh_input_excludes_the_cache(self) -> None:
-        """It is all that was sent, less the tokens read from the cache and written to it."""
         assert turns_frame([TURN])["fresh_tokens"].tolist() == [200]
 
     def test_calls_without_usage_count_as_sent_only_where_none_has_it(self) -> None:
-        """Their estimates are in no bill; the turn that is still open has sent nothing."""
         estimate = replace(TURN, turn=2, used_final=300, input_tokens=None)
         open_turn = replace(TURN, turn=3, used_final=None, input_tokens=None)
 
@@ -48,7 +44,6 @@ class TestTurns:
         assert turns_frame([estimate, open_turn])["sent"].sum() == 300
 
     def test_resent_tokens_have_their_share_of_the_cost(self) -> None:
-        """A tenth of a call's tokens is a tenth of its price; a call without a price adds none."""
         turns = turns_frame([TURN, replace(TURN, turn=2, used_final=1_000, cost_dollars=None)])
 
         assert resent_summary(turns) == (
@@ -58,7 +53,6 @@ class TestTurns:
 
 
 def test_a_time_selects_the_first_turn_at_or_after_it() -> None:
-    """After the last turn, the last."""
     turns = pd.DataFrame({"turn": [3, 4, 5], "at": [10.0, 20.0, 30.0]})
 
     assert [turn_at(turns, at) for at in (0.0, 10.0, 10.5, 30.0, 99.0)] == [3, 3, 4, 5, 5]

@@ -35,7 +35,6 @@ def filled(blocks: list[BlockRow]) -> pd.DataFrame:
 
 
 def test_a_week_starts_on_monday_and_sums_its_days() -> None:
-    """Means are computed from sums, not from the means of days."""
     rows = [row(20_000 + day, cost_dollars=1.0, peaks=day + 1, peak_sum=0.5 * (day + 1)) for day in range(7)]
     ranged = trends(rows, TrendAddress(period="week"))
 
@@ -55,7 +54,6 @@ def test_one_day_is_drawn_with_days_around_it() -> None:
 
 
 def test_an_area_of_the_treemap_has_the_largest_block() -> None:
-    """Areas that hold others have none: a click there opens them."""
     fill = filled([block(1, target="a.py"), block(2, target="a.py", tokens=900), block(3, tool_name="bash")])
 
     assert area_blocks(fill) == {
@@ -67,7 +65,6 @@ def test_an_area_of_the_treemap_has_the_largest_block() -> None:
 
 
 def test_lines_beyond_the_sixth_are_summed() -> None:
-    """The lines with the most calls are drawn, the others are one."""
     rows = [row(20_000, agent=f"agent {number}", calls=number + 1) for number in range(9)]
     ranged = trends(rows, TrendAddress())
 
@@ -77,7 +74,6 @@ def test_lines_beyond_the_sixth_are_summed() -> None:
 
 
 def test_a_release_is_marked_where_it_changed_a_value() -> None:
-    """Only values that changed by a quarter, and only with enough sessions on both sides."""
     rows = [row(20_000 + day, release="1", compactions=3, cost_dollars=3.0) for day in range(5)]
     rows += [row(20_010 + day, release="2", compactions=6, cost_dollars=3.1) for day in range(5)]
     marks = trends(rows, TrendAddress()).marks
@@ -92,7 +88,6 @@ def test_a_release_is_marked_where_it_changed_a_value() -> None:
 
 
 def test_filters_narrow_and_an_empty_range_is_empty() -> None:
-    """Agent and model of the address; without a match it is empty."""
     rows = [row(20_000), row(20_000, agent="b", model="n")]
 
     assert trends(rows, TrendAddress(agent="b")).frame["line"].tolist() == ["b"]
@@ -103,7 +98,6 @@ def test_filters_narrow_and_an_empty_range_is_empty() -> None:
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 def test_names_in_charts_are_escaped(palette: Any) -> None:
-    """Agents, tools and files are drawn as text."""
     hostile = "<img src=x onerror=alert(1)>"
     ranged = trends([row(20_000, agent=hostile, cost_dollars=1.0)], TrendAddress())
     figure = trend_chart(ranged, MEASURES[0], palette)
@@ -116,7 +110,6 @@ def test_names_in_charts_are_escaped(palette: Any) -> None:
 
 
 def test_the_parts_of_a_window_sum_to_it() -> None:
-    """The ten largest, the others and the sum; every part of the treemap is the sum of those in it."""
     blocks = [block(number, target=f"f{number}.py", tokens=10 + number) for number in range(15)]
     blocks.append(block(99, content_type="user_message", tool_name=None, tokens=500))
     fill = filled(blocks)

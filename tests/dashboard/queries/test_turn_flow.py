@@ -16,7 +16,6 @@ from windowpane_dashboard.style.theme import LIGHT
 
 
 def test_the_flow_accounts_for_both_windows(small_store: SqliteStore) -> None:
-    """Across a compaction: what stayed and left is the first window, what stayed and came the second."""
     flow = turn_flow(small_store, "refactor-api", 14, 15)
 
     before = {row.block_id for row in small_store.blocks_at("refactor-api", 14)}
@@ -30,7 +29,6 @@ def test_the_flow_accounts_for_both_windows(small_store: SqliteStore) -> None:
 
 
 def test_the_chart_has_the_tokens_of_the_flow(small_store: SqliteStore) -> None:
-    """Every link is one component and one flow."""
     sums = flow_sums(turn_flow(small_store, "refactor-api", 14, 15))
 
     link = turn_flow_chart(sums, LIGHT, first=14, last=15).data[0].link
@@ -42,7 +40,6 @@ def test_the_chart_has_the_tokens_of_the_flow(small_store: SqliteStore) -> None:
 def test_the_tab_explains_the_last_compaction(
     small_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """Without a choice, the selected turn is compared with the one before its last reduction."""
     app = open_page("session", session="refactor-api", turn="16", tab="compare")
     assert not app.exception
     assert "From turn 13 to turn 16: " in page_text(app)
@@ -53,7 +50,6 @@ def test_the_tab_explains_the_last_compaction(
 
 
 def test_a_team_is_read_with_its_grandchildren(empty_store: SqliteStore, builders: Any) -> None:
-    """Each below its parent; a session that names itself as its parent ends nothing."""
     parents = {"boss": None, "helper": "boss", "helper of helper": "helper", "loop": "loop"}
     for number, (name, parent) in enumerate(parents.items()):
         events = builders.plain(name, start=1_000.0 + number, turns=1, limit_tokens=None, end=True)
@@ -74,7 +70,6 @@ def test_a_team_is_read_with_its_grandchildren(empty_store: SqliteStore, builder
 
 
 def test_a_certificate_is_dated_and_names_the_last_head(small_store: SqliteStore) -> None:
-    """An auditor reads the result, what was checked, and the hash to compare with later."""
     result, heads = small_store.verify(), small_store.heads()
 
     text = certificate(result, heads, store="windowpane.db", at=1_700_000_000.0)

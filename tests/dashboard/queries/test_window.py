@@ -25,7 +25,6 @@ from windowpane_dashboard.style.theme import LIGHT
 def test_blocks_have_the_score_of_the_last_eviction(
     small_store: SqliteStore, turn: int, evicted_turn: int | None
 ) -> None:
-    """Candidates have a score from the turn of that eviction on; other blocks have none."""
     marks = read_timeline(small_store, "refactor-api").marks
 
     last = last_eviction(marks, turn)
@@ -40,7 +39,6 @@ def test_blocks_have_the_score_of_the_last_eviction(
 
 
 def test_removed_blocks_have_reason_score_and_regret(small_store: SqliteStore) -> None:
-    """An evicted block shows the policy's reason, its score, and the turn it was needed again."""
     removed = removed_blocks(small_store, "refactor-api", 21)
     evicted = removed[removed["why"].str.startswith("evicted")]
 
@@ -50,7 +48,6 @@ def test_removed_blocks_have_reason_score_and_regret(small_store: SqliteStore) -
 
 
 def test_removed_blocks_name_their_replacement(small_store: SqliteStore) -> None:
-    """A placeholder or a summary is named with its tokens, whether it is still in the window or removed too."""
     window = window_at(small_store, "refactor-api", 21)
 
     removed = removed_blocks(small_store, "refactor-api", 21, window).set_index("removed")
@@ -60,7 +57,6 @@ def test_removed_blocks_name_their_replacement(small_store: SqliteStore) -> None
 
 
 def test_an_empty_list_of_removed_blocks_is_explained(small_store: SqliteStore) -> None:
-    """Blocks that an event removes without that the recording holds them are not called none."""
     marks = read_timeline(small_store, "refactor-api").marks
 
     assert nothing_removed(marks, 3) == "Nothing had been removed from the window."
@@ -68,7 +64,6 @@ def test_an_empty_list_of_removed_blocks_is_explained(small_store: SqliteStore) 
 
 
 def test_a_later_use_is_marked_as_later(small_store: SqliteStore) -> None:
-    """Seen from a turn before its last use, a block is used later."""
     block = replace(small_store.blocks_at("refactor-api", 9)[0], last_referenced=12)
 
     labels = {turn: window_frame([block], turn)["last used"].iloc[0] for turn in (9, 12, 20)}
@@ -77,7 +72,6 @@ def test_a_later_use_is_marked_as_later(small_store: SqliteStore) -> None:
 
 
 def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None:
-    """A regret has the removed block, both turns, the reason, its tokens and its share of the call's cost."""
     turns = read_timeline(small_store, "refactor-api").turns
 
     frame = regretted_blocks(small_store, "refactor-api", turns)

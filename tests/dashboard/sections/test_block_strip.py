@@ -14,7 +14,6 @@ from windowpane_dashboard.style.theme import LIGHT
 
 
 def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteStore) -> None:
-    """Segments follow one another without gaps and sum to the blocks' tokens."""
     blocks = window_at(small_store, "refactor-api", 12)
     strip = window_strip(blocks, LIGHT, limit_tokens=20_000)
 
@@ -25,7 +24,6 @@ def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteS
 
 @given(st.floats(1, 1e9))
 def test_ticks_are_few_round_and_within_the_strip(end: float) -> None:
-    """They start at 0, in even steps of 1, 2 or 5 times a power of ten."""
     positions = ticks(end)
 
     assert 1 <= len(positions) <= 10
@@ -37,7 +35,6 @@ def test_ticks_are_few_round_and_within_the_strip(end: float) -> None:
 
 
 def test_small_neighbors_are_joined() -> None:
-    """Thousands of blocks become few segments that hold the same tokens in the same order."""
     number = 5_000
     blocks = pd.DataFrame(
         {

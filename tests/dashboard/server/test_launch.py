@@ -25,7 +25,6 @@ from windowpane_dashboard.server.launch import (
 
 
 def test_a_busy_port_is_reported_with_an_alternative() -> None:
-    """The message names the port and how to choose another."""
     with socket.socket() as taken:
         taken.bind((DEFAULT_ADDRESS, 0))
         taken.listen()
@@ -36,14 +35,12 @@ def test_a_busy_port_is_reported_with_an_alternative() -> None:
 
 
 def test_a_free_port_is_accepted(free_port: Callable[[], int]) -> None:
-    """Checking does not keep the port."""
     port = free_port()
     check_port(port, DEFAULT_ADDRESS)
     check_port(port, DEFAULT_ADDRESS)
 
 
 def test_the_server_is_local_and_sends_nothing() -> None:
-    """Loopback, headless, no usage statistics, no e-mail prompt, no magic output."""
     config = server_config(8501, DEFAULT_ADDRESS)
 
     assert config["server.address"] == "127.0.0.1"
@@ -64,7 +61,6 @@ def test_streamlit_knows_every_setting() -> None:
 
 
 def test_each_page_has_a_document_that_names_the_server() -> None:
-    """Every address of the navigation is answered by a document that names the server first."""
     pages = set(re.findall(r'url_path="([^"]+)"', APP.read_text(encoding="utf-8")))
 
     assert pages == set(front.PAGES)
@@ -74,7 +70,6 @@ def test_each_page_has_a_document_that_names_the_server() -> None:
 
 
 def test_a_server_that_cannot_start_reports_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the last output of the process."""
     (tmp_path / "streamlit.py").write_text("raise SystemExit('no server today')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
 
@@ -83,7 +78,6 @@ def test_a_server_that_cannot_start_reports_its_output(tmp_path: Path, monkeypat
 
 
 def test_a_server_takes_the_wanted_port_or_another_where_it_is_in_use() -> None:
-    """A port that a stopped server had is free again."""
     with socket.socket() as other:
         other.bind((DEFAULT_ADDRESS, 0))
         other.listen()
@@ -94,7 +88,6 @@ def test_a_server_takes_the_wanted_port_or_another_where_it_is_in_use() -> None:
 
 
 def test_libraries_are_loaded_before_the_first_page() -> None:
-    """They are also excluded from garbage collection."""
     script = (
         "import gc, sys; from windowpane_dashboard.server.launch import WARM, warm_up; warm_up(); "
         "print(set(WARM) <= set(sys.modules), gc.get_freeze_count() > 100_000)"

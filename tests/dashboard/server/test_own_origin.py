@@ -48,7 +48,6 @@ def status(address: str, path: str, *, host: str = "", origin: str = "", socket_
 
 
 def test_the_dashboards_own_pages_are_served(address: str) -> None:
-    """A page that is opened, and the connection that it opens, by the address and by localhost."""
     local = address.replace("127.0.0.1", "localhost")
 
     assert status(address, "/") == status(address, "/", host=local) == 200
@@ -60,7 +59,6 @@ def test_the_dashboards_own_pages_are_served(address: str) -> None:
     "origin", ["http://evil.example", "http://127.0.0.1:1", "http://localhost:3000", "https://127.0.0.1", "null"]
 )
 def test_a_page_of_another_origin_cannot_connect(address: str, origin: str) -> None:
-    """Not even one that another program on this machine serves."""
     assert status(address, STREAM, origin=origin, socket_handshake=True) == 403
     assert status(address, "/", origin=origin) == 403
 
@@ -84,8 +82,6 @@ def test_a_foreign_name_of_this_machine_is_refused(address: str, host: str) -> N
     ],
 )
 def test_the_address_of_a_proxy_is_accepted(host: str, origin: str, expected: int) -> None:
-    """`public_url` names the other address at which the dashboard is reached."""
-
     async def page(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
@@ -98,7 +94,6 @@ def test_the_address_of_a_proxy_is_accepted(host: str, origin: str, expected: in
 
 @pytest.mark.parametrize("listened", ["0.0.0.0", "::", "", "192.0.2.7", "panes.example.net"])
 def test_an_address_beyond_this_machine_needs_a_decision(listened: str) -> None:
-    """The message names the ways out; with `insecure` it is accepted."""
     with pytest.raises(DashboardError, match=r"no login.* 127\.0\.0\.1 behind a proxy .*--insecure"):
         check_address(listened, insecure=False)
     check_address(listened, insecure=True)
@@ -106,5 +101,4 @@ def test_an_address_beyond_this_machine_needs_a_decision(listened: str) -> None:
 
 @pytest.mark.parametrize("listened", ["127.0.0.1", "::1", "localhost"])
 def test_this_machine_needs_none(listened: str) -> None:
-    """Loopback is the default."""
     check_address(listened, insecure=False)

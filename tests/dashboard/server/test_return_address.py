@@ -51,7 +51,6 @@ def way_back(browser: TestClient, referer: str, *, state: str = "one", returned:
     ],
 )
 def test_a_page_is_returned_to(page: str, back: str, browser: TestClient) -> None:
-    """With its parameters, below whatever prefix a proxy adds; the cookie is deleted."""
     assert way_back(browser, HOME + page) == back
     assert COOKIE not in browser.cookies
 
@@ -66,7 +65,6 @@ def test_a_page_is_returned_to(page: str, back: str, browser: TestClient) -> Non
     ],
 )  # fmt: skip
 def test_any_other_address_leads_to_the_first_page(referer: str, browser: TestClient) -> None:
-    """No other site, no other address of this server, and nothing that no cookie could hold."""
     assert way_back(browser, referer) == "/"
 
 
@@ -75,7 +73,6 @@ def test_any_other_address_leads_to_the_first_page(referer: str, browser: TestCl
     ["/session?next=https://evil.example", "/session?session=%0d%0aSet-Cookie:+x=1", "//evil.example/session"],
 )
 def test_whatever_a_page_is_called_the_browser_stays_here(page: str) -> None:
-    """The address starts with the folder of the server, and has no line break."""
     back = own_page(HOME + page, HOME)
     assert back is not None
     assert back.startswith("./session")
@@ -83,7 +80,6 @@ def test_whatever_a_page_is_called_the_browser_stays_here(page: str) -> None:
 
 
 def test_the_cookie_belongs_to_one_exchange(browser: TestClient) -> None:
-    """Another login of the same browser, and a cookie that was changed, lead to the first page."""
     assert way_back(browser, f"{HOME}/session?session=s1", returned="two") == "/"
     browser.get("/auth/login", params={"provider": "one"}, headers={"Referer": f"{HOME}/session"})
     signed = browser.cookies[COOKIE]

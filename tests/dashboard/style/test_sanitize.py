@@ -14,14 +14,12 @@ from windowpane_dashboard.style.sanitize import LENGTH, escape_markdown, harmles
 
 @pytest.mark.parametrize("acting", ["\u202e", "\u2066", "\u200f", "\x1b", "\x00", "\x9b", "\ufeff", "\ud800"])
 def test_control_characters_are_made_visible(acting: str) -> None:
-    """Direction marks, escapes and lone surrogates become a replacement character."""
     assert sanitized(f"a{acting}b") == "a\ufffdb"
     assert acting not in escape_label(f"a{acting}b")
     assert acting not in escape_markdown(f"a{acting}b")
 
 
 def test_other_scripts_are_unchanged() -> None:
-    """Arabic, Hebrew, combining marks, emoji sequences and line breaks are kept."""
     text = "العربية עברית é 👩‍💻 日本語\nnext\ttab"
 
     assert sanitized(text) == text
@@ -29,7 +27,6 @@ def test_other_scripts_are_unchanged() -> None:
 
 @given(st.text(), st.integers(2, 50))
 def test_a_text_is_cut_to_the_requested_length(text: str, length: int) -> None:
-    """Short texts stay whole; long ones keep both ends and the number of omitted characters."""
     visible = sanitized(text, length=length)
 
     assert len(visible) <= length + 40
@@ -38,7 +35,6 @@ def test_a_text_is_cut_to_the_requested_length(text: str, length: int) -> None:
 
 
 def test_a_word_of_a_million_characters_is_cut() -> None:
-    """Its beginning, its end and the number of omitted characters are kept."""
     visible = sanitized("x" * 1_000_000)
 
     assert len(visible) < LENGTH + 40
@@ -46,7 +42,6 @@ def test_a_word_of_a_million_characters_is_cut() -> None:
 
 
 def test_hover_text_is_escaped() -> None:
-    """Plotly's pseudo-HTML is escaped and nothing is sent to a cloud."""
     assert escape_label("<a href='javascript:x'>x</a> & <b>") == (
         "&lt;a href=&#x27;javascript:x&#x27;&gt;x&lt;/a&gt; &amp; &lt;b&gt;"
     )
@@ -55,7 +50,6 @@ def test_hover_text_is_escaped() -> None:
 
 
 def test_tables_hold_no_acting_characters() -> None:
-    """Direction marks and control characters of any text column become U+FFFD; other values stay."""
     frame = pd.DataFrame(
         {
             "text": ["safe \u202eeslaf\u202c", "line\nnext", "\x1b[31m"],
@@ -73,8 +67,6 @@ def test_tables_hold_no_acting_characters() -> None:
 
 
 def test_styled_tables_are_sanitized_as_well() -> None:
-    """A table with colors is sanitized before it is sent."""
-
     def page() -> None:
         import pandas as pd
 

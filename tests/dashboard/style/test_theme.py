@@ -13,13 +13,11 @@ PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark
 
 @PALETTES
 def test_the_text_of_an_area_is_readable(palette: Palette) -> None:
-    """At least 4.5 to 1 on the color of every component."""
     assert all(contrast(text_on(color), color) >= 4.5 for color in palette.components.values())
 
 
 @PALETTES
 def test_lines_are_seen_on_the_ground(palette: Palette) -> None:
-    """At least 3 to 1, and no two lines have the same color."""
     colors = line_colors(palette)
 
     assert all(contrast(color, palette.background) >= 3.0 for color in colors)

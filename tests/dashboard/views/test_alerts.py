@@ -79,7 +79,6 @@ def by_name(store: SqliteStore, name: str) -> AlertRow:
 
 
 def test_firings_are_ordered_by_time(alert_store: SqliteStore, builders: Any) -> None:
-    """A recording that is imported later does not come first."""
     alert_store.append(builders.rich(start=1_700_000_000.0, session_id="last-year"))
 
     listed = read_firings(alert_store, AlertFilters(), live_since(time.time())).rows
@@ -89,7 +88,6 @@ def test_firings_are_ordered_by_time(alert_store: SqliteStore, builders: Any) ->
 
 
 def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> None:
-    """There is one row per firing, with its end, its duration and its deliveries."""
     now = time.time()
     listed = read_firings(alert_store, AlertFilters(), live_since(time.time()))
 
@@ -105,7 +103,6 @@ def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> Non
 
 
 def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) -> None:
-    """Nothing fires now in a session that is not live any more."""
     listed = read_firings(alert_store, AlertFilters(), live_since(time.time()))
     later = time.time() + 86_400
     row = by_name(alert_store, "red_soon")
@@ -131,14 +128,12 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
     ],
 )
 def test_filters_narrow_the_list(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
-    """Each filter selects its firings; one failed message outweighs a delivered one."""
     result = {row.alert for row in read_firings(alert_store, filters, live_since(time.time())).rows}
 
     assert {name for name in result if name in ("utilization", "red_soon")} == alerts
 
 
 def test_each_message_is_listed_with_its_delivery(alert_store: SqliteStore) -> None:
-    """Firing and resolution are listed apart, with the reason of a failure."""
     row = by_name(alert_store, "utilization")
 
     sent = deliveries(alert_store, row)
@@ -156,7 +151,6 @@ def test_each_message_is_listed_with_its_delivery(alert_store: SqliteStore) -> N
 
 
 def test_messages_are_found_among_thousands_of_others(empty_store: SqliteStore, builders: Any) -> None:
-    """Messages about other firings of the session neither hide those of one nor are read for it."""
     events = builders.rich(start=time.time() - 800)
     other = NotificationDelivered("red_soon", 2, "log", "firing")
     early = next(event for event in events if event.context.turn == 3)
@@ -180,7 +174,6 @@ def test_messages_are_found_among_thousands_of_others(empty_store: SqliteStore, 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 @pytest.mark.parametrize("along", ["time", "turn"])
 def test_the_chart_has_every_firing(alert_store: SqliteStore, palette: Any, along: Any) -> None:
-    """A firing has a mark in the color of its severity, ringed where selected, with an arrow if unresolved."""
     bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
 
     figure = alert_chart(bars, palette, along=along, chosen=0)
@@ -194,7 +187,6 @@ def test_the_chart_has_every_firing(alert_store: SqliteStore, palette: Any, alon
 
 
 def test_the_time_axis_shows_the_readers_clock(alert_store: SqliteStore) -> None:
-    """Marks are at local times, the axis names the zone, and hover texts have UTC."""
     bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
     drawn = {
         zone: alert_chart(bars, LIGHT, along="time", zone=ZoneInfo(zone), reader_zone_label=zone)
@@ -208,7 +200,6 @@ def test_the_time_axis_shows_the_readers_clock(alert_store: SqliteStore) -> None
 
 
 def test_a_bar_ends_when_its_firing_does(alert_store: SqliteStore) -> None:
-    """At its resolution, now, or with the last event of its session; without a time there is no bar."""
     now = time.time()
     listed = read_firings(alert_store, AlertFilters(), live_since(now))
     rows = {row.alert: row for row in listed.rows}
@@ -225,7 +216,6 @@ def test_a_bar_ends_when_its_firing_does(alert_store: SqliteStore) -> None:
 
 
 def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:
-    """A missing time, or years between firings, chooses turns; within days it is time."""
     bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
 
     assert natural_axis(bars) == "time"
@@ -237,7 +227,6 @@ def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore
 def test_the_page_explains_the_worst_firing(
     alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """The page has a headline, a table, and beside it the runbook of the worst firing."""
     app = open_page("alerts")
 
     assert not app.exception
@@ -251,7 +240,6 @@ def test_the_page_explains_the_worst_firing(
 def test_an_address_opens_one_firing(
     alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """Filters and the selected firing come from the address."""
     app = open_page("alerts", state="firing", pick=firing_key(by_name(alert_store, "red_soon")))
 
     assert not app.exception
@@ -262,7 +250,6 @@ def test_an_address_opens_one_firing(
 def test_filters_without_a_match_are_reported(
     alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """The page stays usable, with the form for a test message."""
     app = open_page("alerts", session="quiet")
 
     assert not app.exception
@@ -304,7 +291,6 @@ def test_a_test_message_is_sent_and_its_delivery_shown(
     endpoint: tuple[str, list[dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Accepted, refused and invalid channels each give a result; the address is not repeated."""
     url, got = endpoint
     monkeypatch.setenv("WINDOWPANE_NOTIFY", f"{url}/hook {url}/refuse nonsense://")
     app = send(open_page("alerts"), "1. json")
@@ -327,7 +313,6 @@ def test_a_test_message_is_only_sent_to_configured_channels(
     endpoint: tuple[str, list[dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A visitor can type an address only where the configuration allows it."""
     url, got = endpoint
     assert "alerts_address" not in {field.key for field in open_page("alerts").text_input}
 
@@ -354,7 +339,6 @@ class TestAlerts:
     ROW = AlertRow("s", "a", "utilization", "critical", 8, 10, 100.0, None, None, 0.95, 0.9, "full")
 
     def test_the_duration_of_a_firing_ends_with_its_session(self) -> None:
-        """Turns and seconds run to the resolution, else to now in a live session, else to the last event."""
         session = replace(SESSION, turns=40, last_at=400.0)
         resolved = outcome_of(replace(self.ROW, resolved_turn=13, resolved_at=160.0), session, 500.0)
         live, ended = outcome_of(self.ROW, session, 500.0), outcome_of(self.ROW, session, 99_999.0)
@@ -367,7 +351,6 @@ class TestAlerts:
 def test_the_link_of_an_alert_opens_that_alert(
     alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """In the tab of alerts with its runbook, also where a later one fires."""
     texts = {
         alert: page_text(open_page("session", session="refactor-api", turn="14", alert=alert))
         for alert in ("utilization:12", "red_soon:20")
@@ -382,7 +365,6 @@ def test_the_link_of_an_alert_opens_that_alert(
 def test_the_link_of_a_message_opens_the_turn_of_its_own_run(
     empty_store: SqliteStore, builders: Any, open_page: Callable[..., Any], run: str
 ) -> None:
-    """The agent counts its turns from 1, while the store numbers them behind those of the run before."""
     first = builders.rich(start=time.time() - 9_000)
     second = [
         event._replace(
@@ -414,7 +396,6 @@ def test_the_link_of_a_message_opens_the_turn_of_its_own_run(
 
 
 def test_the_link_of_a_message_that_is_not_stored_yet_names_no_other_alert(alert_store: SqliteStore) -> None:
-    """The message may arrive before the event; the address resolves as soon as it is there."""
     position = SessionAddress("refactor-api", alert="utilization:12", at=5.0)
 
     assert at_named_turn(alert_store, "refactor-api", position) == position

@@ -28,7 +28,6 @@ def side(store: SqliteStore, session_id: str) -> ComparedSession:
 
 
 def test_differences_name_the_better_side(small_store: SqliteStore) -> None:
-    """Each measure has both values, the difference, and the better side where one is better."""
     frame = differences(side(small_store, "refactor-api"), side(small_store, "short")).set_index("measure")
 
     assert frame.loc["turns", "A"] == "23"
@@ -42,7 +41,6 @@ def test_differences_name_the_better_side(small_store: SqliteStore) -> None:
 
 
 def test_a_session_equals_itself(small_store: SqliteStore) -> None:
-    """Every known measure is the same, and the headline states it."""
     both = side(small_store, "refactor-api")
 
     frame = differences(both, both)
@@ -52,7 +50,6 @@ def test_a_session_equals_itself(small_store: SqliteStore) -> None:
 
 
 def test_the_headline_names_the_differences(small_store: SqliteStore) -> None:
-    """It does not count unlike measures together."""
     one, other = side(small_store, "refactor-api"), side(small_store, "short")
 
     headline = compare_headline(differences(one, other))
@@ -61,7 +58,6 @@ def test_the_headline_names_the_differences(small_store: SqliteStore) -> None:
 
 
 def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
-    """The axes fit the longer and the fuller of the two sessions."""
     both = [read_timeline(small_store, name) for name in ("refactor-api", "unknown-limit")]
     axes = SharedAxes.around(*(one.turns for one in both))
 
@@ -77,7 +73,6 @@ def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
 
 
 def test_a_session_that_is_over_does_not_forecast(small_store: SqliteStore) -> None:
-    """Its chart ends with its last turn."""
     one = read_timeline(small_store, "refactor-api")
 
     figure = window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, forecast=False)
@@ -87,7 +82,6 @@ def test_a_session_that_is_over_does_not_forecast(small_store: SqliteStore) -> N
 
 
 def test_a_worse_zone_at_a_lower_utilization_has_its_reason(small_store: SqliteStore) -> None:
-    """Words and percentages do not contradict each other without it."""
     row, timeline = small_store.session("refactor-api"), read_timeline(small_store, "refactor-api")
     assert row is not None
 
@@ -104,7 +98,6 @@ def test_a_worse_zone_at_a_lower_utilization_has_its_reason(small_store: SqliteS
 
 
 def test_the_address_selects_both_sessions(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
-    """A shared address shows the same two sessions; swapping them swaps the address."""
     app = open_page("compare", one="short", other="refactor-api")
 
     assert not app.exception
@@ -121,7 +114,6 @@ def test_the_address_selects_both_sessions(small_store: SqliteStore, open_page: 
 def test_one_session_cannot_be_compared(
     empty_store: SqliteStore, open_page: Callable[..., Any], builders: Any, page_text: Callable[..., str]
 ) -> None:
-    """The page states that there is only one session."""
     empty_store.append(builders.plain("only", start=time.time(), turns=1, limit_tokens=None, end=True))
 
     app = open_page("compare")
@@ -134,7 +126,6 @@ def test_one_session_cannot_be_compared(
 def test_an_unknown_session_in_the_address_is_reported(
     small_store: SqliteStore, open_page: Callable[..., Any], missing: str
 ) -> None:
-    """The missing session is named, and another one is shown."""
     app = open_page("compare", **{"one": "short", "other": "refactor-api", missing: "gone"})
 
     assert not app.exception
@@ -153,7 +144,6 @@ SESSION = SessionRow(
 
 class TestCompare:
     def test_changes_are_relative_to_the_first_session(self) -> None:
-        """Each measure has its change and the better side."""
         one = ComparedSession(
             replace(SESSION, input_tokens=1_600, cache_read_tokens=640),
             timeline(TURN, replace(TURN, turn=2, stale_tokens=0)),
@@ -183,7 +173,6 @@ def test_the_page_draws_sessions_that_are_over_on_the_same_axes(
     page_text: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Both charts have one scale and no forecast, and the reason of their zones is below the headline."""
     now = time.time()
     empty_store.append(builders.rich(start=now - 90_000, session_id="over"))
     empty_store.append(builders.plain("short", start=now - 90_000, turns=3, limit_tokens=200_000, end=True))

@@ -34,7 +34,6 @@ def of_turn(store: SqliteStore, turn: int) -> int:
     "body", [b"\xff\x00", b'{"type": "\xff"}', b'{"schema": 1,'], ids=["bytes", "text", "cut"]
 )
 def test_the_audit_page_shows_intact_events(small_store: SqliteStore, open_page: OpenPage, body: bytes) -> None:
-    """The damaged event has a row with its number, turn and type."""
     was = damaged(small_store, "blocks.evicted", body=body)
     turn = was.event.context.turn
 
@@ -52,7 +51,6 @@ def test_the_audit_page_shows_intact_events(small_store: SqliteStore, open_page:
 
 
 def test_damaged_rows_do_not_stop_paging(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """The next page starts after the last row, damaged or not, and no row is omitted."""
     with closing(sqlite3.connect(small_store.path)) as connection:
         connection.execute("UPDATE events SET body = x'00' WHERE seq BETWEEN 90 AND 100")
         connection.commit()
@@ -67,7 +65,6 @@ def test_damaged_rows_do_not_stop_paging(small_store: SqliteStore, open_page: Op
 
 
 def test_the_search_skips_damaged_events(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Other events are found."""
     damaged(small_store, "block.added")
 
     app = open_page("audit", session="refactor-api", text="hybrid")
@@ -79,7 +76,6 @@ def test_the_search_skips_damaged_events(small_store: SqliteStore, open_page: Op
 def test_the_session_page_shows_intact_events(
     small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """Chart, window, compression and events are there; the damaged event is listed at its turn."""
     was = damaged(small_store, "blocks.evicted")
     damaged(small_store, "fidelity.evaluated", "content.regretted", "block.added", "session.started")
     turn = was.event.context.turn
@@ -103,7 +99,6 @@ def test_the_session_page_shows_intact_events(
 def test_a_damaged_compression_does_not_break_the_page(
     small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """There is nothing to compare, and all else is there."""
     damaged(small_store, "content.compressed")
 
     app = open_page("session", session="refactor-api", turn="15", tab="compressions")
@@ -115,7 +110,6 @@ def test_a_damaged_compression_does_not_break_the_page(
 
 @pytest.mark.parametrize("page", ["fleet", "alerts", "compare"])
 def test_the_other_pages_open(page: str, small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Alerts, their ends and their deliveries do not depend on the damaged events."""
     damaged(small_store, "alert.fired", "alert.resolved", "session.started", "turn.ended", "blocks.evicted")
 
     app = open_page(page)

@@ -52,7 +52,6 @@ def total(page_text: PageText, app: AppTest) -> int:
 
 
 def test_the_audit_page_searches_the_copy(copied: SqliteStore, open_page: OpenPage, page_text: PageText) -> None:
-    """It lists, counts and downloads what the store no longer holds."""
     app = open_page("audit", session="short")
     everything = open_page("audit")
 
@@ -65,7 +64,6 @@ def test_the_audit_page_searches_the_copy(copied: SqliteStore, open_page: OpenPa
 
 
 def test_the_trends_page_reads_the_copy(copied: SqliteStore, open_page: OpenPage, page_text: PageText) -> None:
-    """The tools are those of the whole range."""
     app = open_page("trends")
 
     assert not app.exception
@@ -80,7 +78,6 @@ def test_pages_show_the_store_while_clickhouse_is_down(
     page_text: PageText,
     page: str,
 ) -> None:
-    """A line reports it."""
     clickhouse_server.kill()
 
     app = open_page(page)
@@ -95,7 +92,6 @@ def test_pages_show_the_store_while_clickhouse_is_down(
 
 
 def test_a_reader_of_some_projects_has_their_sums_from_the_copy(copied: SqliteStore) -> None:
-    """And their events from the store, in which a session that moves is at once that of another project."""
     nothing, untitled = (long_ranges(ProjectReader(copied, [project])) for project in ("none", ""))
 
     assert nothing.trends(days=30) == nothing.tool_leaderboard(days=30) == []

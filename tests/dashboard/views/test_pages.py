@@ -29,7 +29,6 @@ OpenPage = Callable[..., AppTest]
 def test_an_empty_store_shows_what_to_do(
     page: str, empty_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """The page names the commands that fill the store."""
     app = open_page(page)
 
     assert not app.exception
@@ -39,7 +38,6 @@ def test_an_empty_store_shows_what_to_do(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_small_store_opens(page: str, small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Every page starts with a headline, without a warning."""
     app = open_page(page)
 
     assert not app.exception
@@ -67,7 +65,6 @@ def test_a_clock_outside_the_calendar_ends_no_page(
 def test_pickers_hold_no_characters_that_act(
     page: str, empty_store: SqliteStore, builders: Any, open_page: OpenPage
 ) -> None:
-    """Names with control characters and direction marks cannot reverse the lines of a list of choices."""
     for name in ("re\u202eviewer\x1b[31m", "other\x00\u2066"):
         empty_store.append(builders.rich(start=time.time() - 800, session_id=name, agent=name))
 
@@ -82,7 +79,6 @@ def test_pickers_hold_no_characters_that_act(
 def test_a_missing_store_shows_what_to_do(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """No file is created, and the page explains how to get one."""
     path = tmp_path / "none.db"
     monkeypatch.setenv("WINDOWPANE_STORE", str(path))
 
@@ -97,7 +93,6 @@ def test_a_missing_store_shows_what_to_do(
 def test_a_corrupt_store_is_reported(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """The page shows what failed, what is not affected and what to run, not a traceback."""
     path = tmp_path / "corrupt.db"
     path.write_bytes(b"this is not a database" * 500)
     monkeypatch.setenv("WINDOWPANE_STORE", str(path))
@@ -117,8 +112,6 @@ def test_a_failed_read_is_reported(
     open_page: OpenPage,
     page_text: Callable[..., str],
 ) -> None:
-    """A store that breaks while the page is drawn gives a message, not a traceback."""
-
     def broken(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
@@ -133,7 +126,6 @@ def test_a_failed_read_is_reported(
 
 
 def test_the_fleet_page_has_a_headline_and_lists_sessions(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """One sentence, then every session."""
     app = open_page("fleet")
 
     assert not app.exception
@@ -142,7 +134,6 @@ def test_the_fleet_page_has_a_headline_and_lists_sessions(small_store: SqliteSto
 
 
 def test_fleet_filters_come_from_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """A shared address shows the same sessions, with the filter visible in its widget."""
     app = open_page("fleet", agent="writer")
 
     assert not app.exception
@@ -153,7 +144,6 @@ def test_fleet_filters_come_from_the_address(small_store: SqliteStore, open_page
 def test_an_unknown_cache_share_is_omitted(
     empty_store: SqliteStore, open_page: OpenPage, builders: Any, page_text: Callable[..., str]
 ) -> None:
-    """Sessions without usage have no share of cached input; commands in the last line are code."""
     events = builders.plain("quiet", start=time.time() - 900, turns=2, limit_tokens=9_000, end=True)
     unused = [event for event in events if event.type != "turn.ended"]
     empty_store.append(unused)
@@ -165,7 +155,6 @@ def test_an_unknown_cache_share_is_omitted(
 
 
 def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Typing narrows the list and changes the address."""
     app = open_page("fleet")
 
     app.text_input[0].set_value("refactor").run()
@@ -177,7 +166,6 @@ def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open
 def test_the_session_page_starts_with_headline_metrics_and_window(
     small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """Headline, metrics and the window of the last turn are there, with a tab for all else."""
     app = open_page("session", session="refactor-api")
 
     assert not app.exception
@@ -196,7 +184,6 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
 def test_the_session_page_forecasts_what_the_fleet_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Median and band are those of the last measurement, which is newer than the end of the last turn."""
     row = SimpleNamespace(turns_until_red=7.4, turns_until_compaction=None, compaction_tokens=None,
                           compaction_evidence=None)  # fmt: skip
     latest = SimpleNamespace(turns_until_compaction=None, turns_until_red_p10=2.0, turns_until_red_p90=22.0)
@@ -209,7 +196,6 @@ def test_the_session_page_forecasts_what_the_fleet_does(
 def test_a_session_that_is_over_does_not_forecast(
     empty_store: SqliteStore, builders: Any, open_page: OpenPage
 ) -> None:
-    """Neither in its metrics nor in its chart; a live one does."""
     for name, start in (("over", time.time() - 90_000), ("live", time.time() - 800)):
         empty_store.append(builders.rich(start=start, session_id=name))
 
@@ -228,7 +214,6 @@ def test_a_session_that_is_over_does_not_forecast(
 def test_the_record_of_the_forecasts_is_visible(
     small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """It is text below the forecast, in the words of the report, and absent where no forecast is decided."""
     row = small_store.session("refactor-api")
     assert row is not None
     record = gather(small_store, row).forecast_record.text
@@ -261,7 +246,6 @@ def test_the_address_opens_a_tab(
     open_page: OpenPage,
     page_text: Callable[..., str],
 ) -> None:
-    """Only the content of the open tab is read and drawn; what an address is about needs no tab in it."""
     app = open_page("session", session="refactor-api", **query)
 
     assert not app.exception
@@ -270,7 +254,6 @@ def test_the_address_opens_a_tab(
 
 
 def test_a_deep_link_opens_the_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Everything below the chart is about the turn of the address."""
     app = open_page("session", session="refactor-api", turn="17")
 
     assert not app.exception
@@ -279,7 +262,6 @@ def test_a_deep_link_opens_the_turn(small_store: SqliteStore, open_page: OpenPag
 
 
 def test_moving_the_turn_moves_everything_below(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """The slider and the event buttons select a turn, and the address follows."""
     app = open_page("session", session="refactor-api")
 
     app.slider[0].set_value(12).run()
@@ -292,7 +274,6 @@ def test_moving_the_turn_moves_everything_below(small_store: SqliteStore, open_p
 
 
 def test_an_unknown_limit_still_shows_tokens(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Zone and forecast are unknown."""
     app = open_page("session", session="unknown-limit")
 
     assert not app.exception
@@ -302,7 +283,6 @@ def test_an_unknown_limit_still_shows_tokens(small_store: SqliteStore, open_page
 
 
 def test_an_unknown_session_is_reported(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """A stale address gives a link to all sessions."""
     app = open_page("session", session="nobody")
 
     assert not app.exception
@@ -310,7 +290,6 @@ def test_an_unknown_session_is_reported(small_store: SqliteStore, open_page: Ope
 
 
 def test_a_session_of_one_turn_has_no_slider(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """One turn is drawn without anything to choose."""
     app = open_page("session", session="short")
 
     assert not app.exception
@@ -321,7 +300,6 @@ def test_a_session_of_one_turn_has_no_slider(small_store: SqliteStore, open_page
 def test_markup_in_names_stays_text(
     page: str, empty_store: SqliteStore, open_page: OpenPage, builders: Any
 ) -> None:
-    """No hostile name reaches Streamlit's Markdown unescaped."""
     empty_store.append(builders.hostile(start=time.time() - 800))
     hostile = f"id {builders.hostile_name}"
 
@@ -338,7 +316,6 @@ def test_markup_in_names_stays_text(
 def test_a_long_session_opens(
     page: str, large_store_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
 ) -> None:
-    """Thousands of turns open on every page."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(large_store_path))
 
     app = open_page(page, session="marathon") if page == "session" else open_page(page)
@@ -349,7 +326,6 @@ def test_a_long_session_opens(
 
 
 def test_the_audit_page_searches_and_verifies(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Filters narrow the rows; the chain's state is shown after verifying."""
     app = open_page("audit", types="alert.fired,alert.resolved")
 
     assert not app.exception
@@ -371,7 +347,6 @@ def test_the_audit_page_searches_and_verifies(small_store: SqliteStore, open_pag
 def test_the_audit_page_lists_the_newest_first(
     small_store: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, narrowed: dict[str, str]
 ) -> None:
-    """From the last event back, page by page; each button leads to the neighbour it names."""
     while small_store.index_text():
         pass
     filters = AuditFilters.from_query(narrowed)
@@ -395,7 +370,6 @@ def test_the_audit_page_lists_the_newest_first(
 
 
 def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """After tampering the page reports a broken chain and its position."""
     with closing(sqlite3.connect(small_store.path)) as connection, connection:
         for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')
@@ -412,7 +386,6 @@ def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_pa
 def test_the_audit_page_names_a_row_that_its_events_do_not_give(
     small_store: SqliteStore, open_page: OpenPage
 ) -> None:
-    """The chain may be right and the cost that the pages show not: then the page does not report it as intact."""
     with closing(sqlite3.connect(small_store.path)) as connection, connection:
         connection.execute("UPDATE sessions SET cost_dollars = 0.01 WHERE session_id = 'refactor-api'")
     connection.close()
@@ -428,7 +401,6 @@ def test_the_audit_page_names_a_row_that_its_events_do_not_give(
 def test_audit_rows_are_paged(
     large_store_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
 ) -> None:
-    """Later shows the next rows, Earlier the first ones."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(large_store_path))
     app = open_page("audit")
     first = list(app.dataframe[0].value["seq"])
@@ -445,7 +417,6 @@ def test_audit_rows_are_paged(
 def test_an_unchanged_session_is_read_once(
     small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, builders: Any
 ) -> None:
-    """Drawing the page again takes the timeline from the cache until this session changes, whatever others do."""
     calls: list[str] = []
     plain = SqliteStore.turns
 
@@ -470,7 +441,6 @@ def test_an_unchanged_session_is_read_once(
 
 
 def test_a_time_selects_its_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """The button has the minute of the selected turn; another minute selects the first turn in it."""
     app = open_page("session", session="refactor-api", turn="20")
     field = app.datetime_input[0]
 

@@ -29,7 +29,6 @@ def choice(app: AppTest) -> list[str]:
 def test_a_page_shows_the_project_of_its_address(
     page: str, assigned: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """The address keeps it, the choice lists every project, and sessions of others are not on the page."""
     app = open_page(page, project="shop")
 
     assert not app.exception
@@ -43,6 +42,5 @@ def test_a_page_shows_the_project_of_its_address(
 
 
 def test_a_store_with_at_most_one_project_offers_no_choice(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Its pages are as without projects."""
     small_store.assign_project("short", "shop")
     assert choice(open_page("fleet")) == []

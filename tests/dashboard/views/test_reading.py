@@ -37,7 +37,6 @@ def removed_block(store: SqliteStore, *, regretted: bool = False) -> str:
 
 
 def test_a_block_is_read_beside_the_page(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
-    """Its text, the call, the eviction with score and candidates, the placeholder and the regret."""
     block = removed_block(captured, regretted=True)
 
     app = open_page("session", session=SESSION, block=block)
@@ -55,7 +54,6 @@ def test_a_block_is_read_beside_the_page(captured: SqliteStore, open_page: OpenP
 def test_without_a_captured_text_the_panel_explains_capture(
     small_store: SqliteStore, open_page: OpenPage, page_text
 ) -> None:
-    """The command is shown, and the block's life as well."""
     app = open_page("session", session=SESSION, block=removed_block(small_store))
 
     assert "Not captured" in page_text(app)
@@ -64,7 +62,6 @@ def test_without_a_captured_text_the_panel_explains_capture(
 
 
 def test_an_unknown_block_is_no_error(small_store: SqliteStore, open_page: OpenPage, page_text) -> None:
-    """An address with a block that does not exist draws the page."""
     app = open_page("session", session=SESSION, block="<b>nothing</b>")
 
     assert not app.exception
@@ -72,7 +69,6 @@ def test_an_unknown_block_is_no_error(small_store: SqliteStore, open_page: OpenP
 
 
 def test_a_word_is_found_on_the_search_page(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
-    """Each block that held it is a row; the chosen one is read with its life."""
     app = open_page("search", text="axio")
     assert "axios" in app.dataframe[0].value["text"].iloc[0]
 
@@ -83,7 +79,6 @@ def test_a_word_is_found_on_the_search_page(captured: SqliteStore, open_page: Op
 
 
 def test_text_is_found_within_the_session(captured: SqliteStore, open_page: OpenPage) -> None:
-    """Removed blocks are found as well as those in the window."""
     app = open_page("session", session=SESSION, text="file_3.py")
 
     assert not app.exception
@@ -91,7 +86,6 @@ def test_text_is_found_within_the_session(captured: SqliteStore, open_page: Open
 
 
 def test_a_note_is_added_shown_and_deleted(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
-    """On the selected turn, in the session's chain, in the report, until it is deleted."""
     app = open_page("session", session=SESSION, turn="5", tab="notes")
     app.text_area[0].set_value("the schema was lost here")
     next(button for button in app.button if button.label == "Add note").click()
@@ -113,7 +107,6 @@ def test_a_note_is_added_shown_and_deleted(captured: SqliteStore, open_page: Ope
 
 
 def test_a_title_is_given(captured: SqliteStore, open_page: OpenPage) -> None:
-    """It is stored as an event and becomes the session's title."""
     app = open_page("session", session=SESSION, tab="notes")
     next(field for field in app.text_input if field.label == "Title").set_value("The one with axios")
     next(button for button in app.button if button.label == "Give this title").click()
@@ -127,7 +120,6 @@ def test_a_title_is_given(captured: SqliteStore, open_page: OpenPage) -> None:
 def test_read_only_shows_no_form(
     captured: SqliteStore, open_page: OpenPage, page_text, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Notes are shown, and nothing to add or delete one."""
     captured.add_note(SESSION, 5, "a note from elsewhere")
     monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
 
@@ -141,7 +133,6 @@ def test_read_only_shows_no_form(
 def test_the_search_page_indexes_what_waits(
     captured: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where no `windowpane serve` runs; a dashboard that only reads does not."""
     captured.rebuild_projections()
     monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
     open_page("search", text="axios")
@@ -153,7 +144,6 @@ def test_the_search_page_indexes_what_waits(
 
 
 def test_notes_are_found_on_the_search_page(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
-    """By a word of theirs, with a link to the turn, until they are deleted."""
     note = captured.add_note(SESSION, 5, "the schema was lost here")
     assert "the schema was lost here" in page_text(open_page("search", text="schem"))
 

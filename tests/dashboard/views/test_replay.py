@@ -56,7 +56,6 @@ def choice(app: Any, label: str) -> Any:
 
 
 def test_results_add_up_over_sessions() -> None:
-    """Sent and removed tokens are sums, ratios are means, one row per setup."""
     frame = results_frame(results_by_setup(RUNS)).set_index("under")
 
     assert frame.loc["hybrid", "cost tokens"] == 1_200
@@ -66,7 +65,6 @@ def test_results_add_up_over_sessions() -> None:
 
 
 def test_the_best_values_of_a_column_are_marked() -> None:
-    """Less is better for overflows and cost, more for fidelity; columns without a difference have no mark."""
     frame = results_frame(results_by_setup(RUNS))
 
     best = best_cells(frame)
@@ -78,7 +76,6 @@ def test_the_best_values_of_a_column_are_marked() -> None:
 
 
 def test_timelines_are_available_as_a_table() -> None:
-    """There is a row for each stored call and a column for each setup; a shorter run ends earlier."""
     short = ReplayRunRow("s1", "short", "managed", "x", "", 8_192, {"turns": 2}, "", (1_000, 2_000))
 
     frame = timelines_frame([run("hybrid"), short])
@@ -90,7 +87,6 @@ def test_timelines_are_available_as_a_table() -> None:
 
 
 def test_values_that_look_the_same_are_equally_good() -> None:
-    """A difference that the table does not show is not marked."""
     runs = (run("a", fidelity=0.801, cost_tokens=1_398_000.0), run("b", fidelity=0.799, cost_tokens=1_402_000.0))
 
     best = best_cells(results_frame(results_by_setup(runs)))
@@ -102,7 +98,6 @@ def test_values_that_look_the_same_are_equally_good() -> None:
 def test_the_configuration_is_accepted_when_it_is_saved(
     small_store: SqliteStore, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """The configuration that the page shows is read back as the same policy, window and thresholds."""
     job = start_simulation(
         SimulationRequest(str(small_store.path), ("refactor-api",), ("fifo",), (), ("8k",), "0.5/0.7/0.9")
     )
@@ -124,7 +119,6 @@ def test_the_configuration_is_accepted_when_it_is_saved(
 def test_the_address_chooses_session_and_setup(
     small_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """A shared address shows the same timelines and configuration."""
     small_store.save_replay(stored())
 
     app = open_page("replay", id="abc123", session="s2", setup="fifo")
@@ -135,7 +129,6 @@ def test_the_address_chooses_session_and_setup(
 
 
 def test_the_winner_overflows_least_and_is_no_baseline() -> None:
-    """Fewest overflows come before cost; a setup that some session could not go through does not win."""
     assert best_setup(results_by_setup(RUNS)).setup == "hybrid"  # type: ignore[union-attr]
     assert replay_headline(results_by_setup(RUNS)).startswith("hybrid comes out best: no call overflows")
     partly = (*RUNS, run("greedy", cost_tokens=1.0))
@@ -145,7 +138,6 @@ def test_the_winner_overflows_least_and_is_no_baseline() -> None:
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 def test_panes_share_their_axes(palette: Any) -> None:
-    """Each setup has a pane of the same height and scale; only the first dozen are drawn."""
     figure = replay_panes([run(f"p{number}") for number in range(20)], palette)
 
     axes = [value for name, value in figure.to_dict()["layout"].items() if name.startswith("yaxis")]
@@ -166,7 +158,6 @@ def test_panes_share_their_axes(palette: Any) -> None:
     ],
 )
 def test_a_request_that_cannot_be_is_refused_before_it_runs(wrong: dict[str, Any], page_text: str) -> None:
-    """The form's values are checked where they were entered."""
     given = {
         "store": "x.db", "sessions": ("s1",), "policies": ("fifo",), "presets": (), "windows": ("8k",),
     }  # fmt: skip
@@ -176,7 +167,6 @@ def test_a_request_that_cannot_be_is_refused_before_it_runs(wrong: dict[str, Any
 
 
 def test_a_request_survives_the_way_to_its_process() -> None:
-    """A request is equal after serialization."""
     request = SimulationRequest(
         "a b.db", ("s'1", "ü"), ("fifo",), (), ("8k", "32k"), "0.7", baselines=True, name="n"
     )
@@ -185,7 +175,6 @@ def test_a_request_survives_the_way_to_its_process() -> None:
 
 
 def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteStore) -> None:
-    """Its progress is reported, its result is stored, sessions and events are unchanged."""
     before = small_store.size().events
     request = SimulationRequest(
         str(small_store.path), ("refactor-api",), ("fifo", "lru"), (), ("8k",), baselines=True
@@ -203,7 +192,6 @@ def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteS
 
 
 def test_a_simulation_that_cannot_start_reports_the_reason(small_store: SqliteStore) -> None:
-    """A missing session gives a reason, not a traceback."""
     job = start_simulation(SimulationRequest(str(small_store.path), ("nobody",), ("fifo",), (), ("8k",)))
     job.wait(60)
 
@@ -212,7 +200,6 @@ def test_a_simulation_that_cannot_start_reports_the_reason(small_store: SqliteSt
 
 
 def test_output_of_libraries_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that are not the worker's are skipped, and the result is reported."""
     printed = (
         "import sys; sys.stdin.read(); print('Downloading …'); print('[1]'); print('{\"done\": 1}'); "
         'print(\'{"session": "s", "done": 1, "total": 2}\'); print(\'{"replay": "abc"}\')'
@@ -241,7 +228,6 @@ def test_a_simulation_can_be_stopped(small_store: SqliteStore) -> None:
 def test_the_page_compares_stored_setups(
     small_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """The page has a headline, a table, and the configuration of the best setup to copy."""
     small_store.save_replay(stored())
 
     app = open_page("replay")
@@ -258,7 +244,6 @@ def test_the_page_compares_stored_setups(
 def test_without_a_replay_the_form_is_open(
     small_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """The page explains how to start; invalid requests are refused in the form."""
     app = open_page("replay")
     assert not app.exception
     assert "No replay is stored yet" in app.subheader[0].value
@@ -273,7 +258,6 @@ def test_without_a_replay_the_form_is_open(
 def test_simulating_from_the_page_opens_the_result(
     small_store: SqliteStore, open_page: Callable[..., Any], wait_until: Callable[..., None]
 ) -> None:
-    """After choosing a session and pressing the button, the result opens under its own address."""
     app = open_page("replay")
     app.multiselect(key="replay_sessions").select("refactor-api")
     next(button for button in app.button if button.label == "Simulate").click().run()
@@ -286,7 +270,6 @@ def test_simulating_from_the_page_opens_the_result(
 
 
 def test_an_unknown_replay_shows_the_latest(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
-    """A missing replay is reported, and the latest is shown."""
     small_store.save_replay(stored("[link](http://127.0.0.1:9/x)"))
 
     app = open_page("replay", id="gone")
@@ -309,14 +292,12 @@ def replayed(setup: str, session: str = "s1", **measures: float | None) -> Repla
 
 class TestReplays:
     def test_fidelity_decides_between_equal_setups(self) -> None:
-        """Overflows and cost come first; where both are equal, the better fidelity wins."""
         best = best_setup(results_by_setup([replayed("worse", fidelity=0.5), replayed("better", fidelity=0.9)]))
 
         assert best is not None
         assert best.setup == "better"
 
     def test_setups_that_come_out_alike_have_no_best(self) -> None:
-        """Two identical setups name none; one that is better is named."""
         alike = results_by_setup([replayed("one"), replayed("two")])
 
         assert best_setup(alike) is None
@@ -325,7 +306,6 @@ class TestReplays:
         )
 
     def test_a_setup_without_all_sessions_does_not_win(self) -> None:
-        """Fewer sessions cost less, which is not an advantage."""
         runs = [replayed("whole"), replayed("whole", "s2"), replayed("half", cost_tokens=1.0)]
         best = best_setup(results_by_setup(runs))
 
@@ -333,7 +313,6 @@ class TestReplays:
         assert best.setup == "whole"
 
     def test_dollars_need_a_price_for_every_session(self) -> None:
-        """The sum of some prices is not the cost of all sessions."""
         frame = results_frame(
             results_by_setup([
                 replayed("a"), replayed("a", "s2", cost_dollars=None), replayed("b"), replayed("b", "s2"),
@@ -344,7 +323,6 @@ class TestReplays:
         assert frame.loc["b", "dollars"] == 2.0
 
     def test_the_direction_of_the_best_depends_on_the_column(self) -> None:
-        """Less cost is better, more fidelity is better."""
         best = best_cells(
             results_frame(
                 results_by_setup([replayed("a", fidelity=0.9), replayed("b", cost_tokens=200.0, fidelity=0.2)])

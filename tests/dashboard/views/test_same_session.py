@@ -18,7 +18,6 @@ from windowpane.store.embedded import SqliteStore
 def test_the_records_of_a_session_link_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: Callable[..., AppTest]
 ) -> None:
-    """The one that counts names the others, and they name it; so do their reports."""
     path = tmp_path / "w.db"
     with closing(SqliteStore(path)) as store:
         store.append(record("proxy"))

@@ -49,7 +49,6 @@ def drawn_row(page: AppTest, column: str, value: str) -> dict[str, Any]:
 
 
 def test_pages_draw_the_values_of_the_session(session: StoredSession, open_page: OpenPage) -> None:
-    """The session page, the fleet, a comparison and a replay, against the list."""
     fleet = drawn_row(open_page("fleet"), "session", ID)
     compare = open_page("compare", one=ID, other="short")
     cells = next(table.value for table in compare.dataframe if "measure" in table.value)

@@ -53,7 +53,6 @@ def read_file(tracker: SessionTracker, number: int, call: str, at: float) -> str
 def test_regrets_beside_the_removed_blocks_are_those_of_the_metric(
     empty_store: SqliteStore, open_page: OpenPage, page_text: PageText
 ) -> None:
-    """Also those of blocks that so many others were removed after that the table does not list them."""
     events: list[Event] = []
     tracker = tracked(events)
     first = read_file(tracker, 1, "c1", 1.0)
@@ -73,7 +72,6 @@ def test_regrets_beside_the_removed_blocks_are_those_of_the_metric(
 
 
 def test_two_compared_turns_have_the_tokens_of_the_chart(empty_store: SqliteStore) -> None:
-    """Blocks are counted one by one; their sum is another number than the total of the call."""
     events: list[Event] = []
     tracker = tracked(events)
     for turn, total in enumerate((2_000, 4_200, 2_100), 1):
@@ -160,7 +158,6 @@ def worked(session_id: str, version: str, *, days: int, compactions: int = 0) ->
 def test_trends_count_a_session_once_per_period(
     empty_store: SqliteStore, open_page: OpenPage, page_text: PageText, *, is_pruned: bool
 ) -> None:
-    """A session of two days with four compactions has four per session, also after retention deleted it."""
     for number in range(3):
         empty_store.append(worked(f"old{number}", "2.1.4", days=1, compactions=1))
     for number in range(3):
@@ -181,7 +178,6 @@ def test_trends_count_a_session_once_per_period(
 
 
 def test_a_session_of_two_models_counts_once_for_its_agent(empty_store: SqliteStore, open_page: OpenPage) -> None:
-    """It counts for each of its models."""
     first = worked("s", "1", days=1)
     second = [
         event._replace(

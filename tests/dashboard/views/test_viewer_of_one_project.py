@@ -88,7 +88,6 @@ def received(node: Node) -> Iterator[str]:
 def test_a_page_holds_nothing_of_another_project(
     page: str, query: dict[str, str], viewer: None, open_page: OpenPage
 ) -> None:
-    """Whatever its address names; only the address itself comes back."""
     app = open_page(page, **query)
     typed = [text for text in query.values() if text in (*OTHER, SECRET, f"{SECRET} 1", f"{SECRET}-agent")]
     body = "".join(chain(received(app.main), received(app.sidebar)))
@@ -104,7 +103,6 @@ def test_a_page_holds_nothing_of_another_project(
 def test_the_plain_id_opens_the_session_of_the_visible_project(
     viewer: None, open_page: OpenPage, page_text: Callable[[AppTest], str]
 ) -> None:
-    """As in the links that an agent's alerts carry; of a project that the visitor may not see nothing opens."""
     opened, unknown = open_page("session", session=SAME), open_page("session", session=OTHER[3])
 
     assert "title drum" in page_text(opened)
@@ -116,7 +114,6 @@ def test_the_plain_id_opens_the_session_of_the_visible_project(
 def test_the_plain_id_links_to_the_sessions_of_all_visible_projects(
     two_projects: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[[AppTest], str]
 ) -> None:
-    """Both are offered, neither is taken for the other."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(two_projects))
     text = page_text(open_page("session", session=SAME))
 
@@ -136,7 +133,6 @@ def test_the_plain_id_links_to_the_sessions_of_all_visible_projects(
     ],
 )
 def test_a_download_holds_nothing_of_another_project(form: str, asked: dict[str, str], viewer: None) -> None:
-    """In any format, whatever events are asked for."""
     address = downloads.address(AuditFilters.from_query(asked), form)
     query = address.partition("?")[2].encode()
     answer = downloads.send(Request({"type": "http", "query_string": query, "headers": []}))
@@ -148,7 +144,6 @@ def test_a_download_holds_nothing_of_another_project(form: str, asked: dict[str,
 
 
 def test_a_report_holds_nothing_of_another_project(two_projects: Path) -> None:
-    """Of a session whose sub-agent belongs to another project, and of one of its turns."""
     store = open_reader(two_projects)
     reader = ProjectReader(store, ["shop"])
     for session_id in OWN:
@@ -165,7 +160,6 @@ def test_a_report_holds_nothing_of_another_project(two_projects: Path) -> None:
 def test_sub_agents_of_other_projects_are_named_to_those_who_see_them(
     two_projects: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[[AppTest], str]
 ) -> None:
-    """Beside the sum that includes them."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(two_projects))
 
     text = page_text(open_page("session", session="shop-lead", tab="team"))

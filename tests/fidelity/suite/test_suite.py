@@ -79,7 +79,6 @@ class TestDocument:
     def test_a_wrong_key_is_named_with_file_and_line(
         self, write_suite: WriteSuite, changes: dict[str, Any], key: str
     ) -> None:
-        """Unknown keys, bad ranges and missing keys are refused, and the message leads to them."""
         path = write_suite(**changes)
 
         with pytest.raises(ConfigurationError, match=rf"{key}") as refused:
@@ -99,12 +98,10 @@ class TestDocument:
         ],
     )
     def test_a_wrong_case_is_refused(self, write_suite: WriteSuite, case: dict[str, Any], problem: str) -> None:
-        """A case needs one text that exists, and questions with answers."""
         with pytest.raises(ConfigurationError, match=problem):
             load_suite(write_suite(case=case))
 
     def test_two_cases_of_one_name_are_refused(self, write_suite: WriteSuite) -> None:
-        """A report names cases, so their names differ."""
         case = {"name": "twice", "original": "text"}
 
         with pytest.raises(ConfigurationError, match="twice"):
@@ -113,7 +110,6 @@ class TestDocument:
 
 class TestTheRun:
     def test_what_the_summary_keeps_is_scored_by_dimension(self, write_suite: WriteSuite) -> None:
-        """The extractive summarizer keeps number and decision word for word."""
         report = run(write_suite())
 
         assert report.score == 1.0
@@ -122,7 +118,6 @@ class TestTheRun:
         assert report.judge == STRING_MATCH
 
     def test_a_compressor_that_loses_a_fact_fails_the_suite(self, write_suite: WriteSuite) -> None:
-        """A prompt under test is sent with the text, and what its summary lost lowers the score."""
         model = ScriptedModel(["Decided to use fetch because the bundle must stay small."])
 
         report = run(write_suite(), compressor=model, prompt="Be brief.")
@@ -133,13 +128,11 @@ class TestTheRun:
         assert "request_timeout_ms: 8000" in model.asked[0][1]
 
     def test_a_dimension_has_a_minimum_of_its_own(self, write_suite: WriteSuite) -> None:
-        """A high score does not hide a dimension below its minimum, nor one without a question."""
         report = run(write_suite(dimensions={"continuity": 0.5}))
 
         assert report.failures == ("continuity is unknown",)
 
     def test_a_case_has_a_minimum_of_its_own(self, write_suite: WriteSuite) -> None:
-        """The failure names the case that fell below."""
         model = ScriptedModel(["request_timeout_ms: 8000"])
 
         report = run(write_suite(case={"minimum_score": 0.9}, minimum_score=0.1), compressor=model)
@@ -148,13 +141,11 @@ class TestTheRun:
         assert "case migration 0.67 is below 0.90" in report.failures[0]
 
     def test_a_summary_that_is_not_smaller_fails(self, write_suite: WriteSuite) -> None:
-        """A summary as long as the original fails."""
         report = run(write_suite(), compressor=ScriptedModel([ORIGINAL * 2]))
 
         assert any("not smaller" in failure for failure in report.failures)
 
     def test_rounds_compress_the_summary_with_the_next_part(self, write_suite: WriteSuite) -> None:
-        """The chain's last summary is judged against the whole original."""
         model = ScriptedModel(["first summary", "request_timeout_ms: 8000"])
 
         report = run(write_suite(rounds=2), compressor=model)
@@ -164,20 +155,17 @@ class TestTheRun:
         assert report.dimensions == {"key_facts": 1.0, "continuity": None, "decisions": 0.0}
 
     def test_a_compressor_that_fails_is_reported_and_fails_the_suite(self, write_suite: WriteSuite) -> None:
-        """The case has no score, and a reason."""
         report = run(write_suite(), compressor=ScriptedModel([ConnectionError("no route")]))
 
         assert report.score is None
         assert any("ConnectionError" in failure for failure in report.failures)
 
     def test_without_questions_they_are_made_from_the_facts(self, write_suite: WriteSuite) -> None:
-        """A suite may be a text alone."""
         report = run(write_suite(case={"questions": None}))
 
         assert len(report.cases[0].judgment.judged) >= 2
 
     def test_a_recorded_session_is_a_text(self, write_suite: WriteSuite, tmp_path: Path) -> None:
-        """The original is the messages and tool results of a recording."""
         messages = [
             {"role": "user", "content": "Find out why the service does not start."},
             {"role": "assistant", "content": "Decided to change the port because 8443 is taken. port: 9443"},
@@ -192,14 +180,12 @@ class TestTheRun:
 
 class TestTheStringMatchingJudge:
     def test_it_refuses_what_is_no_judge_prompt(self) -> None:
-        """It rejects every other prompt."""
         with pytest.raises(ValueError, match="only answers"):
             string_match("Summarise", "this")
 
 
 class TestCallables:
     def test_a_function_is_found_in_a_module_and_in_a_file(self, tmp_path: Path) -> None:
-        """Both ways of naming one work."""
         (tmp_path / "mine.py").write_text("def judge(system, user):\n    return 'yes'\n")
 
         assert load_callable("windowpane.evaluation.suite.judges:string_match", option="--judge") is string_match
@@ -210,7 +196,6 @@ class TestCallables:
         ["judge", ":judge", "no.such.module:judge", "nowhere.py:judge", "json:no_such", "json:__name__"],
     )
     def test_a_missing_function_is_an_invalid_option(self, reference: str) -> None:
-        """The message names the option and the form expected."""
         with pytest.raises(ConfigurationError, match="--judge"):
             load_callable(reference, option="--judge")
 
@@ -219,7 +204,6 @@ class TestCallables:
         [("raise ValueError('no key')", "ValueError: no key"), ("def judge(:", "SyntaxError")],
     )
     def test_code_that_raises_is_an_invalid_option(self, tmp_path: Path, code: str, problem: str) -> None:
-        """A usage error without a traceback, not a failed suite: the module and what it raised."""
         (tmp_path / "mine.py").write_text(code)
         result = command(EXAMPLES / "suite.yaml", "--judge", f"{tmp_path / 'mine.py'}:judge")
 
@@ -229,7 +213,6 @@ class TestCallables:
 
 class TestCommand:
     def test_the_example_runs_without_a_model(self) -> None:
-        """The suite of the README reaches its minimum score, names its judge and shows lost facts."""
         result = command(EXAMPLES / "suite.yaml", "--judge", f"{EXAMPLES / 'judges.py'}:offline")
 
         assert result.exit_code == 0, result.output
@@ -238,21 +221,18 @@ class TestCommand:
         assert "LOST" in result.stdout
 
     def test_below_the_minimum_score_it_exits_with_one(self) -> None:
-        """CI fails, and the last line names score and minimum."""
         result = command(EXAMPLES / "suite.yaml", "--min-score", "0.99")
 
         assert result.exit_code == EXIT_FAILED
         assert "is below 0.99" in result.stdout
 
     def test_json_holds_every_question_with_its_outcome(self) -> None:
-        """Machine output is one document on standard output."""
         document = json.loads(command(EXAMPLES / "suite.yaml", "--json").stdout)
 
         assert document["passed"] is True
         assert document["cases"][0]["questions"][0].keys() >= {"question", "expected", "outcome", "answers"}
 
     def test_an_invalid_suite_has_another_exit_code_than_a_failed_one(self, write_suite: WriteSuite) -> None:
-        """Another exit code, and the key with its line."""
         result = command(write_suite(rounds="many"))
 
         assert result.exit_code == EXIT_USAGE
@@ -269,7 +249,6 @@ class TestCommand:
         assert "--compressor" in result.output
 
     def test_prompt_compressor_and_judge_are_used(self, write_suite: WriteSuite, tmp_path: Path) -> None:
-        """Everything can be the user's own, named on the command line."""
         (tmp_path / "mine.py").write_text(
             "def squeeze(system, user):\n"
             "    return 'request_timeout_ms: 8000' if 'Keep numbers' in system else '-'\n"

@@ -70,7 +70,6 @@ def removed_ids(found: Any) -> list[str]:
 
 
 def test_the_smallest_adequate_set_is_evicted() -> None:
-    """For a small need one result is evicted, not the newest and not the largest half of the window."""
     found = plan(window(), 500)
 
     assert removed_ids(found) == ["result0"]
@@ -78,14 +77,12 @@ def test_the_smallest_adequate_set_is_evicted() -> None:
 
 
 def test_a_target_that_cannot_be_met_reports_its_shortfall() -> None:
-    """Protected blocks stay, and the plan states how many tokens are missing."""
     found = plan(window(6), 90_000)
 
     assert found.shortfall_tokens == 90_000 - found.freed_tokens > 0
 
 
 def test_the_last_three_tool_groups_of_a_single_exchange_stay() -> None:
-    """However much is needed."""
     left = removed_ids(plan(window(12), 10**6, grade="tool_groups"))
 
     assert not {"result9", "result10", "result11"} & set(left)
@@ -93,7 +90,6 @@ def test_the_last_three_tool_groups_of_a_single_exchange_stay() -> None:
 
 
 def test_the_last_two_exchanges_stay() -> None:
-    """With several exchanges the newest two are not touched by the mildest grade."""
     items = [item("goal", "user_message", 50, 1, exchange=1)]
     for n in range(12):
         items += tool_group(n, 4_000, n + 1, exchange=1 + n // 4)
@@ -103,7 +99,6 @@ def test_the_last_two_exchanges_stay() -> None:
 
 
 def test_a_result_that_is_repeated_later_is_evicted_before_its_equals() -> None:
-    """Of equal age and size the duplicate is evicted first, and the reason names it."""
     items = [item("goal", "user_message", 50, 1)]
     for n in range(10):
         items += tool_group(n, 6_000, 1)
@@ -122,7 +117,6 @@ def _fields(block: Block) -> dict[str, Any]:
 
 
 def test_lru_keeps_the_blocks_used_last() -> None:
-    """A result just referred to outlives one that was not for twenty turns."""
     items = [item("goal", "user_message", 50, 1)]
     for n in range(12):
         items += tool_group(n, 4_000, 1, referenced=20 if n == 0 else None)
@@ -132,7 +126,6 @@ def test_lru_keeps_the_blocks_used_last() -> None:
 
 
 def test_references_count_only_if_they_are_tracked() -> None:
-    """Without tracking the term is omitted and its weight is shared by the others."""
     found = plan(window(), 3_000)
     tracked = plan_eviction(
         snapshot(list(window().items), turn=21, references_known=True), 3_000,
@@ -151,7 +144,6 @@ def test_a_placeholder_that_is_not_smaller_is_not_used() -> None:
 
 
 def test_fifo_drops_whole_groups_and_hybrid_reserves_messages_for_compaction() -> None:
-    """A policy that may drop anything does; the default drops only what expired."""
     items = [item("goal", "user_message", 50, 1)]
     items += [item(f"a{n}", "assistant_response", 3_000, n) for n in range(1, 25)]
     snap = snapshot(items, turn=26)
@@ -161,7 +153,6 @@ def test_fifo_drops_whole_groups_and_hybrid_reserves_messages_for_compaction() -
 
 
 def test_expired_results_are_dropped_whole_by_default() -> None:
-    """A group of only stale content is of no use and may leave without a trace."""
     items = [item("goal", "user_message", 50, 1)]
     items += [item(f"m{n}", "memory_injection", 4_000, n, stale=n < 4) for n in range(1, 12)]
     found = plan(snapshot(items, turn=40), 6_000, grade="tool_groups")
@@ -171,7 +162,6 @@ def test_expired_results_are_dropped_whole_by_default() -> None:
 
 
 def test_the_plan_states_its_cache_cost_and_the_next_candidates() -> None:
-    """Tokens behind the first edit are no longer cached; the next 20 candidates follow in order."""
     snap = window(40, tokens=2_000)
     found = plan(snap, 1_500)
     position = next(at for at, one in enumerate(snap.items) if one.block.id == removed_ids(found)[0])
@@ -182,7 +172,6 @@ def test_the_plan_states_its_cache_cost_and_the_next_candidates() -> None:
 
 
 def test_a_placeholder_describes_the_removed_result_in_at_most_fifty_tokens() -> None:
-    """Turn, tool, finding and handle, whatever their length."""
     block = item("b7", "tool_result", 3_000, 7).block
     text = placeholder_text(block, "23 files reference axios in user-service/src/", "wp:b7", COUNTER)
     long = placeholder_text(block, "x" * 5_000, "wp:b7", COUNTER)
@@ -209,7 +198,6 @@ def test_a_placeholder_describes_the_removed_result_in_at_most_fifty_tokens() ->
     ],
 )
 def test_the_finding_of_a_result_is_its_failure_count_or_opening_text(output: str, finding: str) -> None:
-    """One line that is worth keeping, wherever it stands in the output."""
     assert finding_of(output) == finding
 
 
@@ -217,13 +205,11 @@ def test_the_finding_of_a_result_is_its_failure_count_or_opening_text(output: st
     "weights", [{"recency": 0.0}, {"recency": -0.1}, {"age": 1.0}, {"recency": float("nan")}]
 )
 def test_weights_that_cannot_be_right_are_refused(weights: dict[str, float]) -> None:
-    """Unknown terms, negative weights, and weights that sum to nothing."""
     with pytest.raises(ConfigurationError):
         Policy("own", weights)
 
 
 def test_an_unknown_policy_is_an_error_that_names_the_known_ones() -> None:
-    """An unknown name is not ignored."""
     with pytest.raises(ConfigurationError, match="hybrid"):
         policy_named("newest")
 
@@ -265,7 +251,6 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 def test_no_plan_touches_protected_content_or_splits_a_group(
     snap: Snapshot, needed: int, policy: str, grade: Grade
 ) -> None:
-    """Nothing protected is evicted, groups are evicted whole, each block once, and the totals add up."""
     found = plan(snap, needed, policy=policy, grade=grade)
     left = removed_ids(found)
     kept = protected(snap, grade)
@@ -294,7 +279,6 @@ def test_no_plan_touches_protected_content_or_splits_a_group(
 
 @given(snapshots())
 def test_protection_gives_way_only_grade_by_grade(snap: Snapshot) -> None:
-    """Each milder grade protects at least what the harder one does."""
     exchanges, tools, cycle = (protected(snap, grade) for grade in GRADES)
 
     assert cycle <= tools <= exchanges

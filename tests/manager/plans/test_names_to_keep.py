@@ -25,7 +25,6 @@ def index_of(texts: dict[str, str]) -> ReferenceIndex:
 
 
 def test_the_names_the_agent_used_come_last_and_so_stay_longest() -> None:
-    """The name used last ranks first; names that were never used come before all of them."""
     index = index_of({"a": "src/one.py src/two.py src/three.py", "b": "src/four.py"})
     index.referenced("src/two.py")
     index.referenced("src/one.py")
@@ -38,7 +37,6 @@ def test_the_names_the_agent_used_come_last_and_so_stay_longest() -> None:
 
 
 def test_a_name_that_stays_visible_is_not_repeated() -> None:
-    """Another block that stays is known by it."""
     index = index_of({"a": "src/shared.py src/alone.py", "b": "src/shared.py"})
     index.referenced("src/shared.py")
 
@@ -46,7 +44,6 @@ def test_a_name_that_stays_visible_is_not_repeated() -> None:
 
 
 def test_a_used_name_is_carried_from_summary_to_summary() -> None:
-    """A name of an earlier block survives if the summary being removed contains it; any other is lost."""
     index = index_of({"a": "src/kept.py src/lost.py"})
     index.referenced("src/kept.py and src/lost.py")
     index.discard("a")
@@ -55,7 +52,6 @@ def test_a_used_name_is_carried_from_summary_to_summary() -> None:
 
 
 def test_the_first_names_of_every_block_come_before_the_last_of_any() -> None:
-    """One long listing does not take all the room; and the whole is bounded."""
     texts = {f"b{n}": " ".join(f"dir_{n}/file_{k}.py" for k in range(32)) for n in range(20)}
     names = names_to_keep(index_of(texts), [item(name, "tool_result", 500).block for name in texts])
 
@@ -64,7 +60,6 @@ def test_the_first_names_of_every_block_come_before_the_last_of_any() -> None:
 
 
 def test_a_summary_under_pressure_keeps_the_names_in_use() -> None:
-    """They stay where names among the facts, and those of earlier summaries, have to go."""
     facts = [Fact("path", f"src/fact_{n}.py") for n in range(200)]
     earlier = "## Artifacts, paths and values\n- old/name.py, old/other.py\n- Prose about the build"
     text = summarize(
@@ -83,7 +78,6 @@ def test_a_summary_under_pressure_keeps_the_names_in_use() -> None:
 
 
 def test_a_summary_contains_a_sentence_and_a_name_once() -> None:
-    """A sentence that is a decision and a constraint, and a name that is also a fact, take their room once."""
     sentence = "We decided that the index must never be rebuilt"
     facts = [
         Fact("path", "src/a.py"),
@@ -110,7 +104,6 @@ def test_headings_of_a_summary_and_alternatives_in_prose_are_not_facts() -> None
 
 
 def test_a_placeholder_lists_names_in_use_before_the_rest_of_the_finding() -> None:
-    """As many as take little room; the handle and the bound of 50 tokens hold."""
     block = item("b7", "tool_result", 3_000, 7).block
     text = placeholder_text(block, "x" * 400, "wp:b7", COUNTER, names=["src/a.py", "parseDate", "y" * 200])
 
@@ -120,7 +113,6 @@ def test_a_placeholder_lists_names_in_use_before_the_rest_of_the_finding() -> No
 
 
 def test_the_plan_lists_names_in_use() -> None:
-    """A mask's placeholder lists the names that the snapshot marks as used."""
     items = [one for n in range(8) for one in tool_items(n, 2_000, n + 1)]
     view = snapshot(items, limit=20_000, in_use={"result0": ["src/used.py"]})
     plan = plan_eviction(view, 1_000, policy=POLICIES["hybrid"], counter=COUNTER)
@@ -130,7 +122,6 @@ def test_the_plan_lists_names_in_use() -> None:
 
 
 def test_a_managed_session_keeps_a_used_name_when_the_result_is_summarized() -> None:
-    """End to end: a listing is removed with the conversation, the path used from it is retained."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_user("find the place")

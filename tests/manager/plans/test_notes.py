@@ -48,7 +48,6 @@ def book(
 
 class TestNotes:
     def test_a_note_is_reported_without_its_text(self) -> None:
-        """`note.written` has category, size and digest."""
         events: list[NoteWritten] = []
 
         book(events=events).write("decisions", "Use fetch because the bundle stays small")
@@ -56,7 +55,6 @@ class TestNotes:
         assert [(event.category, event.tokens) for event in events] == [("decisions", 10)]
 
     def test_categories_come_in_order_and_critical_ones_first(self) -> None:
-        """Constraints lead; in a category critical precedes high precedes normal, newer precedes older."""
         notes = book()
         notes.write("bugs", "older bug")
         notes.write("bugs", "newer bug")
@@ -70,14 +68,12 @@ class TestNotes:
         assert [text.index(note) for note in order] == sorted(text.index(note) for note in order)
 
     def test_an_unknown_category_is_kept_under_misc(self) -> None:
-        """Nothing that is written is dropped for its label."""
         notes = book()
         notes.write("ideas", "try a cache")
 
         assert "## Misc\n- try a cache" in notes.text()
 
     def test_room_is_made_by_the_least_important_and_oldest(self) -> None:
-        """A new note drops old normal ones before high ones, and reports which."""
         notes = book(room=120)
         notes.write("misc", "first " + "a" * 150)
         notes.write("misc", "kept " + "b" * 100, importance="high")
@@ -88,7 +84,6 @@ class TestNotes:
         assert [note.text[:5] for note in notes.notes] == ["kept ", "third"]
 
     def test_a_normal_note_never_pushes_out_a_more_important_one(self) -> None:
-        """It is refused when it is written instead."""
         notes = book(room=120)
         notes.write("misc", "a" * 300, importance="high")
 
@@ -99,7 +94,6 @@ class TestNotes:
         assert len(notes.notes) == 1
 
     def test_the_same_note_again_is_one_note(self) -> None:
-        """Writing it twice renews it."""
         notes = book()
         notes.write("bugs", "503 on /users", turn=1)
         notes.write("bugs", "503 on /users", turn=9)
@@ -107,7 +101,6 @@ class TestNotes:
         assert [note.turn for note in notes.notes] == [9]
 
     def test_notes_survive_in_the_store(self) -> None:
-        """A new book on the same store shows the same text, also by way of plain data."""
         store = MemoryNotes()
         notes = book(store=store)
         notes.write("task_progress", "api.ts is done", importance="critical", turn=4)
@@ -117,7 +110,6 @@ class TestNotes:
         assert notes_from_data([{"text": 4}, None, {"text": "x", "turn": "late"}])[0].category == "misc"
 
     def test_a_store_that_fails_does_not_cost_the_note(self, caplog: pytest.LogCaptureFixture) -> None:
-        """It is kept in memory, and the failure is logged."""
         notes = book(store=MemoryNotes(broken=True))
 
         assert notes.write("misc", "x is y").note is not None
@@ -127,7 +119,6 @@ class TestNotes:
         ("room", "importance", "key"), [(50, "normal", "max_tokens"), (500, "urgent", "importance")]
     )
     def test_values_out_of_range_are_refused(self, room: int, importance: Importance, key: str) -> None:
-        """A bound too small for a heading, an importance that does not exist."""
         with pytest.raises(ConfigurationError, match=key):
             book(room=room).write("misc", "x", importance=importance)
 
@@ -142,7 +133,6 @@ class TestNotes:
     def test_notes_are_bounded_and_accepted_critical_ones_stay(
         self, entries: list[tuple[str, str, Importance]]
     ) -> None:
-        """For any notes the text fits, and no critical note that was accepted is ever lost."""
         notes = book(room=400)
         critical = set()
         for category, text, importance in entries:
@@ -162,7 +152,6 @@ class TestSubagents:
     )
 
     def test_a_large_subtask_is_delegated_with_its_rules(self) -> None:
-        """The assignment is complete in itself, and the event names the child."""
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str.upper)
 
         assert plan is not None
@@ -179,11 +168,9 @@ class TestSubagents:
         ],
     )
     def test_a_small_subtask_or_one_that_needs_the_conversation_is_not_delegated(self, subtask: Subtask) -> None:
-        """There is no plan."""
         assert plan_delegation(subtask, child_session_id="child", digest=str) is None
 
     def test_a_result_is_never_larger_than_the_cap(self) -> None:
-        """A full transcript is reduced to the cap, facts before filler, and reported as cut."""
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str, max_tokens=300)
         assert plan is not None
         filler = "\n\n".join(f"I looked at handler {n} and it is fine." for n in range(400))
@@ -200,7 +187,6 @@ class TestSubagents:
         assert result.compressed.ratio > 100
 
     def test_a_short_result_is_returned_unchanged(self) -> None:
-        """Nothing is cut, and without knowing the child's window no compression is claimed."""
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str)
         assert plan is not None
 
@@ -214,7 +200,6 @@ class TestSubagents:
         ("text", "failed", "outcome"), [("", "", "empty"), ("oops", "TimeoutError", "failed")]
     )
     def test_a_failure_adds_no_content(self, text: str, failed: str, outcome: str) -> None:
-        """An error's text never enters the window as if it were a finding."""
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str)
         assert plan is not None
 

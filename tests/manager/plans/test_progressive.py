@@ -51,12 +51,10 @@ def only(found: tuple[AgedBlock, ...]) -> AgedBlock:
     ("age", "level"), [(0, 0), (1, 1), (5, 1), (6, 2), (20, 2), (21, 3), (999, 3), (1_000, 3), (10**9, 3)]
 )
 def test_the_level_follows_from_the_age_and_the_last_has_no_end(age: int, level: int) -> None:
-    """The current turn is whole, and content of any great age stays at the last level."""
     assert level_of(age) == level
 
 
 def test_each_age_has_its_share_of_the_original() -> None:
-    """About 30%, 5% and 1% of the tokens it came in with."""
     output = block(1, "tool_result", OUTPUT, turn=1)
 
     asked = [
@@ -71,7 +69,6 @@ def test_each_age_has_its_share_of_the_original() -> None:
 
 
 def test_user_messages_and_pinned_or_current_blocks_stay() -> None:
-    """Only prose and tool output of earlier turns age."""
     blocks = (
         user(),
         block(1, "tool_call", OUTPUT, turn=1),
@@ -85,7 +82,6 @@ def test_user_messages_and_pinned_or_current_blocks_stay() -> None:
 
 
 def test_it_stops_at_the_target_and_reports_a_shortfall() -> None:
-    """The oldest are shortened first, no more than needed; an unmet target is reported."""
     blocks = [user(), *(block(n, "tool_result", OUTPUT, turn=n) for n in range(1, 9))]
     state = snapshot(*blocks, turn=12)
 
@@ -98,7 +94,6 @@ def test_it_stops_at_the_target_and_reports_a_shortfall() -> None:
 
 
 def test_a_level_is_written_once_and_from_the_original() -> None:
-    """A block that ages further is shortened from the text it came in with, and a text written before is kept."""
     known = ShortenedBlocks()
     text = f"Decided to keep the port because 8443 is taken.\n{OUTPUT}\nvalue_of_interest: 77"
     original = block(1, "assistant_response", text, turn=1)
@@ -120,7 +115,6 @@ def test_a_level_is_written_once_and_from_the_original() -> None:
 
 
 def test_the_facts_stay_longest() -> None:
-    """The key points of a text hold its error and its decision, whatever lies around them."""
     text = f"{OUTPUT}\nConnectionError: port 8443 refused\nDecided to retry because the proxy restarts.\n{OUTPUT}"
     aged = only(
         plan_progressive(
@@ -137,14 +131,12 @@ def test_the_facts_stay_longest() -> None:
 
 
 def test_small_blocks_are_not_changed() -> None:
-    """A single sentence has no shorter form of the same meaning."""
     small = block(1, "assistant_response", "All tests pass now.", turn=1)
 
     assert plan_progressive(snapshot(user(), small, turn=50), ShortenedBlocks(), 0).aged == ()
 
 
 def test_a_larger_or_empty_text_is_not_accepted() -> None:
-    """Blocks of every author."""
     aged = only(
         plan_progressive(
             snapshot(user(), block(1, "tool_result", OUTPUT, turn=1), turn=4), ShortenedBlocks(), 0
@@ -158,7 +150,6 @@ def test_a_larger_or_empty_text_is_not_accepted() -> None:
 
 @given(st.text(min_size=300, max_size=3_000), st.integers(1, 60))
 def test_no_text_ever_grows(text: str, age: int) -> None:
-    """Whatever the text and its age, the shorter form fits its level and is smaller than the block."""
     plan = plan_progressive(
         snapshot(user(), block(1, "tool_result", text, turn=1), turn=1 + age), ShortenedBlocks(), 0
     )

@@ -79,7 +79,6 @@ def last_turn(items: list[Item]) -> int:
 
 @given(WINDOWS, st.lists(st.integers(1, 12), min_size=1, max_size=6))
 def test_an_aging_window_only_shrinks_and_becomes_stable(items: list[Item], steps: list[int]) -> None:
-    """Turn after turn: never larger, every block at most once a level, and nothing due twice in the same turn."""
     known = ShortenedBlocks()
     turn = last_turn(items)
     state = snapshot(items, turn=turn)
@@ -101,7 +100,6 @@ def test_an_aging_window_only_shrinks_and_becomes_stable(items: list[Item], step
 
 @given(WINDOWS, st.integers(0, 60))
 def test_protected_content_is_never_in_a_plan(items: list[Item], later: int) -> None:
-    """User messages, calls, thinking, summaries, the current turn, and pinned blocks are not in a plan."""
     state = snapshot(items, turn=last_turn(items) + later)
     protected = never_removed(state, groups_of(state.items))
 
@@ -114,7 +112,6 @@ def test_protected_content_is_never_in_a_plan(items: list[Item], later: int) -> 
 
 @given(WINDOWS, st.integers(1, 60))
 def test_every_shorter_form_fits_its_level_and_names_it(items: list[Item], later: int) -> None:
-    """At most the level's tokens, always fewer than the block, never empty."""
     state = snapshot(items, turn=last_turn(items) + later)
 
     for aged in plan_progressive(state, ShortenedBlocks(), 0).aged:
@@ -125,7 +122,6 @@ def test_every_shorter_form_fits_its_level_and_names_it(items: list[Item], later
 
 @given(WINDOWS, st.integers(1, 60), st.floats(0.0, 1.2))
 def test_no_more_is_shortened_than_the_target_requires(items: list[Item], later: int, share: float) -> None:
-    """Oldest first; the last one was still needed, and what cannot be met is the shortfall."""
     state = snapshot(items, turn=last_turn(items) + later)
     target = int(share * state.tokens)
     plan = plan_progressive(state, ShortenedBlocks(), target)
@@ -142,8 +138,6 @@ def test_no_more_is_shortened_than_the_target_requires(items: list[Item], later:
 @settings(max_examples=settings.default.max_examples // 2)
 @given(WINDOWS, st.lists(st.integers(1, 12), min_size=1, max_size=4))
 def test_the_same_window_gives_the_same_texts(items: list[Item], steps: list[int]) -> None:
-    """Plans, levels and texts depend on nothing but the window and what was shortened before."""
-
     def aged_texts() -> list[tuple[AgedBlock, str]]:
         known = ShortenedBlocks()
         turn = last_turn(items)

@@ -26,7 +26,6 @@ def used(one: Item, turn: int, *, times: int = 1) -> Item:
 
 
 def test_recency_halves_every_ten_turns() -> None:
-    """1 in the current turn, then by age alone, whatever was referred to meanwhile."""
     old = item("old", "tool_result", 100, TURN - 20)
 
     assert rate(
@@ -40,7 +39,6 @@ def test_recency_halves_every_ten_turns() -> None:
 
 
 def test_type_ttl_is_the_remaining_share() -> None:
-    """It falls evenly to 0 at the end of the type's lifetime, and restarts at 1 with a reference."""
     ages = [0, 2, 8, 20]
     results = [item(f"r{age}", "tool_result", 100, TURN - age) for age in ages]
 
@@ -50,7 +48,6 @@ def test_type_ttl_is_the_remaining_share() -> None:
 
 
 def test_references_count_up_to_five() -> None:
-    """Out of five; unknown, and not nought, where nothing tracks them."""
     items = [used(item(f"r{times}", "tool_result", 100, 1), 2, times=times) for times in (0, 1, 4, 5, 9)]
 
     assert rate("reference_frequency", *items, references_known=True) == [0.0, 0.2, 0.8, 1.0, 1.0]
@@ -58,7 +55,6 @@ def test_references_count_up_to_five() -> None:
 
 
 def test_similarity_counts_nearly_identical_later_content() -> None:
-    """Only the older of two that are alike is worth less, only among its own kind, and only if long enough."""
     text = filler(200)
     twins = [item(f"t{n}", "tool_result", 200, n, text=text + f" {n}") for n in (1, 2)]
     other = item("o", "tool_result", 200, 3, text=filler(200, tag="other"))
@@ -77,7 +73,6 @@ def test_similarity_counts_nearly_identical_later_content() -> None:
     [("user_message", "assistant_response"), ("tool_call", "tool_result"), ("summary", "thinking")],
 )
 def test_priority_ranks_the_types(more: ContentType, less: ContentType) -> None:
-    """A user message is worth more than a tool's output."""
     high, low = rate("priority", item("m", more, 100, 1), item("l", less, 100, 1))
 
     assert high is not None
@@ -100,7 +95,6 @@ def test_priority_favors_results_that_report_a_failure() -> None:
 
 
 def test_a_term_that_cannot_rate_a_block_has_no_weight_in_its_score() -> None:
-    """The score is the weighted mean of the terms that know something."""
     known = item("known", "tool_result", 200, TURN - 10, text=filler(200))
     unknown = item("unknown", "tool_result", 20, TURN - 10, text="short")
     policy = Policy("two", {"recency": 1.0, "similarity": 3.0})
@@ -118,7 +112,6 @@ def test_a_term_that_cannot_rate_a_block_has_no_weight_in_its_score() -> None:
 
 
 def test_a_groups_score_weighs_its_blocks_by_their_tokens() -> None:
-    """A large recent result keeps its group though the call is small and old."""
     heavy = [
         item("c1", "tool_call", 10, TURN - 40, group="g1"),
         item("r1", "tool_result", 1_000, TURN - 10, group="g1"),
@@ -135,7 +128,6 @@ def test_a_groups_score_weighs_its_blocks_by_their_tokens() -> None:
 
 
 def test_the_cache_cost_counts_the_content_after_the_first_edit() -> None:
-    """Everything after the first evicted block has to be read again, but not the evicted blocks."""
     results = [item(f"r{n}", "tool_result", 1_000, n + 1, text=filler(1_000, tag=f"t{n}")) for n in range(4)]
     items = [item("goal", "user_message", 7, 1), *results, item("end", "assistant_response", 40, TURN - 1)]
     policy = Policy("age", {"recency": 1.0})
@@ -147,7 +139,6 @@ def test_the_cache_cost_counts_the_content_after_the_first_edit() -> None:
 
 
 def test_what_turns_out_not_to_be_needed_stays() -> None:
-    """A small old result is let off where the larger one that follows it frees enough alone."""
     small = item("small", "tool_result", 100, 1, text=filler(100, tag="s"))
     large = item("large", "tool_result", 1_000, 2, text=filler(1_000, tag="l"))
     taken = snapshot([item("goal", "user_message", 5, 1), small, large], turn=TURN)
@@ -159,7 +150,6 @@ def test_what_turns_out_not_to_be_needed_stays() -> None:
 
 
 def test_a_call_without_a_result_is_not_dropped_as_expired() -> None:
-    """Calls never expire; only what came back for them does."""
     lone = item("lone", "tool_call", 500, 1, group="g1")
     spent = [
         item("c", "tool_call", 50, 1, group="g2"),

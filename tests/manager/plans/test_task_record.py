@@ -6,7 +6,6 @@ from windowpane.manager.plans.task_record import LINE_CHARACTERS, MAXIMUM_ENTRIE
 
 
 def test_planning_again_changes_no_status() -> None:
-    """A resumed program plans its steps once more; what is done or under way stays so."""
     record = TaskRecord()
     record.plan(["one", "two", "three"])
     record.done("one")
@@ -18,7 +17,6 @@ def test_planning_again_changes_no_status() -> None:
 
 
 def test_of_many_finished_steps_the_last_are_named_and_the_others_counted() -> None:
-    """A model learns how much is done without receiving all of it."""
     record = TaskRecord()
     for n in range(SHOWN_DONE):
         record.done(f"step {n}")
@@ -30,7 +28,6 @@ def test_of_many_finished_steps_the_last_are_named_and_the_others_counted() -> N
 
 
 def test_repeated_entries_are_stored_once() -> None:
-    """Learnings and watched files; the order of their first mention stays."""
     record = TaskRecord()
     for text in ("b", "a", "b"):
         record.learn(text)
@@ -40,7 +37,6 @@ def test_repeated_entries_are_stored_once() -> None:
 
 
 def test_watched_files_are_bounded_and_the_latest_stay() -> None:
-    """Each is read at every checkpoint."""
     record = TaskRecord()
     record.watch(f"f{n}" for n in range(MAXIMUM_ENTRIES + 5))
 
@@ -48,7 +44,6 @@ def test_watched_files_are_bounded_and_the_latest_stay() -> None:
 
 
 def test_every_entry_is_one_bounded_line() -> None:
-    """Line breaks and runs of spaces become one space, before anything is cut."""
     record = TaskRecord()
     long = "x" * (LINE_CHARACTERS + 100)
     record.plan([long])

@@ -41,19 +41,16 @@ def removed(
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5])
 @pytest.mark.parametrize("name", ["tail_ratio", "user_ratio", "summary_ratio"])
 def test_a_share_of_all_or_less_than_nothing_is_refused(name: str, share: float) -> None:
-    """The retained share is from 0 to below 1; the error names it."""
     with pytest.raises(ConfigurationError, match=name):
         replace(CompactionBounds(), **{name: share})
 
 
 def test_an_empty_or_a_single_message_is_not_cut() -> None:
-    """There is nothing before it."""
     assert removed([]) == []
     assert removed([item("u1", "user_message", 20_000)]) == []
 
 
 def test_the_cut_keeps_the_newest_that_fit_and_is_before_a_call() -> None:
-    """Of five exchanges the newest whole one stays; an open call stays though it is last."""
     items = [one for n in range(1, 6) for one in exchange(n, 3_000, turn=n)]
     half = removed(items, target=10**6)
     with_call = [*items, item("call", "tool_call", 20, 6, group="open", exchange=5)]
@@ -63,7 +60,6 @@ def test_the_cut_keeps_the_newest_that_fit_and_is_before_a_call() -> None:
 
 
 def test_the_previous_summary_is_continued_and_is_not_user_text() -> None:
-    """A second compaction removes the first summary, hands it on, and never keeps it as a user's message."""
     items = [
         item("sum", "summary", 400, text=f"{PREAMBLE}\n- old"),
         *exchange(1, 9_000),
@@ -77,7 +73,6 @@ def test_the_previous_summary_is_continued_and_is_not_user_text() -> None:
 
 
 def test_static_content_over_the_target_is_not_reduced() -> None:
-    """System prompt and tools above the limit: no attempt, an error with the numbers."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_system(filler(7_000))
@@ -91,7 +86,6 @@ def test_static_content_over_the_target_is_not_reduced() -> None:
 
 
 def test_under_soft_pressure_without_candidates_nothing_changes() -> None:
-    """With only protected content there is no event, no error, and the messages are the same."""
     sink = RecordingSink()
     with manager(sink, limit=10_000) as window:
         window.add_user(filler(7_000), pinned=True)
@@ -127,7 +121,6 @@ def test_progress_of_less_than_a_tenth_is_not_accepted() -> None:
 
 
 def test_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_forgotten() -> None:
-    """OpenHands' request: half of twenty remain, one of them the summary of the sixteen removed."""
     items = [item(f"m{n}", "assistant_response", 100, n, pinned=n < 2) for n in range(25)]
     gone = removed(items, bounds=CompactionBounds(chosen_groups=keep_newest(7)))
 
@@ -137,7 +130,6 @@ def test_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_f
 
 @pytest.mark.parametrize("strategy", [SlidingWindow(0), SlidingWindow(-1), Summarize(-1)])
 def test_a_bound_that_retains_nothing_is_refused(strategy: Any) -> None:
-    """The error names it when the preset is made."""
     with pytest.raises(ConfigurationError, match=r"strategy\.(messages|keep)"):
         ai_sdk_go(strategy=strategy)
 
@@ -147,7 +139,6 @@ def test_a_bound_that_retains_nothing_is_refused(strategy: Any) -> None:
     [((10, 10), 11, 0), ((10, 10, 10, 10), 15, 2), ((5, 5, 5, 5), 18, 0), ((10, 10), 10, 1), ((10, 10), 0, 2)],
 )
 def test_the_shortest_prefix_that_frees_enough_is_removed(sizes: tuple[int, ...], needed: int, kept: int) -> None:
-    """Whole messages, oldest first, and not one more than needed."""
     items = [item(f"a{n}", "assistant_response", tokens) for n, tokens in enumerate(sizes)]
     plan = plan_oldest(snapshot(items), needed)
 
@@ -156,7 +147,6 @@ def test_the_shortest_prefix_that_frees_enough_is_removed(sizes: tuple[int, ...]
 
 
 def test_after_a_compaction_the_agent_continues_without_another() -> None:
-    """The same turn asked again, and the next, compact nothing."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         for n in range(4):
@@ -173,7 +163,6 @@ def test_after_a_compaction_the_agent_continues_without_another() -> None:
 
 
 def test_the_message_whose_call_overflowed_is_sent_again() -> None:
-    """After the reduction the user's message stands last, its image with it."""
     sink = RecordingSink()
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     with manager(sink, limit=32_768) as window:
@@ -190,7 +179,6 @@ def test_the_message_whose_call_overflowed_is_sent_again() -> None:
 
 
 def test_the_newest_user_text_stays_and_the_one_that_only_fits_in_part_is_shortened() -> None:
-    """User messages are kept newest first up to their bound; the straddler comes back shortened."""
     items = [item("goal", "user_message", 10)]
     for n in range(1, 7):
         items.append(item(f"u{n}", "user_message", 1_500, n, exchange=n))
@@ -213,7 +201,6 @@ def test_the_newest_user_text_stays_and_the_one_that_only_fits_in_part_is_shorte
 
 
 def test_a_smaller_window_is_fitted_before_the_next_call() -> None:
-    """The provider names a smaller limit than was known: the next call is made within it."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         for n in range(8):
@@ -231,7 +218,6 @@ def test_a_smaller_window_is_fitted_before_the_next_call() -> None:
 
 
 def test_an_overflow_that_no_step_can_resolve_is_reported() -> None:
-    """No retry is offered and the event reports the failure."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         window.add_user("hello", pinned=True)
@@ -243,7 +229,6 @@ def test_an_overflow_that_no_step_can_resolve_is_reported() -> None:
 
 
 def test_a_replacement_that_cannot_be_inserted_removes_nothing() -> None:
-    """The window is as it was before, in order and totals."""
     window = Window({})
     for n in range(4):
         window.add(item(f"b{n}", "assistant_response", 10).block)
@@ -255,7 +240,6 @@ def test_a_replacement_that_cannot_be_inserted_removes_nothing() -> None:
 
 
 def test_a_call_that_waits_stays_and_everything_before_it_may_go() -> None:
-    """The last message has a pending call: a compaction retains it and removes older messages."""
     items = [item("goal", "user_message", 10), *tool_items(1, 9_000), *tool_items(2, 9_000, turn=2)]
     items.append(item("call3", "tool_call", 20, 3, group="g3"))
     gone = removed(items, goal_block="goal", open_calls=frozenset({"g3"}))
@@ -266,7 +250,6 @@ def test_a_call_that_waits_stays_and_everything_before_it_may_go() -> None:
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.0, 2.0])
 def test_a_share_out_of_range_is_refused_instead_of_bent(share: float) -> None:
-    """Letta takes 0 for a tenth and 2 for all; here a wrong setting is an error that names itself."""
     with pytest.raises(ConfigurationError) as caught:
         CompactionBounds(summary_ratio=share)
 
@@ -278,7 +261,6 @@ def attempts(sink: RecordingSink) -> list[str]:
 
 
 def test_after_three_attempts_without_progress_only_a_real_message_allows_another() -> None:
-    """Nothing is tried meanwhile, the opening is reported once, and the next user message resets it."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
         window.add_user(filler(9_300), pinned=True)
@@ -299,7 +281,6 @@ def test_after_three_attempts_without_progress_only_a_real_message_allows_anothe
 
 
 def test_a_window_that_refills_at_once_three_times_is_not_compacted_again() -> None:
-    """Compacted, full again in the next turn, three times over: the breaker stops it, and the calls still fit."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
         window.add_user("go")

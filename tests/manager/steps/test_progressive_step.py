@@ -52,7 +52,6 @@ def aged(sink: RecordingSink) -> list[ContentCompressed]:
 
 
 def test_old_content_is_shortened_and_messages_stay_valid() -> None:
-    """Blocks are shortened one by one, smaller every time, with their calls in place and a probe each."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("Review all files.")
@@ -68,7 +67,6 @@ def test_old_content_is_shortened_and_messages_stay_valid() -> None:
 
 
 def test_a_block_passes_through_the_levels() -> None:
-    """A block with key points becomes one line later, written from the original in the archive."""
     sink, archive = RecordingSink(), MemoryArchive()
     with manager(sink, archive=archive) as window:
         window.add_user("Review all files.")
@@ -97,7 +95,6 @@ def test_a_model_may_write_the_shorter_form(answer: str | Exception) -> None:
 
 
 def test_the_default_cascade_does_not_shorten_by_age() -> None:
-    """Progressive summarization runs only where it is chosen."""
     assert "progressive_summarization" not in EngineSettings().cascade
     sink = RecordingSink()
     session = ManagedSession(

@@ -34,7 +34,6 @@ def strategies(sink: RecordingSink) -> list[str]:
 
 
 def test_the_cascade_calls_a_sub_agent_from_95_percent() -> None:
-    """It reads the older conversation in a separate window, and no new window is needed."""
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, preset="cascade", subagent=report) as window:
         full_to(window, 96_000)
@@ -49,7 +48,6 @@ def test_the_cascade_calls_a_sub_agent_from_95_percent() -> None:
 
 
 def test_below_95_percent_no_sub_agent_is_called() -> None:
-    """From 92% low-cost steps run: content is shortened by age, and a compaction follows if needed."""
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, preset="cascade", subagent=report) as window:
         full_to(window, 93_500)
@@ -62,7 +60,6 @@ def test_below_95_percent_no_sub_agent_is_called() -> None:
 
 @pytest.mark.parametrize("subagent", [None, lambda _assignment: ""])
 def test_without_a_report_a_new_window_is_opened(subagent: Any) -> None:
-    """Without a sub-agent, or with an empty answer, the checkpoint and a new window are used."""
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, preset="cascade", subagent=subagent) as window:
         full_to(window, 96_000)
@@ -74,7 +71,6 @@ def test_without_a_report_a_new_window_is_opened(subagent: Any) -> None:
 
 
 def test_the_same_map_in_the_file_calls_the_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`0.95: subagent_delegation` beside the engine's own numbers means the same."""
     (tmp_path / "windowpane.yaml").write_text("compression: {cascade: {0.95: subagent_delegation}}")
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
     sink = RecordingSink()

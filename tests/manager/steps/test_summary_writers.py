@@ -17,7 +17,6 @@ TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")
 
 
 def test_a_budget_that_cannot_be_reached_ends() -> None:
-    """A model that always writes too much is called a bounded number of times, and the session continues."""
     sink = RecordingSink()
     model = ScriptedModel([filler(30_000)])
     with manager(sink, limit=16_384, model=model) as window:
@@ -33,7 +32,6 @@ def test_a_budget_that_cannot_be_reached_ends() -> None:
 
 
 def test_a_summary_that_is_too_long_is_requested_again_and_then_made_without_the_model() -> None:
-    """The second time for less; what is still too long gives way to the deterministic summary with its marks."""
     sink = RecordingSink()
     model = ScriptedModel([filler(30_000, tag="long"), filler(30_000, tag="longer")])
     with manager(sink, limit=16_384, model=model) as window:
@@ -82,7 +80,6 @@ def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
 
 
 def test_a_summarizer_that_overflows_receives_less_and_the_number_is_reported() -> None:
-    """The oldest groups are omitted, and the event states how many."""
     sink = RecordingSink()
     model = Short(most=6)
     overfull(sink, model)
@@ -95,7 +92,6 @@ def test_a_summarizer_that_overflows_receives_less_and_the_number_is_reported() 
 
 
 def test_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> None:
-    """A model that refuses everything sees fewer messages each time, then the extractive summary stands in."""
     sink = RecordingSink()
     model = Short(most=0)
     overfull(sink, model)
@@ -110,7 +106,6 @@ def test_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> N
 
 
 def test_a_summarizer_s_failure_before_a_call_is_not_raised() -> None:
-    """The agent continues with the extractive summary; the failure is in the event."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, model=ScriptedModel([OSError("gone")])) as window:
         for n in range(8):
@@ -121,7 +116,6 @@ def test_a_summarizer_s_failure_before_a_call_is_not_raised() -> None:
 
 
 def test_exactly_the_content_sent_to_the_summarizer_is_removed() -> None:
-    """A result and a message that arrive while it writes are there afterwards, in their places."""
     sink = RecordingSink()
     began, may_answer = threading.Event(), threading.Event()
 
@@ -155,7 +149,6 @@ def test_exactly_the_content_sent_to_the_summarizer_is_removed() -> None:
 
 
 def test_a_compaction_can_be_vetoed() -> None:
-    """The approver sees the proposal and the size afterwards; a refusal keeps the conversation."""
     sink = RecordingSink()
     asked: list[CompactionProposal] = []
 
@@ -177,7 +170,6 @@ def test_a_compaction_can_be_vetoed() -> None:
 
 
 def test_the_event_has_the_forecast_and_the_freed_tokens() -> None:
-    """The summary is within its limit, and the measurements before and after show the removed tokens."""
     sink = RecordingSink()
     asked: list[CompactionProposal] = []
     with manager(sink, limit=32_768) as window:

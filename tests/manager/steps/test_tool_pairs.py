@@ -52,7 +52,6 @@ def pairs_hold(messages: list[dict[str, Any]]) -> bool:
 
 
 def test_a_mixed_message_loses_only_its_orphan_part() -> None:
-    """The user's text beside a result without a call stays."""
     history = [
         msg("user", text("go")),
         msg("assistant", use("1")),
@@ -81,7 +80,6 @@ def test_a_mixed_message_loses_only_its_orphan_part() -> None:
 def test_an_unanswered_call_among_parts_is_answered_or_dropped(
     policy: Any, expected: list[Any], repairs: dict[str, int]
 ) -> None:
-    """Either way the pair that is whole stays."""
     mended = repair_parts(
         [msg("assistant", text("let me"), use("1"), use("2")), msg("user", answer("1"))], unanswered=policy
     )
@@ -99,7 +97,6 @@ PARTS = st.lists(
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), PARTS), max_size=8), st.booleans())
 def test_any_history_of_parts_is_repaired_once(history: list[Any], drop: bool) -> None:
-    """Pairs hold afterwards and a second repair finds nothing, for roles that keep their kinds of parts."""
     messages = [
         msg(role, *(p for p in parts if p["type"] != ("tool_use" if role == "user" else "tool_result")))
         for role, parts in history
@@ -112,7 +109,6 @@ def test_any_history_of_parts_is_repaired_once(history: list[Any], drop: bool) -
 
 
 def test_two_compactions_in_a_row_leave_no_orphan() -> None:
-    """The second takes up what the first left, calls and results with it: what is sent is valid each time."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
         window.add_user("read all of it")
@@ -135,7 +131,6 @@ def test_two_compactions_in_a_row_leave_no_orphan() -> None:
 
 
 def test_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -> None:
-    """The user interrupts while a tool runs, the window fills and is compacted: what is sent stays valid."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         talk(window, "begin", filler(3_000))
@@ -151,7 +146,6 @@ def test_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -> None:
 
 
 def test_a_call_that_waits_is_never_compacted() -> None:
-    """Pending approvals stay open whatever the pressure; the call of an older run is dead."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         window.add_user("old run")
@@ -177,7 +171,6 @@ BATCH = [item(f"call{n}", "tool_call", 10, group="batch") for n in range(3)] + [
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_batch_of_calls_is_removed_whole_and_batches_are_independent(policy: str) -> None:
-    """A dropped group is removed completely, and no other group with it."""
     items = [
         item("goal", "user_message", 10),
         *BATCH,
@@ -202,7 +195,6 @@ THINKING_LOOP = [
 
 
 def test_a_tool_cycle_with_thinking_is_atomic() -> None:
-    """Compaction takes all of the reply with its reasoning and results or none of it."""
     items = [item("goal", "user_message", 10), *THINKING_LOOP, *tool_items(1, 9_000, turn=2)]
     items.append(item("said", "assistant_response", 9_000, turn=3))
     kept_and_gone = set()
@@ -222,7 +214,6 @@ def test_a_tool_cycle_with_thinking_is_atomic() -> None:
 
 
 def test_reasoning_of_old_replies_is_removed_with_them_and_never_in_part() -> None:
-    """After a compaction no signed thinking remains without the reply it belongs to."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         for n in range(8):
@@ -249,7 +240,6 @@ def test_reasoning_of_old_replies_is_removed_with_them_and_never_in_part() -> No
 
 
 def test_reasoning_before_a_call_belongs_to_its_group() -> None:
-    """The thinking before a call is protected and removed together with it."""
     snap = snapshot([item("goal", "user_message", 10), *THINKING_LOOP], turn=9, open_calls=frozenset({"loop"}))
 
     assert [group.id for group in groups_of(snap.items)] == ["goal", "loop"]
@@ -257,7 +247,6 @@ def test_reasoning_before_a_call_belongs_to_its_group() -> None:
 
 
 def test_a_cancelled_compaction_changes_nothing() -> None:
-    """The agent cancels while the model writes: at once, with the window unchanged and no summary."""
     sink = RecordingSink()
     asked = asyncio.Event()
 

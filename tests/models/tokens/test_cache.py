@@ -10,7 +10,6 @@ from windowpane.models.tokens.exact_counter import CountCache, content_key
 
 @given(keys=st.lists(st.binary(min_size=1, max_size=2), max_size=300), size=st.integers(1, 20))
 def test_the_cache_is_bounded_and_never_wrong(keys: list[bytes], size: int) -> None:
-    """At most the allowed number of entries stays, and each is the stored one."""
     cache = CountCache(max_entries=size)
     for key in keys:
         cache.put(key, key[0])
@@ -21,7 +20,6 @@ def test_the_cache_is_bounded_and_never_wrong(keys: list[bytes], size: int) -> N
 
 
 def test_used_entries_outlive_unused_ones() -> None:
-    """An entry that is read again and again is not removed by many that are not."""
     cache = CountCache(max_entries=8)
     cache.put(b"system prompt", 1)
     for number in range(100):
@@ -31,5 +29,4 @@ def test_used_entries_outlive_unused_ones() -> None:
 
 
 def test_lone_surrogates_have_keys() -> None:
-    """Text that is not valid Unicode has a distinct digest."""
     assert content_key("\ud800") != content_key("\ud801")

@@ -40,7 +40,6 @@ def test_an_estimate_is_near_the_exact_count(text: str, tolerance: float) -> Non
 
 
 def test_code_is_distinguished_from_prose() -> None:
-    """Program text, JSON and listings count as code; sentences do not."""
     assert looks_like_code(PYTHON)
     assert looks_like_code('{"tool": "bash", "arguments": {"command": "ls -la"}}')
     assert not looks_like_code(ENGLISH)
@@ -50,7 +49,6 @@ def test_code_is_distinguished_from_prose() -> None:
 
 @given(text=st.text(st.characters(codec=None, categories=None), max_size=200), more=st.text(max_size=20))
 def test_an_estimate_is_positive_and_bounded(text: str, more: str) -> None:
-    """Empty text has no tokens; other text has at least one and at most two per character."""
     estimate = estimate_by_characters(text)
 
     assert (estimate == 0) == (text == "")

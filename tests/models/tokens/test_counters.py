@@ -76,7 +76,6 @@ def broken(spec: EncodingSpec) -> TokenCount:
     ],
 )
 def test_only_openai_names_have_an_encoding(model: str, encoding: EncodingSpec | None) -> None:
-    """Similar names and other vendors have none."""
     assert encoding_of(model) is encoding
 
 
@@ -100,12 +99,10 @@ def test_only_openai_names_have_an_encoding(model: str, encoding: EncodingSpec |
     ],
 )
 def test_a_family_is_read_from_the_name(model: str, family: TokenizerFamily) -> None:
-    """Version and vendor decide the family; a date is never read as a version."""
     assert family_of(model) is family
 
 
 def test_known_counts_are_exact() -> None:
-    """OpenAI's published example has its published count in both encodings."""
     text = "antidisestablishmentarianism"
 
     assert counter_for("gpt-4o", wait=True).count(text) == 6
@@ -116,7 +113,6 @@ def test_known_counts_are_exact() -> None:
 
 
 def test_special_tokens_in_text_are_ordinary_text() -> None:
-    """A file that mentions a special token costs its characters and raises nothing."""
     counter = counter_for("gpt-4o", wait=True)
 
     assert counter.count("<|endoftext|>") > 1
@@ -124,7 +120,6 @@ def test_special_tokens_in_text_are_ordinary_text() -> None:
 
 
 def test_counting_never_waits_for_the_vocabulary() -> None:
-    """Until loading ends the count is a labeled estimate; afterwards it is exact."""
     load = GatedLoad()
     counter = ExactCounter(Vocabulary(O200K, load=load))
 
@@ -140,7 +135,6 @@ def test_counting_never_waits_for_the_vocabulary() -> None:
 
 
 def test_threads_that_start_together_load_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that starts while another loads waits for it and gets exact counts."""
     load = GatedLoad()
     load.permission.set()
     vocabulary = Vocabulary(O200K, load=load)
@@ -165,7 +159,6 @@ def test_threads_that_start_together_load_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_damaged_vocabulary_falls_back_to_estimates(caplog: pytest.LogCaptureFixture) -> None:
-    """A live agent continues with estimates and one log line; `require` raises the error."""
     vocabulary = Vocabulary(O200K, load=broken)
     counter = ExactCounter(vocabulary)
 
@@ -180,7 +173,6 @@ def test_a_damaged_vocabulary_falls_back_to_estimates(caplog: pytest.LogCaptureF
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_while_loading_affects_neither_process() -> None:
-    """A server that forks its workers right after start has exact counts in each of them."""
     program = (
         "import os\n"
         "from windowpane.models.tokens import counter_for\n"
@@ -208,14 +200,12 @@ def test_other_models_are_estimated_from_o200k(model: str) -> None:
 
 
 def test_both_counters_satisfy_the_protocol() -> None:
-    """Both kinds are a `TokenCounter` of the core."""
     assert isinstance(counter_for("gpt-4o"), TokenCounter)
     assert isinstance(counter_for("claude-sonnet-4-5"), TokenCounter)
 
 
 @given(text=st.text(max_size=300))
 def test_counts_are_deterministic_and_zero_only_for_empty_text(text: str) -> None:
-    """Loaded counters of any model repeat their counts."""
     for model in ("gpt-4o", "gpt-4", "claude-opus-4-7", "gemini-2.5-pro", "mystery"):
         count = counter_for(model, wait=True).count(text)
 
@@ -225,7 +215,6 @@ def test_counts_are_deterministic_and_zero_only_for_empty_text(text: str) -> Non
 
 @given(text=st.text(st.characters(codec=None, categories=None), max_size=100))
 def test_any_string_can_be_counted(text: str) -> None:
-    """Lone surrogates, control characters and unassigned code points are counted, never refused."""
     unloaded = HeuristicCounter(CLAUDE, Vocabulary(O200K, load=broken))
 
     assert counter_for("gpt-4o", wait=True).count(text) >= (text != "")
@@ -233,7 +222,6 @@ def test_any_string_can_be_counted(text: str) -> None:
 
 
 def test_an_image_has_a_flat_cost() -> None:
-    """An image costs the tokens of the vendor's guide for a full-size one, with a default for other models."""
     assert image_tokens("claude-sonnet-4-5") == 1_600
     assert image_tokens("gpt-4o") == 765
     assert image_tokens("gemini-2.5-flash") == 258

@@ -13,7 +13,6 @@ from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load
 
 @pytest.mark.parametrize(("spec", "tokens"), [(O200K, 199_998), (CL100K, 100_256)])
 def test_a_vocabulary_is_complete(spec: EncodingSpec, tokens: int) -> None:
-    """Every rank of the published file is there once."""
     ranks = load_ranks(spec)
 
     assert sorted(ranks.values()) == list(range(tokens))
@@ -21,7 +20,6 @@ def test_a_vocabulary_is_complete(spec: EncodingSpec, tokens: int) -> None:
 
 @pytest.mark.parametrize("spec", [O200K, CL100K])
 def test_the_specification_equals_tiktokens(spec: EncodingSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The split pattern and the expected hash equal those of the installed tiktoken."""
     requested_hashes: list[str] = []
 
     def record(_address: str, *, expected_hash: str) -> dict[bytes, int]:
@@ -57,6 +55,5 @@ def truncated(name: str) -> bytes:
     ],
 )
 def test_damaged_data_is_rejected_with_its_name(read: object, problem: str) -> None:
-    """A missing, cut, altered or foreign file raises with the encoding and the problem."""
     with pytest.raises(VocabularyError, match=f"cl100k_base: {problem}"):
         load_ranks(CL100K, read=read)  # type: ignore[arg-type]

@@ -19,13 +19,11 @@ _LINES = st.lists(
 
 @given(text=st.text(max_size=400))
 def test_joined_pieces_equal_the_text(text: str) -> None:
-    """Nothing is lost or repeated."""
     assert "".join(subject.split_text(text)) == text
 
 
 @pytest.mark.parametrize("spec", [O200K, CL100K])
 def test_cuts_at_line_starts_do_not_change_the_count(spec: EncodingSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text cut only before a letter or digit at a line start has the count of the whole."""
     encoding = load_encoding(spec)
 
     @settings(max_examples=300)
@@ -45,7 +43,6 @@ def test_cuts_at_line_starts_do_not_change_the_count(spec: EncodingSpec, monkeyp
     ids=["blanks", "letters", "newlines", "symbols", "han"],
 )
 def test_a_run_of_a_million_characters_is_counted(text: str) -> None:
-    """Text on which tiktoken alone panics or takes minutes is counted in bounded pieces."""
     vocabulary = Vocabulary(O200K)
     vocabulary.require()
     count = vocabulary.count(text)

@@ -24,7 +24,6 @@ CHARACTERS = st.one_of(
 
 @pytest.mark.parametrize("spec", [O200K, CL100K])
 def test_the_faster_tokenizer_counts_as_tiktoken_does(spec: EncodingSpec) -> None:
-    """Over any text: of all scripts, blanks, contractions, names of special tokens, runs of one character."""
     pytest.importorskip("toktok")
     count, encoding = load_for_bulk(spec), load_encoding(spec)
 
@@ -42,7 +41,6 @@ def test_the_faster_tokenizer_counts_as_tiktoken_does(spec: EncodingSpec) -> Non
 
 
 def test_without_the_library_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library is optional."""
     monkeypatch.setitem(sys.modules, "toktok", None)
 
     assert load_for_bulk(O200K)("hello world") == 2
@@ -51,7 +49,6 @@ def test_without_the_library_tiktoken_counts(monkeypatch: pytest.MonkeyPatch) ->
 def test_another_library_of_the_name_is_not_used(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that cannot be loaded, or counts a known text differently, is reported and tiktoken counts."""
     wrong = SimpleNamespace(_encoding=lambda _name: SimpleNamespace(count=len))
     for other in (wrong, SimpleNamespace(_encoding=lambda _name: None)):
         monkeypatch.setitem(sys.modules, "toktok", other)
@@ -63,7 +60,6 @@ def test_another_library_of_the_name_is_not_used(
 
 
 def test_an_agent_is_not_held_up_by_the_faster_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """toktok holds the interpreter's lock while it loads: only what loads for bulk uses it."""
     loaded: list[str] = []
     library = SimpleNamespace(_encoding=lambda name: loaded.append(name) or SimpleNamespace(count=lambda _: 30))
     monkeypatch.setitem(sys.modules, "toktok", library)

@@ -167,14 +167,12 @@ event_filters = st.builds(
 
 @given(query=session_filters, live_since=st.sampled_from(TIMES))
 def test_lists_and_totals_of_sessions(both: Both, query: SessionFilter, live_since: float) -> None:
-    """Every filter and order, and the sums over all that match."""
     both.agree(lambda store: store.sessions(query))
     both.agree(lambda store: store.fleet_totals(query, live_since=live_since))
 
 
 @given(query=event_filters)
 def test_events_and_their_number(both: Both, query: EventFilter) -> None:
-    """Every filter, with and without words to search for, in both directions."""
     from dataclasses import replace
 
     if isinstance(query.session_id, int):
@@ -185,7 +183,6 @@ def test_events_and_their_number(both: Both, query: EventFilter) -> None:
 
 
 def test_each_session(both: Both) -> None:
-    """Turns, exact windows, removed blocks, lives of blocks, tools, notes and alerts."""
     rows = both.stores[0].sessions()
     assert len(rows) > len(RECORDINGS)
     for row in rows:
@@ -211,7 +208,6 @@ def test_each_session(both: Both) -> None:
     ],
 )  # fmt: skip
 def test_alerts(both: Both, options: dict[str, Any]) -> None:
-    """Lists of firings, the newest first."""
     both.agree(lambda store: store.alerts(**options))
 
 
@@ -219,7 +215,6 @@ def test_alerts(both: Both, options: dict[str, Any]) -> None:
     "text", ["file", "FILE", "il", '"the file"', "the file", "é", "zzz no such", "100%", "_", "\\n", "'", ""]
 )
 def test_captured_texts(both: Both, text: str) -> None:
-    """Texts that contain all terms, with the blocks that held them."""
     session = both.stores[0].sessions()[0].session_id
     for filters in ({}, {"session_id": session}):
         query = ContentFilter(text, limit=1_000, **filters)
@@ -227,7 +222,6 @@ def test_captured_texts(both: Both, text: str) -> None:
 
 
 def test_everything_else(both: Both) -> None:
-    """Facets, trends, leaderboards, sizes, exports and the chain itself."""
     both.agree(lambda store: store.facets())
     assert both.agree(lambda store: store.trends(days=100_000))
     assert both.agree(lambda store: store.tool_leaderboard())

@@ -38,7 +38,6 @@ def change_body(store: Store, seq: int, change: Callable[[bytes], bytes]) -> Non
 
 
 def test_an_untouched_store_is_intact(filled):
-    """Verification covers every event and reports whether the chains are keyed."""
     result = filled.verify()
 
     assert result.intact
@@ -49,7 +48,6 @@ def test_an_untouched_store_is_intact(filled):
 
 
 def test_any_changed_byte_is_detected_at_its_event(filled):
-    """Each byte of an event's body counts."""
     body = filled.events(EventFilter(session_id="s1"))[6]
     ((raw,),) = fetch(filled, "SELECT body FROM events WHERE seq = ?", body.seq)
     for position in range(0, len(raw), 23):
@@ -73,7 +71,6 @@ def test_any_changed_byte_is_detected_at_its_event(filled):
     ],
 )
 def test_changed_moved_and_deleted_rows_are_detected(filled, statement, seq):
-    """A changed row is reported itself, a missing one at the row after it."""
     edit(filled, statement, *[bytes(32)] * statement.count("?"))
 
     (link,) = filled.verify().broken
@@ -81,7 +78,6 @@ def test_changed_moved_and_deleted_rows_are_detected(filled, statement, seq):
 
 
 def test_a_changed_head_of_a_session_is_detected(filled):
-    """The last hash in a session's row must be the hash of its last event."""
     edit(filled, "UPDATE sessions SET head_hash = ? WHERE key = 1", bytes(32))
 
     (link,) = filled.verify().broken
@@ -89,7 +85,6 @@ def test_a_changed_head_of_a_session_is_detected(filled):
 
 
 def test_swapped_events_are_detected(filled):
-    """Order is part of the chain."""
     edit(filled, "UPDATE events SET seq = 1000000 WHERE seq = 5")
     edit(filled, "UPDATE events SET seq = 5 WHERE seq = 6")
     edit(filled, "UPDATE events SET seq = 6 WHERE seq = 1000000")
@@ -99,14 +94,12 @@ def test_swapped_events_are_detected(filled):
 
 
 def test_an_event_moved_to_another_session_breaks_both(filled):
-    """Neither a chain without one of its events nor one with a foreign event verifies."""
     edit(filled, "UPDATE events SET session = 2 WHERE seq = 5")
 
     assert {link.session_id for link in filled.verify().broken} == {"s1", "s2"}
 
 
 def test_a_cut_tail_is_detected_by_the_recorded_head(filled):
-    """Without its last event a session ends before its recorded head."""
     last = filled.events(EventFilter(session_id="s1", limit=10_000))[-1].seq
     edit(filled, "DELETE FROM events WHERE seq = ?", last)
 
@@ -116,7 +109,6 @@ def test_a_cut_tail_is_detected_by_the_recorded_head(filled):
 
 
 def test_a_deleted_session_is_detected_by_the_store_wide_chain(filled):
-    """The heads list every session that ended; only retention may delete one."""
     edit(filled, "DELETE FROM events WHERE session = 2")
     edit(filled, "DELETE FROM sessions WHERE key = 2")
 
@@ -126,14 +118,12 @@ def test_a_deleted_session_is_detected_by_the_store_wide_chain(filled):
 
 
 def test_events_without_a_session_are_detected(filled):
-    """An event whose session row was deleted is reported."""
     edit(filled, "UPDATE events SET session = 99 WHERE seq = 5")
 
     assert any("belongs to no session" in link.problem for link in filled.verify().broken)
 
 
 def test_a_cut_that_repairs_the_heads_is_detected_by_exported_heads(filled, tmp_path):
-    """Heads kept outside the store reveal a cut of tail, head and store-wide chain together."""
     exported = tmp_path / "heads.jsonl"
     entries = filled.export_heads(exported)
     assert entries == (2 if filled._audit_key is None else 3)
@@ -161,14 +151,12 @@ def test_a_cut_that_repairs_the_heads_is_detected_by_exported_heads(filled, tmp_
 
 
 def test_a_changed_head_entry_is_detected(filled):
-    """The store-wide chain is hashed as well."""
     edit(filled, "UPDATE heads SET events = events + 1 WHERE id = 1")
 
     assert any("entry 1 of the heads is broken" in link.problem for link in filled.verify().broken)
 
 
 def test_a_recomputed_chain_passes_without_a_key_and_fails_with_one(tmp_path, make_session):
-    """Only a key distinguishes tampering from accident."""
     for key in (None, KEY):
         store = SqliteStore(tmp_path / f"{key is None}.db", audit_key=key)
         store.append(make_session("s1", turns=2, end=False))
@@ -179,7 +167,6 @@ def test_a_recomputed_chain_passes_without_a_key_and_fails_with_one(tmp_path, ma
 
 
 def test_a_recomputed_chain_is_detected_by_the_recorded_head(stores, make_session):
-    """Also without a key, the recorded end of a session contradicts a recomputed chain."""
     store = stores.open()
     store.append(make_session("s1", turns=2))
     change_body(store, 3, lambda body: body.replace(b"reviewer", b"revi3wer"))
@@ -191,7 +178,6 @@ def test_a_recomputed_chain_is_detected_by_the_recorded_head(stores, make_sessio
 
 
 def test_a_chain_cannot_lose_its_key(stores, make_session):
-    """A chain rewritten as unkeyed contradicts the head recorded with its key."""
     store = stores.open(audit_key=KEY)
     store.append(make_session("s1", turns=2))
     recompute_without_key(store)
@@ -212,7 +198,6 @@ def recompute_without_key(store: Store) -> None:
 
 
 def test_a_keyed_chain_needs_its_key(stores, make_session):
-    """Without the right key, verification names the key it needs; without any, nothing is appended."""
     events = make_session("s1", turns=3)
     store = stores.open(audit_key=KEY)
     store.append(events[:20])
@@ -229,7 +214,6 @@ def test_a_keyed_chain_needs_its_key(stores, make_session):
 
 
 def test_a_new_key_takes_over_and_the_old_one_still_verifies(stores, make_session):
-    """After a change of keys a session continues under the new one; both parts verify with the old key listed."""
     events = make_session("s1", turns=3)
     for key, batch in ((KEY, events[:10]), (OTHER_KEY, events[10:20]), (THIRD_KEY, events[20:])):
         store = stores.open(audit_key=key)
@@ -245,7 +229,6 @@ def test_a_new_key_takes_over_and_the_old_one_still_verifies(stores, make_sessio
 
 
 def test_a_store_that_gets_a_key_accepts_what_it_holds(stores, make_session):
-    """Events from before the key are counted as such and protected from then on; later ones need the key."""
     events = make_session("s1", turns=3)
     for key, batch in ((None, events[:20]), (None, make_session("s2", turns=2)), (KEY, events[20:])):
         store = stores.open(audit_key=key)
@@ -286,7 +269,6 @@ def test_without_the_key_nothing_unsigned_enters_a_keyed_stores_heads(stores, ma
 
 
 def test_signatures_that_disappeared_are_not_accepted_as_an_older_store(stores, make_session):
-    """A process that opened a signed store does not sign for what it finds after every signature was removed."""
     with closing(stores.open(audit_key=KEY)) as store:
         store.append(make_session("s1", turns=1))
     with closing(stores.open(audit_key=KEY)) as store:
@@ -311,7 +293,6 @@ def test_signatures_that_disappeared_are_not_accepted_as_an_older_store(stores, 
     ],
 )
 def test_values_of_other_types_are_reported(stores, filled, statement):
-    """SQLite stores any value in any column; verification reports it instead of failing."""
     if not stores.is_sqlite:
         pytest.skip("the database refuses a value of another type")
     edit(filled, statement)
@@ -320,7 +301,6 @@ def test_values_of_other_types_are_reported(stores, filled, statement):
 
 
 def test_a_body_that_is_not_an_event_is_reported(stores, make_session):
-    """Anyone can hash anything without a key; bytes that are not an event are reported with their number."""
     store = stores.open()
     store.append(make_session("s1", turns=1, end=False))
     change_body(store, 3, lambda _: b"[1, 2]")
@@ -333,7 +313,6 @@ def test_a_body_that_is_not_an_event_is_reported(stores, make_session):
 
 
 def test_reported_gaps_are_explained_and_others_are_cuts(stores, make_session):
-    """A number missing from a stream is accepted only if the emitter reported it as dropped."""
     events = make_session("s1", turns=3, end=False)
     report = events[-1]._replace(n=len(events), data=TelemetryDropped(10, 14, "queue full"))
     store = stores.open()
@@ -349,7 +328,6 @@ def test_reported_gaps_are_explained_and_others_are_cuts(stores, make_session):
 
 
 def test_each_gap_is_explained_by_its_own_report(stores, make_session):
-    """A stream with two reported gaps is whole; the report of one does not explain the other."""
     events = make_session("s1", turns=3, end=False)
     reports = [
         events[-1]._replace(n=len(events) + at, data=TelemetryDropped(first, last, "queue full"))
@@ -366,7 +344,6 @@ def test_each_gap_is_explained_by_its_own_report(stores, make_session):
 
 
 def test_unreadable_exported_heads_are_reported_with_file_and_line(filled, tmp_path):
-    """A damaged export is an error, not a broken chain."""
     file = tmp_path / "heads.jsonl"
     file.write_bytes(msgspec.json.encode(filled.heads()[0]) + b"\nnonsense\n")
 
@@ -375,7 +352,6 @@ def test_unreadable_exported_heads_are_reported_with_file_and_line(filled, tmp_p
 
 
 def test_the_key_comes_from_the_environment_or_a_file(tmp_path):
-    """A short key or a missing file is rejected with the variable's name."""
     file = tmp_path / "key"
     file.write_bytes(KEY + b"\n")
 

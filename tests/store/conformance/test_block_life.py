@@ -27,7 +27,6 @@ def lives(store: Store, make_session: Session) -> Callable[[str], list[BlockLife
 
 
 def test_an_evicted_block(lives: Callable[[str], list[BlockLife]]) -> None:
-    """It has the call that it answers, the policy with reason and score, and its placeholder."""
     (life,) = lives("eviction")
 
     assert life.called_by is not None
@@ -42,7 +41,6 @@ def test_an_evicted_block(lives: Callable[[str], list[BlockLife]]) -> None:
 
 
 def test_a_compressed_block(lives: Callable[[str], list[BlockLife]]) -> None:
-    """It has the strategy, the number of blocks removed with it, and the summary in its place."""
     calls = [life for life in lives("compression") if life.block.content_type == "tool_call"]
     life = calls[0]
 
@@ -56,7 +54,6 @@ def test_a_compressed_block(lives: Callable[[str], list[BlockLife]]) -> None:
 
 
 def test_an_unknown_block_has_no_life(store: Store, make_session: Session) -> None:
-    """Neither has one of an unknown session; one in the window has no removal."""
     store.append(make_session(turns=2))
     held = store.blocks_at("s1", 2)[0]
 

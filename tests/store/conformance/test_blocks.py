@@ -111,7 +111,6 @@ class Script:
 def test_the_window_at_a_turn_is_the_one_the_model_saw(
     store: Store, history: list[tuple[str, int]], batch: int
 ) -> None:
-    """In a file, over many histories."""
     check_windows(store, history, batch)
 
 
@@ -119,7 +118,6 @@ def test_the_window_at_a_turn_is_the_one_the_model_saw(
 @settings(max_examples=SERVER_EXAMPLES)
 @given(history=steps, batch=st.integers(1, 40))
 def test_the_window_at_a_turn_in_a_server(store: Store, history: list[tuple[str, int]], batch: int) -> None:
-    """Over fewer histories: each empties the store, fills it, folds it again and verifies it."""
     check_windows(store, history, batch)
 
 

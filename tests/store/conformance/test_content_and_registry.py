@@ -16,7 +16,6 @@ from windowpane.store.embedded import SqliteStore
 
 
 def test_captured_content_is_redacted_and_can_be_deleted(stores, make_session):
-    """Texts are stored once per digest, redacted; deleting them does not change the chain."""
     store = stores.open(capture=True, redact=lambda text: text.replace("please", "[redacted:word]"))
     events = make_session(turns=4)
     fact = FidelityEvaluated("probe", 1.0, 1.0, facts=(FactOutcome("path", "kept", "f1", "a fact, please"),))
@@ -38,7 +37,6 @@ def test_captured_content_is_redacted_and_can_be_deleted(stores, make_session):
 
 
 def test_a_secret_over_two_blocks_is_not_stored(stores, make_session):
-    """A secret that continues in the next block of a message is redacted in both."""
     events = make_session(turns=4)
     number, event = next((n, e) for n, e in enumerate(events) if isinstance(e.data, BlockAdded))
     halves = ("the token is ghp_aB3dE6gH9jK2", "mN5pQ8sT1vW4yZ7bC0fG6hJ6kL9x and more")
@@ -56,7 +54,6 @@ def test_a_secret_over_two_blocks_is_not_stored(stores, make_session):
 
 
 def test_content_is_captured_when_a_recording_is_imported_again(stores, make_session):
-    """Capture switched on later adds the texts of sessions stored before."""
     events = make_session(turns=3)
     for capture in (False, True):
         store = stores.open(capture=capture, redact=str)
@@ -66,7 +63,6 @@ def test_content_is_captured_when_a_recording_is_imported_again(stores, make_ses
 
 
 def test_capture_needs_a_redactor(stores):
-    """Capture without a redactor is rejected."""
     with pytest.raises(ConfigurationError, match="redact"):
         stores.open(capture=True)
 
@@ -75,7 +71,6 @@ def test_capture_needs_a_redactor(stores):
 
 
 def test_the_first_fifty_agents_have_their_own_labels(stores, store):
-    """Labels are bounded and the same in every process; characters that a label cannot hold are replaced."""
     labels = [store.admit_agent(f"agent {number}") for number in range(60)]
     other = stores.open()
 
@@ -88,7 +83,6 @@ def test_the_first_fifty_agents_have_their_own_labels(stores, store):
 
 
 def test_digests_are_keyed_by_store(stores, store, tmp_path):
-    """One store gives one digest in every process; another store gives another."""
     again, other = stores.read(), SqliteStore(tmp_path / "other.db")
 
     assert store.digester()("text") == again.digester()("text")
@@ -99,7 +93,6 @@ def test_digests_are_keyed_by_store(stores, store, tmp_path):
 
 
 def test_endpoints_are_registered_and_unregistered(store):
-    """Running endpoints are listed until they stop; a restart at the same address replaces the old one."""
     store.register_endpoint("127.0.0.1", 9464, pid=1, started_at=1.0)
     store.register_endpoint("127.0.0.1", 9465, pid=2, started_at=2.0)
     store.register_endpoint("127.0.0.1", 9464, pid=3, started_at=3.0)
@@ -110,7 +103,6 @@ def test_endpoints_are_registered_and_unregistered(store):
 
 
 def test_two_machines_of_a_store_use_the_same_port(store):
-    """Neither replaces nor removes the other's endpoint, and each lists only those of processes on it."""
     for machine in ("one", this_machine()):
         store.register_endpoint("127.0.0.1", 9464, pid=os.getpid(), started_at=1.0, machine=machine)
     assert len(store.endpoints()) == 2

@@ -41,7 +41,6 @@ def texts(hits: ContentHits) -> list[str]:
     "query", ["certainly 5", "CERTAINLY 5", "ainly 5", '"tainly 5"', "5 certain", "ly5 OR x", "5"]
 )
 def test_a_text_is_found_by_any_part(store: Store, make_session: Session, query: str, *, indexed: bool) -> None:
-    """In any case and order, inside words, before and after the texts are indexed; operators are only text."""
     store.append(make_session())
     if indexed:
         index_all(store)
@@ -53,7 +52,6 @@ def test_a_text_is_found_by_any_part(store: Store, make_session: Session, query:
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_hit_names_the_block_that_held_the_text(store: Store, make_session: Session, *, indexed: bool) -> None:
-    """With session, turn and tool; a text of two sessions names both, the latest first."""
     store.append(make_session("first"))
     store.append(make_session("second"))
     if indexed:
@@ -70,7 +68,6 @@ def test_a_hit_names_the_block_that_held_the_text(store: Store, make_session: Se
 
 
 def test_only_redacted_text_is_indexed(store: Store, make_session: Session) -> None:
-    """A secret is not found, and its replacement is."""
     store.append(make_session())
     index_all(store)
 
@@ -79,7 +76,6 @@ def test_only_redacted_text_is_indexed(store: Store, make_session: Session) -> N
 
 
 def test_deleted_texts_are_no_longer_found(store: Store, make_session: Session) -> None:
-    """One text or all of them, indexed or waiting."""
     store.append(make_session())
     index_all(store)
     (hit,) = store.find_content(ContentFilter('"certainly 5"')).hits
@@ -97,7 +93,6 @@ def test_deleted_texts_are_no_longer_found(store: Store, make_session: Session) 
 def test_retention_deletes_the_texts_that_no_other_session_has(
     store: Store, make_session: Session, *, indexed: bool
 ) -> None:
-    """A text that a remaining session holds as well is kept."""
     store.append(make_session("old", 9, start=1_000_000.0))
     store.append(make_session("new", 8))
     if indexed:
@@ -113,7 +108,6 @@ def test_retention_deletes_the_texts_that_no_other_session_has(
 
 
 def test_a_rebuilt_store_is_indexed_again(store: Store, make_session: Session) -> None:
-    """The index is made anew from the stored texts and finds the same."""
     store.append(make_session())
     index_all(store)
     before = store.find_content(ContentFilter("certainly"))
@@ -130,7 +124,6 @@ def test_a_rebuilt_store_is_indexed_again(store: Store, make_session: Session) -
 def test_a_search_reads_a_bounded_amount(
     store: Store, make_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stops and reports that there may be more."""
     monkeypatch.setattr("windowpane.store.search.content.READ_CHARACTERS", 1_000)
     store.append(make_session())
     index_all(store)
@@ -153,7 +146,6 @@ def test_an_unchanged_store_is_not_written_to(store: Store, make_session: Sessio
 
 @pytest.mark.parametrize("text", ["half \ud800 pair needle", "nul \0 needle", "long " * 300_000 + "needle"])
 def test_unusual_texts_are_indexed_and_removed(store: Store, make_session: Session, text: str) -> None:
-    """Half surrogate pairs, NUL and texts beyond the indexed length do not prevent it."""
     events = make_session()
     added = next(event for event in events if event.type == "block.added")
     store.append([added._replace(data=type(added.data)(replace_text(added, text)))])
@@ -173,12 +165,10 @@ def replace_text(event: Event, text: str) -> object:
 
 
 def test_quotation_marks_make_one_term() -> None:
-    """Quotation marks keep words together, and an odd one is part of a word."""
     assert terms_of('Read "two  words" read x"y') == ["read", "two  words", 'x"y']
 
 
 def test_a_snippet_shows_the_match_with_text_around_it() -> None:
-    """The original case is shown, and omissions are marked."""
     snippet = snippet_of("a" * 100 + " Needle " + "b" * 300, ["needle"])
 
     assert snippet.match == "Needle"

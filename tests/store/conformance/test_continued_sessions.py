@@ -43,7 +43,6 @@ def numbered(store) -> list[tuple[int, int]]:
 
 
 def test_a_run_continues_where_the_last_one_ended(store) -> None:
-    """Turns, windows and exchanges go on, blocks have their own ids, and totals are those of both."""
     store.append(run("one", 8))
     before = store.blocks_at("s1", 8)
     store.append(run("two", 5))
@@ -70,7 +69,6 @@ def test_a_run_continues_where_the_last_one_ended(store) -> None:
 
 
 def test_runs_may_be_stored_by_one_batch_or_event_by_event(store) -> None:
-    """With the same rows."""
     events = [*run("one", 3), *run("two", 2), *run("three", 4, end=False)]
     store.append(events)
     together = store.turns("s1"), store.blocks_at("s1", 9)
@@ -84,7 +82,6 @@ def test_runs_may_be_stored_by_one_batch_or_event_by_event(store) -> None:
 
 
 def test_runs_at_once_have_turns_of_their_own(store) -> None:
-    """In the order in which they arrive; none replaces that of another."""
     one, two = run("one", 6), run("two", 6)
     for turn in range(7):
         for events in (one, two):
@@ -98,7 +95,6 @@ def test_runs_at_once_have_turns_of_their_own(store) -> None:
 
 
 def test_what_comes_late_for_an_earlier_run_is_of_its_turns(store) -> None:
-    """Also through the ingest endpoint, in any order, and repeated."""
     one, two = run("one", 6), run("two", 6)
     missing = [event for event in one if event.context.turn == 3]
     store.receive([ReceivedBatch([event for event in one if event not in missing])])
@@ -113,7 +109,6 @@ def test_what_comes_late_for_an_earlier_run_is_of_its_turns(store) -> None:
 
 
 def test_runs_in_shuffled_batches_lose_nothing(store) -> None:
-    """Every event once, every turn in a separate row."""
     chance = random.Random(8)
     runs = [run(name, 4) for name in ("one", "two", "three")]
     batches = [events[start : start + 9] for events in runs for start in range(0, len(events), 9)]
@@ -128,7 +123,6 @@ def test_runs_in_shuffled_batches_lose_nothing(store) -> None:
 
 
 def test_alerts_of_each_run_are_its_own(store) -> None:
-    """The same alert in the same turn of two runs fired twice; one of a run that did not end is over."""
     for name, end in (("one", False), ("two", True)):
         events = run(name, 3, end=end)
         context = replace(events[-1].context, turn=2, stream_id=f"{name}/alerts")
@@ -141,7 +135,6 @@ def test_alerts_of_each_run_are_its_own(store) -> None:
 
 
 def test_a_title_or_note_between_the_runs_starts_none(store) -> None:
-    """They are of the session."""
     store.append(run("one", 3))
     store.give_title("s1", "A title")
     store.append(run("two", 2))
@@ -163,7 +156,6 @@ NUMBERS = {
     "kind", [*PAYLOADS.values(), Block, EvictedBlock, Candidate], ids=lambda kind: kind.__name__
 )
 def test_every_number_that_a_run_counts_is_changed(kind: type) -> None:
-    """A new field is not forgotten."""
     names = {field.name for field in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
     nested = {

@@ -100,7 +100,6 @@ def test_a_copy_is_the_same_store_and_continues_as_one(
 def test_what_came_to_the_source_meanwhile_is_copied_by_a_further_run(
     stores: Stores, source: Store, make_session: Session
 ) -> None:
-    """Agents may write and retention may delete while a store is copied."""
     target = stores.open(audit_key=KEY)
     waiting = {"events": make_session("s4", turns=2), "turns": make_session("late", turns=1)}
 
@@ -117,7 +116,6 @@ def test_what_came_to_the_source_meanwhile_is_copied_by_a_further_run(
 
 
 def test_a_copy_that_was_killed_continues(stores: Stores, source: Store) -> None:
-    """Killed at any point and run again, it copies the rest; no event is there twice."""
     target = stores.open(audit_key=KEY)
     parts = ["events", "heads", "texts", "sessions", "agents", "indexing", "search index"]
     for part in parts if os.environ.get("WINDOWPANE_TEST_ALL") else parts[:2]:
@@ -134,7 +132,6 @@ def test_a_copy_that_was_killed_continues(stores: Stores, source: Store) -> None
 
 
 def test_a_target_with_other_events_is_refused(stores: Stores, source: Store, make_session: Session) -> None:
-    """Nothing of a store that is in use is overwritten, before a copy or after one."""
     target = stores.open(audit_key=KEY)
     target.append(make_session("own", turns=1))
     with pytest.raises(StoreError, match="holds other events"):
@@ -145,7 +142,6 @@ def test_a_target_with_other_events_is_refused(stores: Stores, source: Store, ma
 def test_a_copy_that_is_in_use_is_not_replaced(
     stores: Stores, source: Store, make_session: Session, tmp_path: Path
 ) -> None:
-    """A further run refuses a copy that has further events, and the copy of another store."""
     target = stores.open(audit_key=KEY)
     copy_store(source, target)
     other = open_store(str(tmp_path / "other.db"), audit_key=KEY)
@@ -159,7 +155,6 @@ def test_a_copy_that_is_in_use_is_not_replaced(
 
 
 def test_a_broken_chain_is_copied_and_reported(stores: Stores, source: Store) -> None:
-    """The copy neither hides nor causes a break."""
     edit(source, "UPDATE events SET body = ? WHERE seq = ?", b"{}", source.events(EventFilter("s1"))[5].seq)
 
     outcome = copy_store(source, stores.open(audit_key=KEY))
@@ -168,7 +163,6 @@ def test_a_broken_chain_is_copied_and_reported(stores: Stores, source: Store) ->
 
 
 def test_numbers_of_later_months_have_a_partition(stores: Stores, source: Store) -> None:
-    """The numbers of a PostgreSQL store jump from month to month, also when they come back from a file."""
     edit(source, "UPDATE store SET next_seq = ?", 2**36 + 5)
     source.give_title("s1", "A later month")
     target = stores.open(audit_key=KEY)
@@ -179,7 +173,6 @@ def test_numbers_of_later_months_have_a_partition(stores: Stores, source: Store)
 
 
 def test_every_table_is_copied_or_derived(stores: Stores) -> None:
-    """A table that a migration adds has to be in one of the two lists."""
     store = stores.open()
     tables = (
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"

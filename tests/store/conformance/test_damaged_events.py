@@ -29,7 +29,6 @@ def filled(store, make_session):
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
 def test_damaged_events_are_returned_in_their_positions(filled, body):
-    """The columns of their rows and the error are returned; other events are unchanged."""
     query = EventFilter(session_id="s1")
     before = filled.events(query)
     whole = before[6]
@@ -48,7 +47,6 @@ def test_damaged_events_are_returned_in_their_positions(filled, body):
 
 
 def test_an_event_of_another_type_than_its_row_is_damaged(filled):
-    """A filter by type never returns an event of another type."""
     one, other = filled.events(EventFilter(session_id="s1", limit=2))
     copied = "UPDATE events SET body = (SELECT body FROM events WHERE seq = ?) WHERE seq = ?"
     edit(filled, copied, other.seq, one.seq)
@@ -61,7 +59,6 @@ def test_an_event_of_another_type_than_its_row_is_damaged(filled):
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
 def test_the_window_keeps_the_position_of_a_damaged_block(filled, body):
-    """Other blocks are unchanged, and the damaged one names its event."""
     before = filled.blocks_at("s1", 3)
     added = filled.events(EventFilter(session_id="s1", types=("block.added",), turn_from=2, turn_to=2))[0]
     damage(filled, added.seq, body)
@@ -78,7 +75,6 @@ def test_the_window_keeps_the_position_of_a_damaged_block(filled, body):
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
 @pytest.mark.parametrize("indexed_before", [False, True])
 def test_a_search_finds_the_undamaged_events(filled, body, indexed_before):
-    """Search and indexing continue, whether the damage came before or after the index."""
     query = EventFilter(text="tool_result", types=("block.added",))
     hits = filled.events(query)
     if indexed_before:

@@ -15,7 +15,6 @@ from windowpane.store.writes.chain import genesis
 
 
 def test_json_lines_hold_the_exact_bytes_and_their_chain(store, make_session, tmp_path):
-    """The chain can be recomputed from the file alone."""
     events = make_session("s1", turns=3)
     store.append(events)
     store.append(make_session("s2", turns=1))
@@ -31,7 +30,6 @@ def test_json_lines_hold_the_exact_bytes_and_their_chain(store, make_session, tm
 
 
 def test_parquet_holds_every_event_and_revision(store, make_session, tmp_path):
-    """All sessions and revisions are in it, in order of their numbers."""
     parquet = pytest.importorskip("pyarrow.parquet")
     events = make_session("s1", turns=3)
     store.import_session(lambda: events)
@@ -48,7 +46,6 @@ def test_parquet_holds_every_event_and_revision(store, make_session, tmp_path):
 
 @pytest.mark.parametrize("body", [b"\xff\x00", b'{"schema": 1,', "text"], ids=["bytes", "cut", "text"])
 def test_damaged_events_are_exported_with_their_bytes(stores, store, make_session, tmp_path, body):
-    """Every line stays JSON and every row a row; only the damaged event has its bytes instead."""
     store.append(make_session("s1", turns=2))
     if isinstance(body, str) and not stores.is_sqlite:
         pytest.skip("the database refuses a value of another type")
@@ -66,7 +63,6 @@ def test_damaged_events_are_exported_with_their_bytes(stores, store, make_sessio
 
 
 def test_a_failed_export_creates_no_file(store, make_session, tmp_path):
-    """The error names the file."""
     store.append(make_session(turns=1))
 
     with pytest.raises(StoreError, match="cannot be written"):

@@ -36,7 +36,6 @@ def ordinary(session_id: str, numbers: range) -> list[Event]:
 
 
 def test_extremes_are_stored_or_refused_by_event(store: Store) -> None:
-    """The sums of one project do not stop another one, in the same transaction or later."""
     batches = [
         batch
         for number in range(4)
@@ -56,7 +55,6 @@ def test_extremes_are_stored_or_refused_by_event(store: Store) -> None:
 
 
 def test_readers_read_extremes(stores: Stores, tmp_path: Path) -> None:
-    """The audit, the rows folded again, sums over sessions, and exports."""
     store = stores.open()
     for number in range(4):
         store.receive([ReceivedBatch(extremes(f"s{number}"), project="alpha")])
@@ -73,7 +71,6 @@ def test_readers_read_extremes(stores: Stores, tmp_path: Path) -> None:
 
 
 def test_a_turn_of_any_number_is_exported_to_parquet(stores: Stores, tmp_path: Path) -> None:
-    """The column holds what the store holds."""
     pytest.importorskip("pyarrow")
     store = stores.open()
     context = EventContext("s", "agent", "gpt-4o", LARGEST, 1, "live", "stream")
@@ -83,7 +80,6 @@ def test_a_turn_of_any_number_is_exported_to_parquet(stores: Stores, tmp_path: P
 
 
 def test_a_session_that_cannot_be_folded_is_one_problem(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The audit verifies the other sessions."""
     from windowpane.store.projections import rebuild as projection_rebuild
 
     store.receive([ReceivedBatch(ordinary("s", range(2))), ReceivedBatch(ordinary("other", range(2)))])

@@ -39,7 +39,6 @@ def test_a_session_row_has_its_count_source(store, make_session):
 
 
 def test_children_are_listed_by_their_parent(store, make_session):
-    """Only the sub-agents of the requested session."""
     store.append(make_session("parent", turns=1))
     for name in ("child-1", "child-2"):
         events = make_session(name, turns=1)
@@ -54,7 +53,6 @@ def test_children_are_listed_by_their_parent(store, make_session):
 
 
 def test_alerts_are_filtered_by_name_severity_and_state(store, make_session):
-    """Each condition narrows the list, and together they narrow it further."""
     for name in ("s1", "s2"):
         store.append(with_alerts(make_session(name, turns=2)))
 
@@ -72,7 +70,6 @@ def at(events: list[Event], start: float) -> list[Event]:
 
 
 def test_live_sessions_come_first_and_totals_are_of_all(store, make_session):
-    """A live session below any pressure comes before old ones, on every page; the totals do not depend on it."""
     for number in range(6):
         store.append(at(make_session(f"old{number}", turns=2), 1_000.0 + 100 * number))
     for number in range(3):
@@ -99,7 +96,6 @@ def test_live_sessions_come_first_and_totals_are_of_all(store, make_session):
 
 
 def test_totals_count_the_worst_firing_alert_of_live_sessions(store, make_session):
-    """An unresolved alert of a session that is over fires for no one."""
     for name, start in (("over", 1_000.0), ("live", 5_000.0)):
         events = [event for event in with_alerts(make_session(name, turns=2)) if event.type != "session.ended"]
         store.append(at(events, start))
@@ -112,7 +108,6 @@ def test_totals_count_the_worst_firing_alert_of_live_sessions(store, make_sessio
 
 
 def test_sessions_and_alerts_are_found_by_their_time(store, make_session):
-    """A session counts that was active at any moment of the range; the latest alert comes first."""
     for name, start in (("later", 5_000.0), ("earlier", 1_000.0)):
         store.append(at(with_alerts(make_session(name, turns=2)), start))
 
@@ -142,7 +137,6 @@ def compressed_in_task(events: list[Event], *, next_message: bool) -> list[Event
 
 
 def test_a_compression_in_the_middle_of_a_task_is_counted(store, make_session):
-    """The exchange continues after it."""
     for name, next_message in (("inside", False), ("between", True)):
         events = [event for event in make_session(name, turns=2) if event.type != "session.ended"]
         store.append(compressed_in_task(events, next_message=next_message))
@@ -160,7 +154,6 @@ def described(events: list[Event], *names: SessionDescribed) -> list[Event]:
 
 
 def test_a_row_has_the_latest_names_of_its_session(store, make_session):
-    """A later statement replaces what it states, and sessions are found by each name."""
     store.append(
         described(
             make_session("s1", turns=1),
@@ -187,7 +180,6 @@ def test_a_row_has_the_latest_names_of_its_session(store, make_session):
 
 
 def test_the_fidelity_of_a_session_is_that_of_its_last_compression(store, make_session) -> None:
-    """An evaluation comes after the hook of its compression, and may come after that of the next one."""
     events = make_session("s", turns=4, end=False)
     last = events[-1]
     compressed = ContentCompressed("compaction", "manual", "accepted", 50, 5)

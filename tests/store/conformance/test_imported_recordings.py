@@ -20,7 +20,6 @@ class QuarterCounter:
 
 
 def test_recordings_are_stored_once_and_read_alike(stores, sessions_dir):
-    """Every session verifies, a second import adds nothing, and a rebuild changes no row."""
     store = stores.open()
     playback = PlaybackSettings(
         digest=store.digester(),

@@ -20,7 +20,6 @@ KEY = b"k" * 32
 
 
 def test_a_note_is_an_event_of_its_turn(store: Store, make_session: Session) -> None:
-    """It is listed, redacted, part of the intact chain, and does not make the session more recent."""
     store.append(make_session())
     before = store.session("s1")
 
@@ -40,7 +39,6 @@ def test_a_note_is_an_event_of_its_turn(store: Store, make_session: Session) -> 
 
 
 def test_a_deleted_note_remains_in_the_record(store: Store, make_session: Session) -> None:
-    """Deletion is a further event; deleting again is an error."""
     store.append(make_session())
     note_id = store.add_note("s1", 3, "wrong")
     store.delete_note("s1", note_id)
@@ -53,7 +51,6 @@ def test_a_deleted_note_remains_in_the_record(store: Store, make_session: Sessio
 
 
 def test_an_agent_continues_its_session_after_a_note(stores: Stores, make_session: Session) -> None:
-    """A live agent of another process keeps appending, and the chain and the rows stay intact."""
     events = make_session(end=False)
     agent, reader = stores.open(audit_key=KEY), stores.open(audit_key=KEY)
     half = len(events) // 2
@@ -75,7 +72,6 @@ def test_an_agent_continues_its_session_after_a_note(stores: Stores, make_sessio
 def test_a_note_never_changes_the_key_of_a_live_session(
     stores: Stores, make_session: Session, agent_key: bytes | None, reader_key: bytes | None
 ) -> None:
-    """It is refused, and the agent continues as before."""
     events = make_session(end=False)
     agent = stores.open(audit_key=agent_key)
     agent.append(events[:100])
@@ -91,7 +87,6 @@ def test_a_note_never_changes_the_key_of_a_live_session(
 
 
 def test_a_recording_can_be_imported_again_after_a_note(store: Store, make_session: Session) -> None:
-    """The same recording changes nothing, a longer one is appended, and a rewritten one keeps notes and title."""
     store.import_session(lambda: make_session(turns=4, end=False))
     store.add_note("s1", 4, "here")
     store.give_title("s1", "My name for it")
@@ -110,7 +105,6 @@ def test_a_recording_can_be_imported_again_after_a_note(store: Store, make_sessi
 
 
 def test_texts_are_bounded(store: Store, make_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long note is cut, an empty one and an unknown turn or session are errors, and so are too many."""
     store.append(make_session())
     store.add_note("s1", 3, "x" * 50_000)
     assert len(store.notes("s1")[0].text) == NOTE_CHARACTERS
@@ -129,7 +123,6 @@ def test_texts_are_bounded(store: Store, make_session: Session, monkeypatch: pyt
 
 
 def test_a_note_touches_no_metric(store: Store, make_session: Session) -> None:
-    """A note on a session that ended makes it neither live nor more recent."""
     store.append(make_session())
     store.add_note("s1", 3, "a note")
     without, with_note = MetricState(), MetricState()

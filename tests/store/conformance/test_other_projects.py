@@ -131,7 +131,6 @@ def results(reader: ProjectReader) -> dict[str, Any]:
 
 
 def test_another_project_changes_no_result(stores: Stores) -> None:
-    """Of any method, with any value; its words and its numbers are nowhere, indexed for search or not yet."""
     store = stores.open(capture=True, redact=lambda text: text)
     fill_own(store)
     while store.index_text():
@@ -149,7 +148,6 @@ def test_another_project_changes_no_result(stores: Stores) -> None:
 
 
 def test_the_whole_store_has_what_the_project_has_not(stores: Stores) -> None:
-    """The sums of the first test are not empty: without a restriction they include the other project."""
     store = stores.open(capture=True, redact=lambda text: text)
     fill_own(store)
     fill_other(store)
@@ -165,7 +163,6 @@ def test_the_whole_store_has_what_the_project_has_not(stores: Stores) -> None:
 
 
 def test_a_level_is_not_learnt_from_another_project(store: Store) -> None:
-    """The level at which an agent compacted is part of its sessions: those of its project only."""
     store.append(played("shop-lead", "shop"))
     learnt = {
         project: store.earlier_sessions("next", agent="drum-agent", model="drum-model", project=project)

@@ -47,7 +47,6 @@ def start_writer(store: str, name: str, sessions: int, mode: str = "own") -> sub
 
 @pytest.mark.parametrize("mode", ["own", "shared"])
 def test_processes_may_write_at_the_same_time(stores, make_session, mode):
-    """Numbers are unique and every chain is intact, also if all write into one session."""
     stores.open().close()
     writers = [start_writer(stores.name, f"p{number}", 5, mode) for number in range(3)]
     for writer in writers:
@@ -70,7 +69,6 @@ def test_processes_may_write_at_the_same_time(stores, make_session, mode):
 
 
 def test_flushed_events_survive_a_kill(stores, make_session):
-    """A writer killed at a random moment loses no acknowledged session and breaks no chain."""
     per_session = len(make_session(turns=6))
     chance = random.Random(4)
     for round_number in range(6):
@@ -95,7 +93,6 @@ def test_flushed_events_survive_a_kill(stores, make_session):
 
 
 def test_a_reader_is_never_blocked_and_sees_whole_batches(stores, make_session):
-    """While another process writes, every read sees a consistent state."""
     stores.open().close()
     reader = stores.read()
     writer = start_writer(stores.name, "p", 30)
@@ -113,7 +110,6 @@ def test_a_reader_is_never_blocked_and_sees_whole_batches(stores, make_session):
 
 
 def test_threads_share_one_store(store, make_session):
-    """Reads and writes of several threads do not disturb one another."""
     failures: list[BaseException] = []
 
     def work(name: str) -> None:
@@ -138,7 +134,6 @@ def test_threads_share_one_store(store, make_session):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 def test_a_forked_child_writes_through_its_own_connection(store, make_session):
-    """After a fork both processes write, and the parent's connections are not harmed."""
     store.append(make_session("before", turns=2))
     child = os.fork()
     if child == 0:

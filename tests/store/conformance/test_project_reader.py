@@ -58,14 +58,12 @@ def shop(store: Store, request: pytest.FixtureRequest) -> ProjectReader:
 
 
 def test_every_read_is_restricted_or_missing() -> None:
-    """A method that is added to the reader is a decision here."""
     reads = {name for name, _ in inspect.getmembers(Reader) if not name.startswith("_")}
     restricted = {name for name, _ in inspect.getmembers(ProjectReader) if not name.startswith("_")}
     assert reads - restricted - WITHOUT_RESTRICTION == NOT_FOR_PAGES
 
 
 def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: Store) -> None:
-    """Also their sums, facets, tools, trends and alerts, and lists that name another project."""
     assert [row.session_id for row in shop.sessions()] == ["s1"]
     assert shop.sessions(SessionFilter(project="bank")) == []
     assert [row.session_id for row in shop.find_sessions("s")] == ["s1"]
@@ -81,7 +79,6 @@ def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: Sto
 
 @pytest.mark.parametrize("session_id", ["s2", "s3", "unknown"])
 def test_another_session_does_not_exist(shop: ProjectReader, store: Store, session_id: str) -> None:
-    """Whatever is asked about it by its id."""
     block = store.blocks_at("s2", 3)[0]
 
     assert shop.session(session_id) is None
@@ -100,7 +97,6 @@ def test_another_session_does_not_exist(shop: ProjectReader, store: Store, sessi
 
 
 def test_events_and_searches_find_only_the_project(shop: ProjectReader, store: Store) -> None:
-    """By text, by type, by number, and all of them."""
     own = store.count_events(EventFilter(session_id="s1"))
 
     assert {one.event.context.session_id for one in shop.events(EventFilter(limit=10_000))} == {"s1"}
@@ -122,7 +118,6 @@ def test_events_and_searches_find_only_the_project(shop: ProjectReader, store: S
 
 
 def test_a_text_is_readable_where_a_session_of_the_project_holds_it(store: Store, make_session: Session) -> None:
-    """By its digest, which is the same wherever the text is; for no other project."""
     more = make_session("s4", turns=12)
     store.append(more)
     digest = next(row.digest for row in store.blocks_at("s4", 12) if "11" in (store.content(row.digest) or ""))
@@ -137,7 +132,6 @@ def test_a_text_is_readable_where_a_session_of_the_project_holds_it(store: Store
 
 
 def test_a_replay_is_visible_with_all_of_its_sessions(shop: ProjectReader, store: Store) -> None:
-    """One that includes a session of another project is neither listed nor opened."""
     assert [row.id for row in shop.replays()] == ["r1"]
     assert shop.replay("r2") is None
     assert shop.replay("both") is None
@@ -145,7 +139,6 @@ def test_a_replay_is_visible_with_all_of_its_sessions(shop: ProjectReader, store
 
 
 def test_no_project_means_nothing(store: Store) -> None:
-    """A visitor without a project sees an empty store."""
     nobody = ProjectReader(store, [])
     assert not nobody.sessions()
     assert not nobody.events(EventFilter())
@@ -155,7 +148,6 @@ def test_no_project_means_nothing(store: Store) -> None:
 
 
 def test_the_trends_of_a_project_survive_retention(store: Store) -> None:
-    """The sums of its deleted sessions are kept, and belong to it alone."""
     shop, bank = ProjectReader(store, ["shop"]), ProjectReader(store, ["bank"])
     before = shop.trends(days=10)
     whole = store.trends(days=10)

@@ -38,7 +38,6 @@ def retained(store: Store, days: float, max_bytes: int = 10**12, **projects: Pro
 
 
 def test_a_project_keeps_its_sessions_for_its_own_days(store: Store) -> None:
-    """Longer or shorter than the others, which have the store's."""
     shop, bank = ProjectRetention(days=90), ProjectRetention(days=5)
     assert retained(store, 30, shop=shop, bank=bank) == {
         "shop-1",
@@ -51,13 +50,11 @@ def test_a_project_keeps_its_sessions_for_its_own_days(store: Store) -> None:
 
 
 def test_a_project_without_days_has_those_of_the_store(store: Store) -> None:
-    """Also where it has a size."""
     rest = {f"{project}-{days}" for project in ("shop", "bank", "none") for days in (1, 10)}
     assert retained(store, 30, shop=ProjectRetention(bytes=10**12)) == rest
 
 
 def test_the_oldest_sessions_of_a_project_make_room_in_its_size(store: Store) -> None:
-    """Its share is that of its events; the sessions of others stay."""
     share = store.size().bytes * 2 // 9
     remaining = retained(store, 1_000, shop=ProjectRetention(bytes=share))
 
@@ -70,12 +67,10 @@ def test_the_oldest_sessions_of_a_project_make_room_in_its_size(store: Store) ->
 
 
 def test_the_size_of_the_store_is_for_all_projects(store: Store) -> None:
-    """A project's days do not protect its sessions from it."""
     assert retained(store, 1_000, max_bytes=1, shop=ProjectRetention(days=900)) == set()
 
 
 def test_an_earlier_revision_has_the_retention_of_the_current_one(store: Store) -> None:
-    """A session that was revised after it was assigned is not deleted with the sessions of no project."""
     context = EventContext("none-100", "agent", "gpt-5", 1, 1, "live", "none-100/stream")
     at = NOW - 100 * DAY_SECONDS
     rewritten = [Event(context, n, at, TurnStarted()) for n in range(3)]

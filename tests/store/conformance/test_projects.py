@@ -26,7 +26,6 @@ def projects_of(store: Store) -> dict[str, str]:
 
 
 def test_the_agent_states_the_project(store: Store, make_session: Session) -> None:
-    """It is a column of the session, a filter, and what a rebuild of the rows gives again."""
     store.append(described(make_session("s1"), "shop"))
     store.append(make_session("s2"))
 
@@ -40,7 +39,6 @@ def test_the_agent_states_the_project(store: Store, make_session: Session) -> No
 
 
 def test_an_assignment_is_an_event_of_the_session(store: Store, make_session: Session) -> None:
-    """It does not make the session more recent, is written once, and chain and rows stay intact."""
     store.append(make_session("s1", end=False))
     before = store.session("s1")
     assert before is not None
@@ -60,7 +58,6 @@ def test_an_assignment_is_an_event_of_the_session(store: Store, make_session: Se
 
 
 def test_an_assignment_survives_the_import_of_the_recording(store: Store, make_session: Session) -> None:
-    """The same recording changes nothing, a longer one is appended, a rewritten one is assigned again."""
     recorded = make_session("s1", end=False)
     store.import_session(lambda: recorded[:-1])
     store.assign_project("s1", "shop")

@@ -35,7 +35,6 @@ def session(session_id: str, numbers: range, *, turn: int = 1) -> list[Event]:
 
 @given(st.lists(st.integers(0, 60)))
 def test_ranges_hold_the_numbers_of_a_set(numbers: list[int]) -> None:
-    """Added in any order, and read again from their text."""
     ranges, expected = NumberRanges(), set[int]()
     for number in numbers:
         assert ranges.add(number) == (number not in expected)
@@ -47,7 +46,6 @@ def test_ranges_hold_the_numbers_of_a_set(numbers: list[int]) -> None:
 
 
 def test_the_ranges_of_one_stream_are_bounded(monkeypatch) -> None:
-    """The lowest become one, which only the stored events can decide; the newest gaps stay."""
     monkeypatch.setattr(received, "MAXIMUM_RANGES", 3)
     ranges = NumberRanges()
     for number in range(0, 20, 2):
@@ -60,7 +58,6 @@ def test_the_ranges_of_one_stream_are_bounded(monkeypatch) -> None:
 
 
 def test_what_comes_late_for_thousands_of_gaps_is_stored_once(store) -> None:
-    """Nothing is acknowledged as a repetition that is not stored, however many gaps there were."""
     events = session("s", range(6_000))
     store.receive([ReceivedBatch(events[::2])])
     late = events[1::2]
@@ -88,7 +85,6 @@ def test_repeated_batches_are_stored_once_and_in_order(store, make_session) -> N
 
 
 def test_the_report_of_a_gap_is_new_although_it_comes_late(store) -> None:
-    """The number of a refused event is free until its report takes it."""
     events = session("s", range(8))
     store.receive([ReceivedBatch(events[:3] + events[4:6])])
 
@@ -99,7 +95,6 @@ def test_the_report_of_a_gap_is_new_although_it_comes_late(store) -> None:
 
 
 def test_batches_of_many_senders_share_a_transaction(store) -> None:
-    """Each has its own receipt."""
     batches = [ReceivedBatch(session(f"s{number}", range(number + 1))) for number in range(100)]
     before = store.receive(batches[:1])
 
@@ -111,7 +106,6 @@ def test_batches_of_many_senders_share_a_transaction(store) -> None:
 
 
 def test_only_the_faulty_event_is_refused(store) -> None:
-    """Neither its batch nor the others suffer; its number is a gap of the sender, which breaks no chain."""
     faulty = session("bad", range(6))
     faulty[3] = faulty[3]._replace(context=replace(faulty[3].context, turn=2**70))
     others = [ReceivedBatch(session("a", range(3))), ReceivedBatch(session("b", range(3)))]
@@ -129,7 +123,6 @@ def test_only_the_faulty_event_is_refused(store) -> None:
 
 
 def test_a_token_writes_to_the_sessions_of_its_project_only(store) -> None:
-    """The same id is another session in another project and without one; another project's name is refused."""
     store.receive([ReceivedBatch(session("s", range(2))), ReceivedBatch(session("s", range(3)), project="beta")])
     mine = session("s", range(2))
     described = Event(mine[0].context, 3, 4.0, SessionDescribed(project="beta"))
@@ -146,7 +139,6 @@ def test_a_token_writes_to_the_sessions_of_its_project_only(store) -> None:
 
 
 def test_parents_and_subagents_are_of_the_project_of_the_token(store) -> None:
-    """A child that names the parent of another project adds nothing to it."""
     store.receive([ReceivedBatch(session("lead", range(2)), project="beta")])
     child = session("child", range(1))[0]
     context = replace(child.context, parent_session_id="lead")
@@ -160,7 +152,6 @@ def test_parents_and_subagents_are_of_the_project_of_the_token(store) -> None:
 
 
 def test_a_session_that_a_project_has_under_its_plain_id_continues(store) -> None:
-    """As stored by an earlier release."""
     store.receive([ReceivedBatch(session("s", range(2)))])
     store.assign_project("s", "alpha")
 
@@ -171,7 +162,6 @@ def test_a_session_that_a_project_has_under_its_plain_id_continues(store) -> Non
 
 
 def test_received_texts_are_stored_where_the_store_captures(stores) -> None:
-    """Redacted again: the sender may be of an older release."""
     text = CapturedText("d" * 32, "the secret is hush")
     stores.open().receive([ReceivedBatch(session("s", range(1)), [text])])
     without = stores.read().content(text.digest)
@@ -183,7 +173,6 @@ def test_received_texts_are_stored_where_the_store_captures(stores) -> None:
 
 
 def test_retention_deletes_what_is_remembered_of_a_session(store) -> None:
-    """The table does not outgrow the sessions."""
     store.receive([ReceivedBatch(session("old", range(3))), ReceivedBatch(session("older", range(3)))])
 
     assert store.prune(before=1e9) == 2

@@ -87,7 +87,6 @@ def assert_consistent(store: Store) -> None:
 
 @pytest.mark.parametrize("how", DERIVATIONS)
 def test_an_upgrade_adds_one_statement(store, make_session, how):
-    """The revision stays, a second import adds nothing, and every event is counted once."""
     events = make_session(turns=5)
     store.import_session(lambda: derived(events, "1.0"))
     stored = store.session("s1").events
@@ -115,7 +114,6 @@ def test_an_upgrade_that_derives_the_same_adds_nothing(store, make_session):
 
 @pytest.mark.parametrize("how", [unchanged, *DERIVATIONS])
 def test_a_recording_that_grows_after_an_upgrade_continues(store, make_session, how):
-    """Two upgrades in a row: turns are complete, numbers follow each other and no event is stored twice."""
     whole = make_session(turns=9)
     store.import_session(lambda: derived(cut(whole, 4), "1.0"))
     for turns, release in ((6, "2.0"), (9, "3.0")):
@@ -135,7 +133,6 @@ def test_a_recording_that_grows_after_an_upgrade_continues(store, make_session, 
 
 
 def test_a_recording_with_another_past_is_a_new_revision_after_an_upgrade(store, make_session):
-    """Before the upgrade's statement and after it; copies that disagree settle."""
     events = make_session(turns=6)
 
     def changed(at: int) -> list[Event]:
@@ -154,7 +151,6 @@ def test_a_recording_with_another_past_is_a_new_revision_after_an_upgrade(store,
 
 
 def test_a_change_of_settings_is_still_a_new_revision(store, make_session):
-    """The same release with other values was asked for them."""
     events = make_session(turns=4)
     store.import_session(lambda: derived(events, "1.0"))
 
@@ -164,7 +160,6 @@ def test_a_change_of_settings_is_still_a_new_revision(store, make_session):
 
 
 def test_an_older_copy_changes_nothing_after_an_upgrade(store, make_session):
-    """A copy that ends earlier is part of what is stored, whichever release reads it."""
     events = make_session(turns=8)
     store.import_session(lambda: derived(events, "1.0"))
     for _ in range(2):

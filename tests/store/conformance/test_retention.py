@@ -6,7 +6,6 @@ from windowpane.store.interface import EventFilter, SessionFilter
 
 
 def test_retention_deletes_whole_sessions_and_keeps_tombstones(store, make_session):
-    """The oldest are deleted first; tombstones explain them, and their numbers are never used again."""
     for number in range(4):
         store.append(make_session(f"s{number}", turns=2, start=1e9 + number * 1e6))
     last_seq = max(item.seq for batch in store.scan() for item in batch)
@@ -26,7 +25,6 @@ def test_retention_deletes_whole_sessions_and_keeps_tombstones(store, make_sessi
 
 
 def test_sessions_without_times_do_not_keep_old_ones(store, make_session):
-    """A recording without times has no age: it is retained and does not protect sessions that are too old."""
     store.append([event._replace(at=None) for event in make_session("timeless", turns=2)])
     for number in range(2):
         store.append(make_session(f"s{number}", turns=2, start=1e9 + number * 1e6))
@@ -37,7 +35,6 @@ def test_sessions_without_times_do_not_keep_old_ones(store, make_session):
 
 
 def test_retention_by_size_stops_when_it_fits(store, make_session):
-    """No more sessions are deleted than necessary."""
     for number in range(6):
         store.append(make_session(f"s{number}", turns=30, start=1e9 + number * 1e6))
     whole = store.size().bytes
@@ -50,7 +47,6 @@ def test_retention_by_size_stops_when_it_fits(store, make_session):
 
 
 def test_pruned_sessions_are_folded_into_the_metric_base(store, make_session):
-    """The fold receives the stored base and every event of the session before it is deleted."""
     counted = 0
     for session_id in ("s1", "s2"):
         events = make_session(session_id, turns=2)
@@ -65,7 +61,6 @@ def test_pruned_sessions_are_folded_into_the_metric_base(store, make_session):
 
 
 def test_a_fold_may_request_an_agents_label(store, make_session):
-    """New agents are admitted within the transaction that deletes their sessions."""
     store.append(make_session("s1", turns=2))
 
     assert store.prune(before=1e10, fold=lambda _base, _deleted: store.admit_agent("new-one").encode()) == 1

@@ -10,7 +10,6 @@ from windowpane.store.writes.write import SESSIONS_PER_STATEMENT
 
 
 def test_events_are_read_back_equal_and_in_order(store, make_session):
-    """Every event is read back as it was appended, numbered from 1."""
     events = make_session()
     store.append(events[:20])
     store.append(events[20:])
@@ -23,7 +22,6 @@ def test_events_are_read_back_equal_and_in_order(store, make_session):
 
 
 def test_one_batch_starts_more_sessions_than_a_statement_takes(store, make_session):
-    """Hundreds of agents that start at once are stored, each in its own session, beside older ones."""
     sessions = [
         make_session(session_id=f"s{number}", turns=1) for number in range(2 * SESSIONS_PER_STATEMENT + 1)
     ]
@@ -38,7 +36,6 @@ def test_one_batch_starts_more_sessions_than_a_statement_takes(store, make_sessi
 
 
 def test_the_session_row_sums_up_its_events(store, make_session):
-    """Identity, extent, sums and last gauges of a session are those of its events."""
     store.append(make_session(turns=8))
 
     row = store.session("s1")
@@ -60,7 +57,6 @@ def test_the_session_row_sums_up_its_events(store, make_session):
 
 
 def test_turn_rows_hold_both_measurements_and_the_usage(store, make_session):
-    """A turn has the tokens before the call, the provider's count and the cost."""
     store.append(make_session(turns=3))
 
     turns = store.turns("s1")
@@ -75,7 +71,6 @@ def test_turn_rows_hold_both_measurements_and_the_usage(store, make_session):
 
 
 def test_sessions_are_listed_in_the_requested_order(store, make_session):
-    """The store sorts and pages the fleet."""
     for number in range(5):
         store.append(make_session(f"s{number}", turns=number + 1, start=1e9 + number * 1000))
 
@@ -89,7 +84,6 @@ def test_sessions_are_listed_in_the_requested_order(store, make_session):
 
 
 def test_a_reader_sees_what_a_writer_stored_later(stores, store, make_session):
-    """A read-only reader follows the store, and its version changes with every write."""
     reader = stores.read()
     before = reader.version()
     store.append(make_session())
@@ -100,7 +94,6 @@ def test_a_reader_sees_what_a_writer_stored_later(stores, store, make_session):
 
 
 def test_half_a_surrogate_pair_in_a_name_loses_no_event(store, make_session):
-    """A character that UTF-8 cannot encode becomes a question mark in events and rows."""
     events = make_session(turns=2)
     broken = type(events[0].context)(*[
         "agent \ud83d" if name == "agent" else getattr(events[0].context, name)

@@ -75,7 +75,6 @@ def assert_counted_once(store: Store, session_id: str) -> None:
 
 
 def test_a_session_is_one_in_whatever_order_its_records_are_stored(store: Store) -> None:
-    """Each pair of sources in both orders, and all four in every order: the more complete record counts."""
     cases = [*permutations(SOURCES, 2), *permutations(SOURCES)]
     for number, order in enumerate(cases):
         calls = [f"{call}-{number}" for call in CALLS]
@@ -92,7 +91,6 @@ def test_a_session_is_one_in_whatever_order_its_records_are_stored(store: Store)
 
 
 def test_sources_that_record_at_the_same_time_are_one_session(store: Store) -> None:
-    """Turn by turn, with a transcript that is written after the proxy saw the call."""
     transcript, seen = record("claude_code"), record("proxy")
     for turn in range(5):
         store.append([event for event in seen if event.context.turn == turn])
@@ -102,7 +100,6 @@ def test_sources_that_record_at_the_same_time_are_one_session(store: Store) -> N
 
 
 def test_a_record_that_is_rebuilt_is_still_of_the_other(store: Store) -> None:
-    """The join is an event of the chain, from which every row can be made again."""
     for source in SOURCES:
         save(store, record(source))
 
@@ -112,7 +109,6 @@ def test_a_record_that_is_rebuilt_is_still_of_the_other(store: Store) -> None:
 
 
 def test_a_changed_recording_stays_the_one_that_counts(store: Store) -> None:
-    """A new revision of the transcript is the same session."""
     save(store, record("proxy"))
     save(store, record("claude_code", start=START + 1))
 
@@ -122,7 +118,6 @@ def test_a_changed_recording_stays_the_one_that_counts(store: Store) -> None:
 
 
 def test_tool_calls_identify_a_session_without_ids_of_replies(store: Store) -> None:
-    """Codex and others record no id of a reply, but each tool call has one."""
     save(store, record("proxy", tool_calls=TOOL_CALLS))
     store.import_session(lambda: record("codex", calls=(), tool_calls=TOOL_CALLS))
 
@@ -130,7 +125,6 @@ def test_tool_calls_identify_a_session_without_ids_of_replies(store: Store) -> N
 
 
 def test_the_session_that_an_agent_states_is_its_recording(store: Store) -> None:
-    """The proxy names a session by the id that its agent states, which identifies it without any call."""
     save(store, record("proxy", "proxy:gemini_cli:17", calls=CALLS))
     store.import_session(lambda: record("gemini_cli", "gemini_cli:17", calls=("",) * 4))
 
@@ -138,7 +132,6 @@ def test_the_session_that_an_agent_states_is_its_recording(store: Store) -> None
 
 
 def test_the_helpers_that_the_proxy_saw_belong_to_the_session(store: Store) -> None:
-    """A call that titles the session is in no transcript: its cost is added to the session's."""
     save(store, record("proxy", "proxy:s"))
     save(store, record("proxy", "proxy:s/title", calls=("msg_01TitleOfTheSession0001",), parent="proxy:s"))
     save(store, record("claude_code", "s"))
@@ -152,7 +145,6 @@ def test_the_helpers_that_the_proxy_saw_belong_to_the_session(store: Store) -> N
 
 
 def test_the_records_of_a_session_are_listed_on_request(store: Store) -> None:
-    """They hold what the transcript does not, such as the system prompt."""
     for source in SOURCES:
         save(store, record(source))
 
@@ -164,7 +156,6 @@ def test_the_records_of_a_session_are_listed_on_request(store: Store) -> None:
 
 
 def test_a_recording_without_usage_does_not_count(store: Store) -> None:
-    """The proxy knows what the calls cost, so nothing is lost where the transcript does not state it."""
     store.import_session(lambda: record("copilot_cli", usage=False))
     save(store, record("proxy"))
 
@@ -183,7 +174,6 @@ def test_a_recording_without_usage_does_not_count(store: Store) -> None:
     ids=["other-calls", "two-transcripts", "played-again-later", "ids-counted-up", "ids-redacted"],
 )
 def test_different_sessions_are_never_one(store: Store, first: list[Event], second: list[Event]) -> None:
-    """Nothing but a unique id, at the same time, in records of two kinds joins sessions."""
     for events in (first, second):
         save(store, events)
 
@@ -191,7 +181,6 @@ def test_different_sessions_are_never_one(store: Store, first: list[Event], seco
 
 
 def test_records_of_two_projects_count_each_in_its_own(store: Store) -> None:
-    """A record in one project changes no sum of another, and names none of its sessions."""
     for source, project in (("claude_code", "shop"), ("live", "bank")):
         events = record(source)
         described = events[0]._replace(n=len(events), data=SessionDescribed(project=project))
@@ -202,7 +191,6 @@ def test_records_of_two_projects_count_each_in_its_own(store: Store) -> None:
 
 
 def test_a_session_under_one_id_has_the_more_complete_record(store: Store) -> None:
-    """Telemetry with the id of a transcript is not appended to it, also when it had come first."""
     telemetry, transcript = record("otlp", "s"), record("claude_code", "s", calls=CALLS[:3])
     store.append([event for event in telemetry if event.context.turn < 3])
     store.import_session(lambda: transcript)
@@ -218,7 +206,6 @@ def test_a_session_under_one_id_has_the_more_complete_record(store: Store) -> No
 
 @pytest.mark.parametrize("order", [SOURCES, SOURCES[::-1]], ids=["transcript-first", "transcript-last"])
 def test_metrics_count_a_call_once(store: Store, order: tuple[str, ...]) -> None:
-    """Those of a running exporter, which folds the records as they come, and those of a new one."""
     running = MetricState()
     after = 0
     for source in order:
@@ -259,7 +246,6 @@ def turns_of(state: MetricState) -> float:
 
 
 def test_a_record_under_another_audit_key_counts_by_itself(stores, caplog: pytest.LogCaptureFixture) -> None:
-    """A process does not continue a chain whose key it does not have; it reports that both count."""
     keyed = stores.open(audit_key=b"the key of the proxy's process")
     save(keyed, record("proxy"))
     keyed.close()
@@ -271,7 +257,6 @@ def test_a_record_under_another_audit_key_counts_by_itself(stores, caplog: pytes
 
 
 def test_sessions_that_no_id_identifies_are_reported(store: Store) -> None:
-    """The same agent at the same time, without an id in one of the two; not where ids show that they differ."""
     save(store, record("proxy", "other", calls=[name.replace("01Q", "01R") for name in CALLS]))
     save(store, record("goose", "without-ids", calls=("",) * 4))
     save(store, record("goose", "later", calls=("",) * 4, start=START + 86_400))

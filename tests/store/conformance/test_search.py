@@ -9,7 +9,6 @@ from windowpane.store.interface import EventFilter
 
 
 def test_search_finds_the_same_with_and_without_the_index(store, make_session):
-    """An event matches if its name and payload contain all words, the last one as a prefix."""
     store.append(make_session("s1", turns=9))
     store.append(make_session("s2", turns=9))
     queries = [
@@ -35,7 +34,6 @@ def test_search_finds_the_same_with_and_without_the_index(store, make_session):
 @pytest.mark.parametrize("setting", ["search.fts5.PREFIX_WORDS", "search.events.READ_THROUGH"])
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch, setting, newest_first):
-    """Prefixes looked up or passed to the index, sessions read through or looked up: the same events."""
     for name in ("s1", "s2", "s3"):
         store.append(make_session(name, turns=9))
     while store.index_text():
@@ -76,7 +74,6 @@ def test_only_wanted_types_are_searched(store, make_session):
 
 
 def test_a_measurement_is_found_by_its_texts_and_not_by_its_numbers(store, make_session):
-    """Its phase, zone and sources are words that people look for; the names of its values are in every one."""
     store.append(make_session("s1", turns=9))
     queries = [
         EventFilter(text=text) for text in ("pressure.measured final green", "used_by_component", "usage final")

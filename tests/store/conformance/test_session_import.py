@@ -20,7 +20,6 @@ def bodies(store: Store, session_id: str = "s1") -> list[bytes]:
 
 
 def test_importing_twice_changes_nothing(store, make_session):
-    """The second import finds every event unchanged and makes the events once."""
     events = make_session()
     calls = []
 
@@ -40,7 +39,6 @@ def test_importing_twice_changes_nothing(store, make_session):
 
 
 def test_a_longer_recording_appends_its_new_events(store, make_session):
-    """A later snapshot adds its tail to the same revision; importing an older one adds nothing."""
     whole = make_session(turns=9)
     store.import_session(lambda: whole[:30])
 
@@ -54,7 +52,6 @@ def test_a_longer_recording_appends_its_new_events(store, make_session):
 
 
 def test_a_changed_past_starts_a_revision_that_counts_only_new_events(store, make_session):
-    """The old revision stays verifiable, pages show the new one, and the common prefix is not counted twice."""
     events = make_session(turns=5)
     changed = [*events[:25], events[25]._replace(at=1.0), *events[26:]]
     store.import_session(lambda: events)
@@ -77,7 +74,6 @@ def test_a_changed_past_starts_a_revision_that_counts_only_new_events(store, mak
 
 
 def test_two_copies_that_disagree_settle(store, make_session):
-    """Two different recordings of a session make one revision each; importing both again changes nothing."""
     events = make_session(turns=5)
     changed = [*events[:25], events[25]._replace(at=1.0), *events[26:]]
     first = [store.import_session(lambda: events), store.import_session(lambda: changed)]
@@ -91,7 +87,6 @@ def test_two_copies_that_disagree_settle(store, make_session):
 
 
 def test_a_revision_replaces_the_projections_of_the_old_one(store, make_session):
-    """Pages show no turn, block or alert of the old revision, also after a rebuild."""
     store.import_session(lambda: make_session(turns=2))
     changed = [event._replace(at=5.0) for event in make_session(turns=4)]
 
@@ -103,7 +98,6 @@ def test_a_revision_replaces_the_projections_of_the_old_one(store, make_session)
 
 
 def test_a_shorter_recording_with_another_past_never_replaces_a_longer_one(store, make_session):
-    """A rewind, or another part of the session: the store keeps the longer one and the outcome states it."""
     whole = make_session(turns=8)
     store.import_session(lambda: whole)
     rewound = [event._replace(at=5.0) for event in make_session(turns=2)]
@@ -118,7 +112,6 @@ def test_a_shorter_recording_with_another_past_never_replaces_a_longer_one(store
 
 
 def test_events_of_other_emitters_do_not_make_a_revision(store, make_session):
-    """Alerts and deliveries stored in between do not change the recording itself."""
     events = make_session(turns=6)
     store.import_session(lambda: events[:30])
     foreign = events[29].context
@@ -140,7 +133,6 @@ def test_events_of_other_emitters_do_not_make_a_revision(store, make_session):
 @pytest.mark.parametrize("noted", ["nothing", "before it", "within it"])
 @pytest.mark.parametrize("changed", ["replaced", "left out"])
 def test_a_revision_counts_from_where_the_recordings_differ(store, make_session, noted: str, changed: str):
-    """Whatever another emitter stored before or within the recording; the audit finds the same place."""
     events = make_session(turns=6)
     context = replace(events[29].context, stream_id="alerts")
     fired = Event(context, 0, events[29].at, AlertFired("utilization", "critical", 1, 0.9, 0.9))
@@ -164,7 +156,6 @@ def test_a_revision_counts_from_where_the_recordings_differ(store, make_session,
 
 
 def test_a_recording_that_fails_while_it_is_read_stores_nothing(store, make_session):
-    """All or nothing, also when the failure comes after thousands of events."""
     events = make_session(turns=40)
 
     def breaking():
@@ -182,7 +173,6 @@ def test_a_recording_that_fails_while_it_is_read_stores_nothing(store, make_sess
 
 
 def test_a_recording_is_one_session(store, make_session):
-    """A recording with events of a second session is rejected, and nothing is stored."""
     with pytest.raises(StoreError, match="s1 continues as s2"):
         store.import_session(lambda: [*make_session("s1"), *make_session("s2")])
 
@@ -190,7 +180,6 @@ def test_a_recording_is_one_session(store, make_session):
 
 
 def test_a_recording_stored_by_another_process_meanwhile_is_rejected(stores, store, make_session):
-    """Two imports of one file at once do not store it twice."""
     events = make_session(turns=3)
 
     def slow():
@@ -207,7 +196,6 @@ def test_a_recording_stored_by_another_process_meanwhile_is_rejected(stores, sto
 
 
 def test_a_pruned_session_imported_again_is_not_counted_twice(store, make_session):
-    """The metric base already includes the sessions that retention deleted."""
     events = make_session(turns=3)
     store.import_session(lambda: events[:30])
     store.prune(before=1e10)
@@ -221,6 +209,5 @@ def test_a_pruned_session_imported_again_is_not_counted_twice(store, make_sessio
 
 
 def test_an_empty_recording_stores_nothing(store):
-    """Neither an event nor a session is stored."""
     assert store.import_session(list).appended == 0
     assert fetch(store, "SELECT count(*) FROM sessions") == [(0,)]

@@ -16,7 +16,6 @@ from windowpane.store.interface import EventFilter
     ],
 )  # fmt: skip
 def test_events_of_a_time(store, make_session, narrowed, newest_first):
-    """From the first moment up to the last, which is not included; events without a time are in no range."""
     for name, start in (("s1", 5_000.0), ("s2", 1_000.0), ("s3", 3_000.0)):
         store.append(make_session(name, turns=5, start=start))
     while store.index_text():

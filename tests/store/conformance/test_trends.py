@@ -33,7 +33,6 @@ def daily(store: Store) -> list[tuple[Any, ...]]:
 
 
 def test_a_trend_is_the_sum_of_the_sessions_of_each_day(store, make_session) -> None:
-    """Calls, tokens, dollars and reductions of a day are those of its sessions' events."""
     for number in range(3):
         store.append(make_session(f"s{number}", turns=8, start=FIRST + (number // 2) * DAY))
 
@@ -49,7 +48,6 @@ def test_a_trend_is_the_sum_of_the_sessions_of_each_day(store, make_session) -> 
 
 
 def test_a_session_over_midnight_belongs_to_both_days(store, make_session) -> None:
-    """Each day has the calls that were made on it."""
     store.append(make_session("s", turns=10, start=FIRST + DAY - 4.5))
 
     assert [row.calls for row in store.trends(days=2)] == [4, 6]
@@ -79,7 +77,6 @@ def test_a_day_without_a_call_has_no_session(store, make_session) -> None:
 
 
 def test_sums_are_those_of_a_rebuild_in_any_batches(store, make_session) -> None:
-    """A fold in one batch, in many, and of the stored events give the same rows; the audit compares them."""
     events = make_session("one", turns=12)
     store.append(events)
     for event in make_session("two", turns=12):
@@ -96,7 +93,6 @@ def test_sums_are_those_of_a_rebuild_in_any_batches(store, make_session) -> None
 
 
 def test_a_revision_replaces_the_part_of_the_session(store, make_session) -> None:
-    """A recording whose past changed counts once."""
     store.import_session(lambda: make_session("s", turns=5))
     store.import_session(lambda: make_session("s", turns=6, start=1_700_000_500.0))
 
@@ -106,7 +102,6 @@ def test_a_revision_replaces_the_part_of_the_session(store, make_session) -> Non
 
 
 def test_retention_keeps_the_trend(store, make_session) -> None:
-    """The part of a deleted session stays in the sums, and the audit does not expect its events."""
     for number in range(2):
         store.append(make_session(f"s{number}", turns=4, start=FIRST + number * DAY))
     before = store.trends(days=5)
@@ -119,7 +114,6 @@ def test_retention_keeps_the_trend(store, make_session) -> None:
 
 
 def test_the_cost_of_a_trend_does_not_grow_with_its_sessions(store, make_session) -> None:
-    """A hundred sessions of a day are one row."""
     for number in range(100):
         store.append(make_session(f"s{number}", turns=1, start=FIRST + number))
 
@@ -127,7 +121,6 @@ def test_the_cost_of_a_trend_does_not_grow_with_its_sessions(store, make_session
 
 
 def test_cache_breaks_are_counted_in_the_row_of_the_session(store, make_session) -> None:
-    """Number, tokens and dollars of the breaks, and those of the day."""
     events = make_session("s", turns=2, end=False)
     last = events[-1]
     breaks = [
@@ -142,7 +135,6 @@ def test_cache_breaks_are_counted_in_the_row_of_the_session(store, make_session)
 
 
 def test_carried_tokens_are_tokens_times_the_calls_that_sent_them(store, make_session) -> None:
-    """From the call that reads a result to its removal; dollars are its share of what these calls cost."""
     events = make_session("s", turns=10)
     store.append(events)
     uses = {(use.tool, use.target): use for use in store.tool_use("s")}
@@ -166,7 +158,6 @@ def test_carried_tokens_are_tokens_times_the_calls_that_sent_them(store, make_se
 
 
 def test_what_replaces_content_did_not_enter(store) -> None:
-    """The placeholder of a masked result is carried by later calls, but only the result entered the window."""
     events: list[Event] = []
     tracker = SessionTracker(SessionInfo("s", "a", "m", "test", "stream"), emit=events.extend, digest=str)
     tracker.add("tool_call", None, 20, tool_call_id="c", tool_name="read", at=FIRST)
@@ -203,7 +194,6 @@ def of_project(store: Store, *projects: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_trends_of_a_project_are_the_sums_of_its_sessions(store, make_session) -> None:
-    """Whenever it was stated, after a session has moved, and after those of others were deleted."""
     for number in range(6):
         events = make_session(f"s{number}", turns=8, start=FIRST + (number // 2) * DAY)
         stated = SessionDescribed(project="shop" if number < 3 else "")
@@ -228,7 +218,6 @@ def test_the_trends_of_a_project_are_the_sums_of_its_sessions(store, make_sessio
 
 
 def test_retention_keeps_the_trend_of_each_project(store, make_session) -> None:
-    """Those of a deleted session belong to the project that it had."""
     for number, project in enumerate(("shop", "bank", "")):
         store.append(make_session(f"s{number}", turns=4, start=FIRST))
         if project:

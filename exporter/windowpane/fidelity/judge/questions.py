@@ -40,10 +40,10 @@ _KIND_OF: Final[dict[FactKind, QuestionKind]] = {
     "decision": "decision",
 }
 _WORDING: Final[dict[FactKind, str]] = {
-    "error": "Which error or failure was seen that concerns {subject}? Give its message.",
-    "goal": "What is the task about? It concerns {subject}.",
-    "constraint": "Which rule has to be kept that concerns {subject}?",
-    "open_work": "What still has to be done, or is open, that concerns {subject}?",
+    "error": "Which error or failure occurred that involves {subject}? Quote its message.",
+    "goal": "What is the goal of the task that involves {subject}?",
+    "constraint": "Which rule about {subject} must be followed?",
+    "open_work": "What work on {subject} is still open?",
     "decision": "What was decided about {subject}, and why?",
 }
 _BLANK: Final = "____"
@@ -143,7 +143,7 @@ def _cloze(fact: Fact, text: str, kind: QuestionKind) -> Question | None:
         start = max(0, at - LINE_CHARS // 2)
         excerpt = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
         if len(significant_words(TOKEN.findall(excerpt.replace(_BLANK, " ")))) >= CONTEXT_WORDS:
-            wording = f"Which name or path belongs in the blank of this line from the work: “{excerpt}”"
+            wording = f"Which name or path fills the blank in this line from the work: “{excerpt}”"
             return Question(wording, kind, fact.text)
     return None
 

@@ -73,9 +73,9 @@ def plan_delegation(
     rules = "".join(f"\n- {constraint}" for constraint in subtask.constraints)
     assignment = (
         f"{subtask.task.strip()}\n"
-        + (f"\nThese rules hold:{rules}\n" if rules else "")
-        + f"\nReport what you found in at most {max_tokens:,} tokens: the conclusion first, then names, paths, "
-        "numbers and errors letter by letter, then what is still open. Leave out how you got there."
+        + (f"\nFollow these rules:{rules}\n" if rules else "")
+        + f"\nReport your findings in at most {max_tokens:,} tokens. Start with the conclusion. Copy "
+        "names, paths, numbers and error messages verbatim. End with what is still open. Omit your steps."
     )
     return DelegationPlan(
         child_session_id, assignment, max_tokens, SubagentDelegated(child_session_id, digest(subtask.task))
