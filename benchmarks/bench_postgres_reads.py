@@ -30,7 +30,7 @@ from tests.servers.postgres import PostgresServer, binaries
 
 from windowpane.core.times import live_since
 from windowpane.store.copying import Progress, copy_store
-from windowpane.store.interface import EventFilter
+from windowpane.store.interface import AlertFilter, EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.reads.reader import Reader
 from windowpane.store.search.content import ContentFilter
@@ -69,7 +69,7 @@ def reads(turns: int) -> dict[str, Read]:
             EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle)
         ),
         "session: tools": lambda store: store.tool_use(LONGEST),
-        "session: alerts": lambda store: store.alerts(session_id=LONGEST),
+        "session: alerts": lambda store: store.alerts(AlertFilter(session_id=LONGEST)),
         "audit: the newest events": lambda store: store.events(EventFilter(limit=101, newest_first=True)),
         "audit: a rare word": lambda store: store.events(EventFilter(text="evicted", limit=101)),
         "audit: a common word": lambda store: store.events(EventFilter(text="tool_result", limit=101)),

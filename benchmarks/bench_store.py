@@ -27,7 +27,7 @@ from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.keys import link_with
 from windowpane.store.sqlite.connection import open_writer
 from windowpane.store.writes.chain import genesis
@@ -267,7 +267,7 @@ def read_times(folder: Path) -> list[Measure]:
         store.blocks_at("opened", turns)
         store.removed_blocks("opened", turns)
         store.events(EventFilter(session_id="opened", limit=1_000))
-        store.alerts(session_id="opened")
+        store.alerts(AlertFilter(session_id="opened"))
 
     def best(work: Callable[[], object]) -> float:
         return min(timed(work) for _ in range(15)) * 1e3

@@ -21,7 +21,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 
 LONGEST = "marathon"
@@ -124,7 +124,7 @@ def complete(path: Path) -> None:
     """Add what the store of an earlier release lacks: alerts, and a parent with sub-agents."""
     store = SqliteStore(path)
     rows = store.sessions(SessionFilter(order="recent", limit=ALERTED_SESSIONS))
-    if not store.alerts(limit=1):
+    if not store.alerts(AlertFilter(limit=1)):
         store.append([event for row in rows for event in alerts_of(row)])
     if not store.sessions(SessionFilter(parent_session_id=PARENT, limit=1)):
         pattern = session_events("pattern", 40, time.time() - 80_000.0)

@@ -46,7 +46,7 @@ from windowpane.report.session_report import SessionReport
 from windowpane.report.turn_report import TurnReport
 from windowpane.sources.hooks.status import session_line
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text import formats
 from windowpane.text.forecasts import next_band, next_event
@@ -100,7 +100,7 @@ class StoredSession:
     @cached_property
     def alerts(self) -> Sequence[AlertRow]:
         """Its alerts."""
-        return self.store.alerts(session_id=self.row.session_id, limit=1_000)
+        return self.store.alerts(AlertFilter(session_id=self.row.session_id, limit=1_000))
 
 
 # -- the events, counted here -----------------------------------------------------------------------

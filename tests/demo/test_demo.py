@@ -26,7 +26,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.redaction import redact
 from windowpane.store.embedded import SqliteReader, SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
 
 QUERIES = (
     "context_window_utilization_ratio",
@@ -71,7 +71,7 @@ class TestWhatIsLoaded:
         assert small.evicted_blocks > 0
         assert small.compressions > 0
         assert small.fidelity is not None
-        assert demo.alerts(session_id="pi-managed-8k")
+        assert demo.alerts(AlertFilter(session_id="pi-managed-8k"))
 
     def test_the_values_are_those_of_the_recordings(self, demo: SqliteReader) -> None:
         long = next(row for row in demo.sessions() if row.source == "pi")

@@ -23,6 +23,7 @@ from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.watch import RETRY_SECONDS, WatchedSession, Watcher
 from windowpane.sources.transcripts.discovery import all_readers, files_of
 from windowpane.store.embedded import SqliteStore
+from windowpane.store.interface import AlertFilter
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 NOW = 1_767_261_600.0
@@ -185,7 +186,7 @@ def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
     scene.write(8, tokens=2_400, at=NOW - 3_000)
     scene.poll()
     assert scene.fired() == []
-    assert scene.store.alerts(session_id=SESSION)
+    assert scene.store.alerts(AlertFilter(session_id=SESSION))
 
     scene.path.unlink()
     scene.path = scene.folder / "1a1b2c3d-0000-4000-8000-000000000002.jsonl"

@@ -28,7 +28,7 @@ from windowpane.outputs.remote.connection import server_address
 from windowpane.outputs.remote.endpoint import IngestEndpoint
 from windowpane.outputs.remote.group_commit import GroupCommit
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.testing import chat_reply
 
 ALPHA, BETA, OWN = "alpha-token-0123456789", "beta-token-0123456789", "own-token-0123456789"
@@ -252,7 +252,7 @@ def test_a_process_that_sends_has_metrics_and_alerts_of_its_own(serve) -> None:
     assert "windowpane_store_available 0.0" in text
     assert 'context_window_turns_total{agent="reviewer",model="gpt-4o"} 4.0' in text
     with closing(SqliteStore(server.store)) as store:
-        assert store.alerts(session_id="s1")
+        assert store.alerts(AlertFilter(session_id="s1"))
 
 
 FIRST_BATCH = """

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.sqlite.connection import ReaderPool
 
 SESSIONS = 12
@@ -74,9 +74,9 @@ READS = {
     "a search in a session": lambda store: store.events(EventFilter(text="tool", session_id="s7", limit=5)),
     "count of a search in a session": lambda store: store.count_events(EventFilter(text="to", session_id="s7")),
     "next batch": lambda store: next(store.scan(after_seq=100, batch=10)),
-    "alerts of a session": lambda store: store.alerts(session_id="s7"),
+    "alerts of a session": lambda store: store.alerts(AlertFilter(session_id="s7")),
     "blocks needed again": lambda store: store.removed_blocks("s7", 3, regretted=True),
-    "alerts that fire now": lambda store: store.alerts(firing=True),
+    "alerts that fire now": lambda store: store.alerts(AlertFilter(firing=True)),
     "sub-agents of a session": lambda store: store.sessions(SessionFilter(parent_session_id="s7")),
     "version": lambda store: store.version(),
     "a trend": lambda store: store.trends(days=5),
@@ -110,7 +110,7 @@ def test_the_fleet_is_read_in_the_order_of_an_index(plans, order):
 def test_the_latest_alerts_are_read_from_the_end(plans, firing):
     store, found = plans
 
-    store.alerts(firing=firing, limit=10)
+    store.alerts(AlertFilter(firing=firing, limit=10))
 
     assert any(f"alerts_{'unresolved_at' if firing else 'at'}" in detail for detail in found), found
     assert not any("FOR ORDER BY" in detail for detail in found), found

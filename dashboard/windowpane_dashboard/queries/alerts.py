@@ -15,7 +15,7 @@ from windowpane.core.events import AlertResolved, NotificationDelivered, Notific
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.report.headline import Phrase, Subject, joined
-from windowpane.store.interface import EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count, decimal, seconds, utc
 from windowpane.text.labels import severity_label
@@ -68,15 +68,17 @@ def read_firings(reader: EventReader, filters: AlertFilters, live_since: float, 
 
     def read(state: AlertState | None, limit: int) -> list[AlertRow]:
         candidates = reader.alerts(
-            session_id=filters.session,
-            alert=filters.alert,
-            severity=filters.severity,
-            firing=None if state is None else state != "resolved",
-            live_since=live_since if state == "firing" else None,
-            silent_since=live_since if state == "unresolved" else None,
-            at_from=at_from,
-            at_to=at_to,
-            limit=limit,
+            AlertFilter(
+                session_id=filters.session,
+                alert=filters.alert,
+                severity=filters.severity,
+                firing=None if state is None else state != "resolved",
+                live_since=live_since if state == "firing" else None,
+                silent_since=live_since if state == "unresolved" else None,
+                at_from=at_from,
+                at_to=at_to,
+                limit=limit,
+            )
         )
         return [row for row in candidates if filters.delivery is None or delivery_state(row) == filters.delivery]
 
@@ -143,7 +145,7 @@ def requested_firing(reader: EventReader, session_id: str, position: SessionAddr
     alert, _, turn = (position.alert or "").partition(":")
     if not alert:
         return None
-    rows = reader.alerts(session_id=session_id, alert=alert, limit=SCANNED_FIRINGS)
+    rows = reader.alerts(AlertFilter(session_id=session_id, alert=alert, limit=SCANNED_FIRINGS))
     if position.at is not None:
         return next((row for row in rows if position.at in (row.fired_at, row.resolved_at)), None)
     return next((row for row in rows if str(row.crossing_turn) == turn), None)

@@ -17,7 +17,7 @@ from windowpane.config.loading import load_config
 from windowpane.core.files import SHARED_MEMORY, WAL
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
-from windowpane.store.interface import EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, StoreSize
 from windowpane.text.forecasts import next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size
@@ -51,7 +51,7 @@ class Fleet:
 
 def read_fleet(reader: EventReader, query: SessionFilter, live_since: float) -> Fleet:
     """Return the matching sessions in their order; those are live that had an event since *live_since*."""
-    firing = reader.alerts(firing=True, live_since=live_since, limit=FIRINGS)
+    firing = reader.alerts(AlertFilter(firing=True, live_since=live_since, limit=FIRINGS))
     totals = reader.fleet_totals(query, live_since=live_since)
     return Fleet(below_parents(reader.sessions(query)), totals, severities_by_session(firing))
 

@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from windowpane.store.interface import EventReader
+from windowpane.store.interface import AlertFilter, EventReader
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import address, widgets
@@ -23,7 +23,7 @@ LISTED: Final = 200
 
 def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> None:
     """Draw the alerts, the latest first, beside the one of the address; selecting a row selects its turn."""
-    rows = list(store.alerts(session_id=row.session_id, limit=LISTED))
+    rows = list(store.alerts(AlertFilter(session_id=row.session_id, limit=LISTED)))
     if not rows:
         st.text("No alert has fired in this session.")
         return

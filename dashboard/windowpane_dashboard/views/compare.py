@@ -11,7 +11,7 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
 from windowpane.report.headline import session_headline
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.charts.zone_bands import forecast_turns
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _side(snapshot: StoreSnapshot, row: SessionRow) -> ComparedSession:
-    alerts = snapshot.store.alerts(session_id=row.session_id, limit=ALERTS)
+    alerts = snapshot.store.alerts(AlertFilter(session_id=row.session_id, limit=ALERTS))
     return ComparedSession(row, store_access.timeline(snapshot, row), tuple(alerts))
 
 

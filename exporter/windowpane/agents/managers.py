@@ -138,22 +138,10 @@ class ConfiguredWindow(ManagedWindow):
         Raises `ConfigurationError` for an argument that has the wrong type, is out of range, or contradicts
         another argument or the preset.
         """
-        check_options(locals())
+        arguments = locals()
+        check_options(arguments)
         check_project("project", project)
-        options = EngineOptions(
-            limit_tokens=limit_tokens,
-            requested_output_tokens=requested_output_tokens,
-            thresholds=thresholds,
-            preset=preset,
-            settings=settings,
-            policy=policy,
-            weights=weights,
-            budget=budget,
-            enforce=enforce,
-            background=background,
-            cascade=cascade,
-            embedder=embedder,
-        )
+        options = EngineOptions.of(arguments)
         config = active_config()
         chosen = preset_of(options, config)
         engine_settings = settings_for(options, config, chosen)

@@ -78,6 +78,11 @@ class EngineOptions:
     cascade: Sequence[str | EngineStep] | None = None
     embedder: Embedder | None = None
 
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> EngineOptions:
+        """Return the options among the *arguments* of a manager."""
+        return cls(**{field.name: arguments[field.name] for field in fields(cls)})
+
 
 def check_options(options: Mapping[str, object]) -> None:
     """Raise `ConfigurationError` if an option is of the wrong type, out of range or contradictory."""

@@ -18,6 +18,7 @@ from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import SEVERITIES, Severity
+from windowpane.store.interface import AlertFilter
 
 
 @click.command("check")
@@ -44,7 +45,7 @@ def command(
     """
     with open_to_read(store_path) as store:
         row = pick_session(store, session)
-        alerts = store.alerts(session_id=row.session_id, limit=10_000)
+        alerts = store.alerts(AlertFilter(session_id=row.session_id, limit=10_000))
     failing = [alert for alert in alerts if alert.severity in SEVERITIES[SEVERITIES.index(fail_on) :]]
     if as_json:
         print_json(

@@ -31,7 +31,7 @@ from windowpane.core.version import install_command
 from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.outputs.http.service_discovery import http_status
 from windowpane.outputs.http.store_exporter import StoreExporter
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.store.open import store_exists
 from windowpane.text.formats import seconds
 
@@ -105,7 +105,7 @@ def _fresh_store(path: StoreName | None, *, once: bool) -> Iterator[Store]:
 
 def _report(store: Store) -> None:
     print_table(session_table(store.sessions(SessionFilter(limit=20))))
-    alerts = [alert for alert in store.alerts(limit=10_000) if alert.severity != "info"]
+    alerts = [alert for alert in store.alerts(AlertFilter(limit=10_000)) if alert.severity != "info"]
     alerts.sort(key=lambda alert: alert.severity != "critical")
     click.echo(f"\n{len(alerts)} warnings and critical alerts fired, the critical ones first:")
     for alert in alerts[:MAXIMUM_ALERTS]:

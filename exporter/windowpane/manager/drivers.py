@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
@@ -25,7 +25,6 @@ from windowpane.effects.time_limit import TimeLimit
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager import hooks
 from windowpane.manager.dependencies import Dependencies
-from windowpane.manager.engine import Engine
 from windowpane.manager.history import add_history
 from windowpane.manager.plans.subagent import SubagentResult, Subtask
 from windowpane.manager.session import ManagedSession
@@ -42,7 +41,42 @@ SUBAGENT_TIMEOUT_SECONDS: Final = 900.0
 """A sub-agent that has not returned by then has failed."""
 
 
-class BlockingWindow(ManagedWindow):
+class _HookedWindow(ManagedWindow):
+    """The parts of a driver that do not wait."""
+
+    def _end_turn(self, reply: object, reported_remaining: int | None, reported_used: int | None) -> None:
+        with self._session.traced():
+            self._session.apply(
+                "on_turn_end",
+                lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used),
+            )
+
+    def _work_due(self, *, is_busy: bool) -> Effect[None] | None:
+        """Return the work between two turns, unless the last such work is still under way."""
+        return self._session.work_after_turn() if self._engine.settings.after_turn and not is_busy else None
+
+    def _commands(self, hook: str, effect: Effect[T]) -> Generator[Command, CommandResult, T | None]:
+        """Yield the commands of an effect to carry out; return its result, None if it failed."""
+        session = self._session
+        started = session.dependencies.timer()
+        try:
+            progress = session.advance(effect, None)
+            while progress.command is not None:
+                progress = session.advance(effect, (yield progress.command))
+        except IrreducibleContextError:
+            self.flush()
+            raise
+        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
+            session.contain(hook, error)
+            return None
+        finally:
+            session.discard(effect)
+            session.record_time(hook, started)
+            session.notify()
+        return progress.result
+
+
+class BlockingWindow(_HookedWindow):
     """A managed window whose hooks run on the calling thread. Tool results may come from several threads."""
 
     _background: threading.Thread | None = None
@@ -66,8 +100,7 @@ class BlockingWindow(ManagedWindow):
         provider reports no usage but the model reports how many tokens of its window remain or are used, pass
         these; a number far from what was counted is rejected.
         """
-        with self._session.traced():
-            self._session.apply("on_turn_end", _turn_end(reply, reported_remaining, reported_used))
+        self._end_turn(reply, reported_remaining, reported_used)
         self._start_background_work()
 
     def on_tool_result(
@@ -162,13 +195,10 @@ class BlockingWindow(ManagedWindow):
 
     def _start_background_work(self) -> None:
         """Start what is due between turns, unless the last such work is still under way."""
-        settings = self._engine.settings
-        if not settings.after_turn or not (self._background is None or not self._background.is_alive()):
-            return
-        work = self._session.work_after_turn()
+        work = self._work_due(is_busy=self._background is not None and self._background.is_alive())
         if work is None:
             return
-        if not settings.background:
+        if not self._engine.settings.background:
             self._run("after_turn", work)
             return
         thread = threading.Thread(
@@ -182,23 +212,21 @@ class BlockingWindow(ManagedWindow):
 
     def _run(self, hook: str, effect: Effect[T]) -> T | None:
         """Run an effect to its end; None if it failed."""
-        session = self._session
-        started = session.dependencies.timer()
+        commands = self._commands(hook, effect)
         try:
-            progress = session.advance(effect, None)
-            while progress.command is not None:
-                progress = session.advance(effect, self._execute(progress.command))
-        except IrreducibleContextError:
-            self.flush()
-            raise
-        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
-            session.contain(hook, error)
-            return None
+            command = next(commands)
+            while True:
+                try:
+                    result = self._execute(command)
+                except Exception as error:  # noqa: BLE001 (the generator contains it)
+                    command = commands.throw(error)
+                else:
+                    command = commands.send(result)
+        except StopIteration as ended:
+            outcome: T | None = ended.value
+            return outcome
         finally:
-            session.discard(effect)
-            session.record_time(hook, started)
-            session.notify()
-        return progress.result
+            commands.close()
 
     def _execute(self, command: Command) -> CommandResult:
         call = _model_call(command, self._session.dependencies)
@@ -208,7 +236,7 @@ class BlockingWindow(ManagedWindow):
         return require_text(result) if call.requires_text else result
 
 
-class AsyncWindow(ManagedWindow):
+class AsyncWindow(_HookedWindow):
     """A managed window whose hooks are awaited, for agents that run on an event loop."""
 
     _background: asyncio.Future[None] | None = None
@@ -227,8 +255,7 @@ class AsyncWindow(ManagedWindow):
         self, reply: object, *, reported_remaining: int | None = None, reported_used: int | None = None
     ) -> None:
         """Await `BlockingWindow.on_turn_end`."""
-        with self._session.traced():
-            self._session.apply("on_turn_end", _turn_end(reply, reported_remaining, reported_used))
+        self._end_turn(reply, reported_remaining, reported_used)
         await self._start_background_work()
 
     async def on_tool_result(
@@ -298,37 +325,32 @@ class AsyncWindow(ManagedWindow):
             self._session.finish(_end_reason(kind))
 
     async def _start_background_work(self) -> None:
-        settings = self._engine.settings
-        if not settings.after_turn or (self._background is not None and not self._background.done()):
-            return
-        effect = self._session.work_after_turn()
+        effect = self._work_due(is_busy=self._background is not None and not self._background.done())
         if effect is None:
             return
         work = self._run("after_turn", effect)
-        if settings.background:
+        if self._engine.settings.background:
             self._background = asyncio.ensure_future(work)
         else:
             await work
 
     async def _run(self, hook: str, effect: Effect[T]) -> T | None:
         """Run an effect to its end; None if it failed."""
-        session = self._session
-        started = session.dependencies.timer()
+        commands = self._commands(hook, effect)
         try:
-            progress = session.advance(effect, None)
-            while progress.command is not None:
-                progress = session.advance(effect, await self._execute(progress.command))
-        except IrreducibleContextError:
-            self.flush()
-            raise
-        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
-            session.contain(hook, error)
-            return None
+            command = next(commands)
+            while True:
+                try:
+                    result = await self._execute(command)
+                except Exception as error:  # noqa: BLE001 (the generator contains it)
+                    command = commands.throw(error)
+                else:
+                    command = commands.send(result)
+        except StopIteration as ended:
+            outcome: T | None = ended.value
+            return outcome
         finally:
-            session.discard(effect)
-            session.record_time(hook, started)
-            session.notify()
-        return progress.result
+            commands.close()
 
     async def _execute(self, command: Command) -> CommandResult:
         call = _model_call(command, self._session.dependencies)
@@ -376,12 +398,6 @@ def _model_call(command: Command, dependencies: Dependencies) -> _ModelCall | No
 
 def _as_model(subagent: Callable[[str], Any]) -> Model:
     return lambda _system, assignment: subagent(assignment)
-
-
-def _turn_end(
-    reply: object, reported_remaining: int | None, reported_used: int | None
-) -> Callable[[Engine], object]:
-    return lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used)
 
 
 def _end_reason(kind: type[BaseException] | None) -> str:

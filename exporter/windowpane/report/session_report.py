@@ -22,7 +22,7 @@ from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
-from windowpane.store.interface import EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
     AlertRow,
@@ -238,7 +238,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
         ],
         compressions=_compressions(events),
         regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
-        alerts=store.alerts(session_id=session.session_id),
+        alerts=store.alerts(AlertFilter(session_id=session.session_id)),
         worst_turn=worst_turn(store, turns, session),
         forecast_record=forecast_record(turns, compaction_turns(one.event for one in events)),
         rewinds=[

@@ -12,7 +12,7 @@ from windowpane.report.headline import turn_headline
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.session_report import plain_values
 from windowpane.report.text import text_page
-from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.interface import AlertFilter, EventFilter, EventReader
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
     AlertRow,
@@ -100,7 +100,7 @@ def gather_turn(store: EventReader, session: SessionRow, turn: int) -> TurnRepor
         change_tokens=_change(before, here),
         blocks=window_blocks(store.blocks_at(name, turn), here.components),
         removed=sorted(removed, key=lambda row: -row.tokens),
-        alerts=[alert for alert in store.alerts(session_id=name) if alert.fired_turn == turn],
+        alerts=[alert for alert in store.alerts(AlertFilter(session_id=name)) if alert.fired_turn == turn],
         notes=[note for note in notes_of(intact_events(noted)) if note.turn == turn],
         events=[_event(one) for one in recorded],
     )

@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.events import AlertFired, Event, NotificationDelivered, NotificationFailed
-from windowpane.core.vocabulary import Severity
 from windowpane.store.database import Database
+from windowpane.store.interface import AlertFilter
 from windowpane.store.records import AlertRow
 from windowpane.store.statements import Conditions, StatementBatch
 
@@ -62,46 +62,33 @@ def record_delivery(
         statements.add(_DELIVERED if delivered else _FAILED, (text, *identity))
 
 
-def listed(
-    connection: Database,
-    *,
-    session: int | None,
-    alert: str | None,
-    severity: Severity | None,
-    firing: bool | None,
-    live_since: float | None,
-    silent_since: float | None,
-    at_from: float | None,
-    at_to: float | None,
-    projects: Sequence[str] | None,
-    limit: int,
-) -> list[AlertRow]:
+def listed(connection: Database, query: AlertFilter, session: int | None) -> list[AlertRow]:
     """Return the firings that match, latest first; *session* is a row number.
 
     Recordings are imported one after another, so the order is that of the times and only then of the store.
     """
     conditions = Conditions()
-    for column, value in (("session", session), ("alert", alert), ("severity", severity)):
+    for column, value in (("session", session), ("alert", query.alert), ("severity", query.severity)):
         if value is not None:
             conditions.add(f"a.{column} = ?", value)
-    if firing is not None:
-        conditions.add(f"a.resolved_turn IS {'NULL' if firing else 'NOT NULL'}")
-    if live_since is not None:
-        conditions.add("s.ended = 0 AND s.last_at >= ?", live_since)
-    if silent_since is not None:
-        conditions.add("(s.ended = 1 OR s.last_at IS NULL OR s.last_at < ?)", silent_since)
-    if at_from is not None:
-        conditions.add("a.fired_at >= ?", at_from)
-    if at_to is not None:
-        conditions.add("a.fired_at < ?", at_to)
+    if query.firing is not None:
+        conditions.add(f"a.resolved_turn IS {'NULL' if query.firing else 'NOT NULL'}")
+    if query.live_since is not None:
+        conditions.add("s.ended = 0 AND s.last_at >= ?", query.live_since)
+    if query.silent_since is not None:
+        conditions.add("(s.ended = 1 OR s.last_at IS NULL OR s.last_at < ?)", query.silent_since)
+    if query.at_from is not None:
+        conditions.add("a.fired_at >= ?", query.at_from)
+    if query.at_to is not None:
+        conditions.add("a.fired_at < ?", query.at_to)
     if session is None:
         conditions.add("s.same_as = ''")
-    conditions.among("s.project", projects)
+    conditions.among("s.project", query.projects)
     sql = (
         f"SELECT {_COLUMNS} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608  # values are bound
         f"WHERE {conditions.clause} ORDER BY a.fired_at DESC NULLS LAST, a.fired_seq DESC LIMIT ?"
     )
-    return [_row(row) for row in connection.execute(sql, (*conditions.values, limit))]
+    return [_row(row) for row in connection.execute(sql, (*conditions.values, query.limit))]
 
 
 def _row(row: Sequence[Any]) -> AlertRow:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from windowpane.core.events import Event
 from windowpane.core.vocabulary import Severity, Zone
@@ -101,6 +101,30 @@ class EventFilter:
         return (-inf if self.at_from is None else self.at_from, inf if self.at_to is None else self.at_to)
 
 
+@dataclass(frozen=True, slots=True)
+class AlertFilter:
+    """Filter of the firings of alerts, newest first; every field narrows, None matches all."""
+
+    session_id: str | None = None
+    alert: str | None = None
+    severity: Severity | None = None
+    firing: bool | None = None
+    """Only the unresolved firings, or only the resolved ones."""
+    live_since: float | None = None
+    """Only firings of sessions with an event at or after this time and no end."""
+    silent_since: float | None = None
+    """Only firings of all other sessions."""
+    at_from: float | None = None
+    """First moment of the firings, and the first after them, in seconds since the epoch."""
+    at_to: float | None = None
+    projects: tuple[str, ...] | None = None
+    """Only firings in sessions of one of these projects."""
+    limit: int = 500
+
+
+ALL_ALERTS: Final = AlertFilter()
+
+
 class EventReader(Protocol):
     """The read side: everything that the dashboard, the report and `serve` use."""
 
@@ -158,26 +182,8 @@ class EventReader(Protocol):
         """Return the number of events that match, whatever the limit."""
         ...
 
-    def alerts(
-        self,
-        *,
-        session_id: str | None = None,
-        alert: str | None = None,
-        severity: Severity | None = None,
-        firing: bool | None = None,
-        live_since: float | None = None,
-        silent_since: float | None = None,
-        at_from: float | None = None,
-        at_to: float | None = None,
-        projects: tuple[str, ...] | None = None,
-        limit: int = 500,
-    ) -> Sequence[AlertRow]:
-        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones.
-
-        *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
-        all other sessions, *at_from* and *at_to* those that fired between the two, *projects* those of their
-        sessions.
-        """
+    def alerts(self, query: AlertFilter = ...) -> Sequence[AlertRow]:
+        """Return the firings that match, newest first."""
         ...
 
     def content(self, digest: str) -> str | None:

@@ -14,6 +14,7 @@ from tests.dashboard.timelines import TURN, timeline
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import Zone
 from windowpane.store.embedded import SqliteStore
+from windowpane.store.interface import AlertFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, zone_reason
@@ -24,7 +25,9 @@ from windowpane_dashboard.style.theme import LIGHT
 def side(store: SqliteStore, session_id: str) -> ComparedSession:
     row = store.session(session_id)
     assert row is not None
-    return ComparedSession(row, read_timeline(store, session_id), tuple(store.alerts(session_id=session_id)))
+    return ComparedSession(
+        row, read_timeline(store, session_id), tuple(store.alerts(AlertFilter(session_id=session_id)))
+    )
 
 
 def test_differences_name_the_better_side(small_store: SqliteStore) -> None:

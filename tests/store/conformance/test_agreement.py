@@ -18,7 +18,7 @@ from windowpane.models.tokens import counter_for
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.open import open_store
 from windowpane.store.records import ImportOutcome
 from windowpane.store.search.content import ContentFilter
@@ -197,7 +197,7 @@ def test_each_session(both: Both) -> None:
         for block in both.stores[0].blocks_at(name, 99_999)[::9]:
             both.agree(lambda store, name=name, block=block: store.block_life(name, block.block_id))
         both.agree(lambda store, name=name: (store.tool_use(name), store.notes(name)))
-        both.agree(lambda store, name=name: store.alerts(session_id=name))
+        both.agree(lambda store, name=name: store.alerts(AlertFilter(session_id=name)))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_each_session(both: Both) -> None:
     ],
 )  # fmt: skip
 def test_alerts(both: Both, options: dict[str, Any]) -> None:
-    both.agree(lambda store: store.alerts(**options))
+    both.agree(lambda store: store.alerts(AlertFilter(**options)))
 
 
 @pytest.mark.parametrize(

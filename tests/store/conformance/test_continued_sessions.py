@@ -14,7 +14,7 @@ from windowpane.core.events.content import Candidate
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.window.blocks import Block
-from windowpane.store.interface import EventFilter
+from windowpane.store.interface import AlertFilter, EventFilter
 from windowpane.store.writes import continuation
 from windowpane.store.writes.received import ReceivedBatch
 
@@ -128,7 +128,7 @@ def test_alerts_of_each_run_are_its_own(store) -> None:
         context = replace(events[-1].context, turn=2, stream_id=f"{name}/alerts")
         store.append([*events, Event(context, 0, 1.0, AlertFired("red", "critical", 2, 0.9, 0.9))])
 
-    rows = store.alerts(session_id="s1")
+    rows = store.alerts(AlertFilter(session_id="s1"))
     assert sorted(row.crossing_turn for row in rows) == [2, 5]
     assert [row.crossing_turn for row in rows if row.resolved_turn is None] == [5]
     assert store.session("s1").firing == 1

@@ -16,7 +16,7 @@ from windowpane.core.events import (
     SessionDescribed,
     TurnEnded,
 )
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
 
 
 def with_alerts(events: list[Event]) -> list[Event]:
@@ -57,11 +57,11 @@ def test_alerts_are_filtered_by_name_severity_and_state(store, make_session):
         store.append(with_alerts(make_session(name, turns=2)))
 
     assert len(store.alerts()) == 4
-    assert {row.alert for row in store.alerts(firing=True)} == {"red_soon"}
-    assert {row.alert for row in store.alerts(firing=False)} == {"utilization"}
-    assert [row.session_id for row in store.alerts(severity="critical")] == ["s2", "s1"]
-    assert [row.session_id for row in store.alerts(alert="red_soon", session_id="s1")] == ["s1"]
-    assert store.alerts(severity="critical", firing=True) == []
+    assert {row.alert for row in store.alerts(AlertFilter(firing=True))} == {"red_soon"}
+    assert {row.alert for row in store.alerts(AlertFilter(firing=False))} == {"utilization"}
+    assert [row.session_id for row in store.alerts(AlertFilter(severity="critical"))] == ["s2", "s1"]
+    assert [row.session_id for row in store.alerts(AlertFilter(alert="red_soon", session_id="s1"))] == ["s1"]
+    assert store.alerts(AlertFilter(severity="critical", firing=True)) == []
 
 
 def at(events: list[Event], start: float) -> list[Event]:
@@ -103,8 +103,8 @@ def test_totals_count_the_worst_firing_alert_of_live_sessions(store, make_sessio
     totals = store.fleet_totals(SessionFilter(), live_since=4_900.0)
 
     assert (totals.live, totals.live_warned, totals.live_critical, totals.live_needing_attention) == (1, 1, 0, 1)
-    assert [row.session_id for row in store.alerts(firing=True, live_since=4_900.0)] == ["live"]
-    assert [row.session_id for row in store.alerts(firing=True, silent_since=4_900.0)] == ["over"]
+    assert [row.session_id for row in store.alerts(AlertFilter(firing=True, live_since=4_900.0))] == ["live"]
+    assert [row.session_id for row in store.alerts(AlertFilter(firing=True, silent_since=4_900.0))] == ["over"]
 
 
 def test_sessions_and_alerts_are_found_by_their_time(store, make_session):
@@ -114,7 +114,7 @@ def test_sessions_and_alerts_are_found_by_their_time(store, make_session):
     found = store.sessions(SessionFilter(at_from=900.0, at_to=1_001.0))
 
     assert [row.session_id for row in found] == ["earlier"]
-    assert [row.session_id for row in store.alerts(at_from=4_000.0)] == ["later", "later"]
+    assert [row.session_id for row in store.alerts(AlertFilter(at_from=4_000.0))] == ["later", "later"]
     assert [row.session_id for row in store.alerts()] == ["later", "later", "earlier", "earlier"]
 
 

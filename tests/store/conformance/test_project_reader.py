@@ -9,7 +9,7 @@ import pytest
 from tests.store.conformance.conftest import Stores
 
 from windowpane.core.events import AlertFired, Event, SessionDescribed
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.reads.reader import Reader
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
@@ -71,7 +71,7 @@ def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: Sto
     assert (shop.project_names(), store.project_names()) == (["shop"], ["bank", "shop"])
     assert shop.facets()["agents"] == ("reviewer",)
     assert {alert.session_id for alert in shop.alerts()} == {"s1"}
-    assert shop.alerts(session_id="s2") == []
+    assert shop.alerts(AlertFilter(session_id="s2")) == []
     assert {use.sessions for use in shop.tool_leaderboard()} == {1}
     assert sum(row.sessions for row in shop.trends(days=10)) == 1
     assert (shop.size().sessions, shop.size().by_type) == (1, {})
@@ -110,7 +110,7 @@ def test_events_and_searches_find_only_the_project(shop: ProjectReader, store: S
     assert {one.event.context.session_id for batch in shop.scan() for one in batch} == {"s1"}
     assert not shop.events(EventFilter(projects=("bank",)))
     assert shop.trends(days=10, projects=("bank",)) == []
-    assert shop.alerts(projects=("bank", "")) == []
+    assert shop.alerts(AlertFilter(projects=("bank", ""))) == []
     assert {note.session_id for note in shop.find_notes("secret")} == {"s1"}
     assert shop.count_events(EventFilter(types=("alert.fired",))) == 1
     hits = shop.find_content(ContentFilter("certainly")).hits

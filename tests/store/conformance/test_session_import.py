@@ -10,7 +10,7 @@ from tests.store.conformance.direct_access import fetch
 from windowpane.core.codec import encode
 from windowpane.core.events import AlertFired, Event, NotificationDelivered, TelemetryDropped
 from windowpane.exceptions import StoreError
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.records import ImportOutcome
 from windowpane.store.store import Store
 
@@ -125,7 +125,7 @@ def test_events_of_other_emitters_do_not_make_a_revision(store, make_session):
     outcome = store.import_session(lambda: events)
 
     assert (outcome.revised, outcome.unchanged, outcome.appended) == (False, 30, len(events) - 30)
-    assert store.alerts(session_id="s1")[0].delivered == ("log",)
+    assert store.alerts(AlertFilter(session_id="s1"))[0].delivered == ("log",)
     assert store.import_session(lambda: events).appended == 0
     assert store.verify().intact
 

@@ -8,7 +8,7 @@ from typing import Final
 from windowpane.core.events import PressureMeasured, TrendReport, Usage
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevel
-from windowpane.core.tracking.forecast import COMPACTION_DELAY, Forecast, GrowthHistory, forecast
+from windowpane.core.tracking.forecast import COMPACTION_DELAY, GrowthHistory, forecast
 from windowpane.core.tracking.peak import WindowPeak
 from windowpane.core.tracking.token_account import (
     PLACEHOLDER_RATIO,
@@ -17,11 +17,20 @@ from windowpane.core.tracking.token_account import (
     apportion,
     unseen_tokens,
 )
-from windowpane.core.vocabulary import COMPONENT_OF, NOT_ADDED, Component, CountSource, Phase, Zone
+from windowpane.core.vocabulary import COMPONENT_OF, NOT_ADDED, Component, CountSource, LimitSource, Phase, Zone
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 
 _UNKNOWN: Final = (None, None, None)
+_Fill = tuple[int | None, LimitSource | None, int | None, float | None, float | None, Zone | None, int | None]
+_UNLIMITED: Final[_Fill] = (None,) * 7
+
+
+def _fill(used: int, limits: WindowLimits, previous: Zone) -> _Fill:
+    """Return the fields of a `Pressure` from `limit_tokens` to `red_tokens`, which need the window's size."""
+    limit, usable = limits.limit_tokens, limits.usable_tokens
+    zone = limits.zone_of(used, previous=previous)
+    return limit, limits.source, usable, used / limit, used / usable, zone, limits.red_tokens
 
 
 class PressureGauge:
@@ -210,29 +219,18 @@ class PressureGauge:
             scale = used / window.tokens
             duplicate = min(used, round(window.duplicate_tokens * scale))
             stale = min(used - duplicate, round(window.stale_tokens * scale))
-        red = None if limits is None else limits.red_tokens
-        median, early, late = self._turns_until(red, used)
         level = self.compaction_level
-        compaction = self._turns_until(level and level.tokens, used, delay=COMPACTION_DELAY)
         burn = history.burn_rate
         # Positional, in the order of the fields: keywords cost a tenth of the hook at the start of a turn.
         return PressureMeasured(
             used,
             parts,
             count_source or self.count_source,
-            limits.limit_tokens if limits else None,
-            limits.source if limits else None,
-            limits.usable_tokens if limits else None,
-            used / limits.limit_tokens if limits else None,
-            used / limits.usable_tokens if limits else None,
-            limits.zone_of(used, previous=self.zone) if limits else None,
-            red,
+            *(_fill(used, limits, self.zone) if limits else _UNLIMITED),
             self.added,
             dict(self.added_by_component),
             history.velocity,
-            median,
-            early,
-            late,
+            *self._turns_until(limits.red_tokens if limits else None, used),
             burn,
             _turns_at_rate(limits.overflow_tokens - used, burn) if limits else None,
             self._budget_utilization(parts, limits) if limits else {},
@@ -247,13 +245,13 @@ class PressureGauge:
             len(window),
             level.tokens if level else None,
             level.evidence if level else None,
-            *compaction,
+            *self._turns_until(level and level.tokens, used, delay=COMPACTION_DELAY),
             phase=phase,
         )
 
     def _turns_until(
         self, level_tokens: int | None, used_tokens: int, *, delay: float = 1.0
-    ) -> Forecast | tuple[None, None, None]:
+    ) -> tuple[float | None, float | None, float | None]:
         if level_tokens is None:
             return _UNKNOWN
         pace = self.growth.pace

@@ -39,6 +39,7 @@ from windowpane.store.clickhouse.tables import (
     TURNS,
     Table,
 )
+from windowpane.store.interface import AlertFilter
 from windowpane.store.reads.event_records import FOLDED_SUMS, EventRecord, IdentifiedStore, identity_of
 from windowpane.store.records import AlertRow, SessionRow, ToolUse, TrendRow, TurnRow
 
@@ -83,7 +84,7 @@ class CopiedStore(IdentifiedStore, Protocol):
         """Return the turns of a session in order."""
         ...
 
-    def alerts(self, *, session_id: str | None = None, limit: int = 500) -> Sequence[AlertRow]:
+    def alerts(self, query: AlertFilter) -> Sequence[AlertRow]:
         """Return the firings of a session."""
         ...
 
@@ -230,7 +231,10 @@ class StoreCopy:
         inserts.add(SESSION_DAYS, rows.session_day_rows(session, self._store.session_days(session_id)))
         inserts.add(TOOL_USE, rows.tool_use_rows(session, self._store.tool_use(session_id, limit=ALL)))
         if with_alerts:
-            inserts.add(ALERTS, rows.alert_rows(session, self._store.alerts(session_id=session_id, limit=ALL)))
+            inserts.add(
+                ALERTS,
+                rows.alert_rows(session, self._store.alerts(AlertFilter(session_id=session_id, limit=ALL))),
+            )
 
     def _replace_refolded(self) -> None:
         """Insert the rows again of sessions whose copy has their events, but other sums."""

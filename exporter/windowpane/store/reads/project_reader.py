@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 
-from windowpane.core.vocabulary import Severity
-from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.notes import Note
@@ -138,26 +137,9 @@ class ProjectReader:
         mentions = EventFilter(text=digest, limit=1, newest_first=True, projects=self.projects)
         return self._reader.content(digest) if self._reader.events_or_damage(mentions) else None
 
-    def alerts(
-        self,
-        *,
-        session_id: str | None = None,
-        alert: str | None = None,
-        severity: Severity | None = None,
-        firing: bool | None = None,
-        live_since: float | None = None,
-        silent_since: float | None = None,
-        at_from: float | None = None,
-        at_to: float | None = None,
-        projects: tuple[str, ...] | None = None,
-        limit: int = 500,
-    ) -> Sequence[AlertRow]:
+    def alerts(self, query: AlertFilter = ALL_ALERTS) -> Sequence[AlertRow]:
         """Return the firings that match, newest first."""
-        return self._reader.alerts(
-            session_id=session_id, alert=alert, severity=severity, firing=firing, live_since=live_since,
-            silent_since=silent_since, at_from=at_from, at_to=at_to,
-            projects=self._visible(projects), limit=limit,
-        )  # fmt: skip
+        return self._reader.alerts(replace(query, projects=self._visible(query.projects)))
 
     def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
         """Return the distinct agents, models, sources and event types, for filters."""

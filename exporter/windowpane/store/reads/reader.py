@@ -12,10 +12,9 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.store_names import StoreName
-from windowpane.core.vocabulary import Severity
 from windowpane.store import alerts, captured_content, events, registry, tool_use, turns
 from windowpane.store.database import Engine
-from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections.trends import TrendReads
 from windowpane.store.reads import fleet
 from windowpane.store.reads.event_records import CopyReads
@@ -249,33 +248,11 @@ class Reader(CopyReads, TrendReads):
 
     # -- everything else --------------------------------------------------------------------------------------
 
-    def alerts(
-        self,
-        *,
-        session_id: str | None = None,
-        alert: str | None = None,
-        severity: Severity | None = None,
-        firing: bool | None = None,
-        live_since: float | None = None,
-        silent_since: float | None = None,
-        at_from: float | None = None,
-        at_to: float | None = None,
-        projects: tuple[str, ...] | None = None,
-        limit: int = 500,
-    ) -> Sequence[AlertRow]:
-        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones.
-
-        *live_since* selects those of sessions with an event at or after it and no end, *silent_since* those of
-        all other sessions, *at_from* and *at_to* those that fired between the two, *projects* those of their
-        sessions.
-        """
+    def alerts(self, query: AlertFilter = ALL_ALERTS) -> Sequence[AlertRow]:
+        """Return the firings that match, newest first."""
         with self._engine.lend() as connection:
-            session = None if session_id is None else fleet.current_key(connection, session_id)
-            return alerts.listed(
-                connection, session=session, alert=alert, severity=severity, firing=firing,
-                live_since=live_since, silent_since=silent_since, at_from=at_from, at_to=at_to, projects=projects,
-                limit=limit,
-            )  # fmt: skip
+            session = None if query.session_id is None else fleet.current_key(connection, query.session_id)
+            return alerts.listed(connection, query, session)
 
     def content(self, digest: str) -> str | None:
         """Return the captured text of a digest, or None."""
