@@ -17,4 +17,4 @@ BOOKKEEPING: Final = frozenset(
 )  # fmt: skip
 """Types of rows that add nothing to a window."""
 MAXIMUM_UNKNOWN: Final = 100
-"""Unknown types of rows that are reported, each once a file."""
+"""Unknown types of rows that are reported, each once per file."""
