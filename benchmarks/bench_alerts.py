@@ -2,7 +2,7 @@
 
 The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of the folder `corpus` beside it.
 Precision is the share of firings after which the rule's consequence came within ten turns (for `compaction_soon`
-two to fifteen); recall the share of consequences that a firing preceded by as much. What a graver alert about the
+two to fifteen); recall the share of consequences that a firing preceded by as much. What a worse alert about the
 same cause inhibited counts for both: the message came under another name. A rule without a consequence states
 what has happened.
 """
@@ -236,7 +236,7 @@ def _document(counts: dict[str, Counts], sessions: Sequence[Session], warnings: 
     pairs = list(zip(warnings, sessions, strict=True))
     lines += [_spread(half, [number for number, one in pairs if one.half == half]) for half in halves]
     inhibited = (
-        "*Inhibited* are the firings that a graver alert about the same cause, or a size of the window that is "
+        "*Inhibited* are the firings that a worse alert about the same cause, or a size of the window that is "
         "in doubt, made superfluous."
     )
     lines += [

@@ -33,7 +33,7 @@ def test_waiting_spool_files_are_reported(tmp_path: Path) -> None:
     (note,) = [finding for finding in findings(store) if finding["subject"] == "spool"]
 
     assert note["verdict"] == "note"
-    assert f"1 files beside {store}" in note["detail"]
+    assert f"1 files next to {store}" in note["detail"]
 
 
 def test_a_process_whose_store_takes_no_events_is_a_problem(

@@ -232,5 +232,5 @@ def test_an_import_names_the_turns_that_lists_show(run: Run, sessions_dir: Path,
     listed = json.loads(run("sessions", "--json").output)
 
     assert [row["turns"] for row in listed] == [11]
-    assert f"11 turns are listed for 10 reported calls in {recording.name}" in output
-    assert "11 turns are listed for 10 reported calls" in run("import", recording).output
+    assert f"{recording.name} has 11 turns but reports 10 calls" in output
+    assert "has 11 turns but reports 10 calls" in run("import", recording).output

@@ -65,7 +65,7 @@ class SharedAxes:
 
 
 def natural_scale(turns: pd.DataFrame) -> Scale:
-    """Return the scale at which the chart is readable: the limit's, unless the content is small beside it."""
+    """Return the scale at which the chart is readable: the limit's, unless the content is much smaller."""
     peak, limit = turns["used"].max(), _limit(turns)
     return "limit" if np.isnan(limit) or peak >= SMALL_SHARE * limit else "content"
 

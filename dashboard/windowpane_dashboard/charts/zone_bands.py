@@ -20,7 +20,7 @@ MAXIMUM_SPANS: Final = 100
 AHEAD_SHARE: Final = 0.25
 """The forecast extends over at most this share of the turns, and at least three turns."""
 LABEL_SHARE: Final = 0.075
-"""Minimum distance between labels beside the chart, as a share of its height."""
+"""Minimum distance between labels next to the chart, as a share of its height."""
 
 
 def zone_starts(limits: WindowLimits) -> dict[Zone, int]:

@@ -186,7 +186,7 @@ def cached_for_session(
 ) -> Drawing:
     """Return the result of *draw*, cached while this session does not change.
 
-    *name* identifies the drawing and all that it depends on beside the session, such as the palette.
+    *name* identifies the drawing and all that it depends on in addition to the session, such as the palette.
     """
     drawing: Drawing = _drawn((_path(snapshot), _row_key(row), name), draw)
     return drawing

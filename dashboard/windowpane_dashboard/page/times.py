@@ -1,4 +1,4 @@
-"""Moments in the reader's own time zone, which is the browser's and not the server's, with UTC beside them."""
+"""Moments in the reader's own time zone, which is the browser's and not the server's, with UTC next to them."""
 
 from __future__ import annotations
 

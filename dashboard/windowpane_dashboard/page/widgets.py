@@ -34,7 +34,7 @@ def headline(text: str) -> None:
 
 
 def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
-    """Show a small chart without buttons, whose data stands beside it already."""
+    """Show a small chart without buttons, whose data stands next to it already."""
     config = {**CONFIG, "displayModeBar": False}
     selecting: dict[str, Any] = {}
     if on_select is not None:

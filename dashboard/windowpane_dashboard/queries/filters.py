@@ -155,7 +155,7 @@ class SessionAddress(Parameters):
     tab: str | None = None
     """The tab below the chart; None for the one that the other parameters need."""
     block: str | None = None
-    """The block that is read beside the tabs."""
+    """The block that is read next to the tabs."""
     text: str | None = None
     """The search for text in the session."""
 

@@ -30,7 +30,7 @@ FLEET_ROWS: Final = 500
 FIRINGS: Final = 2_000
 """Firing alerts of live sessions that are read, the latest ones."""
 BESIDE = ("", WAL, SHARED_MEMORY)
-"""The database file and those SQLite keeps beside it."""
+"""The database file and those SQLite keeps next to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Simulations that run beside the pages: one process each, read by a thread."""
+"""Simulations that run in parallel with the pages: one process each, read by a thread."""
 
 from __future__ import annotations
 

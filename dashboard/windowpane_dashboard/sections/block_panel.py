@@ -1,4 +1,4 @@
-"""One block beside the page: its whole captured text, and its life with a link to each turn."""
+"""One block next to the page: its whole captured text, and its life with a link to each turn."""
 
 from __future__ import annotations
 

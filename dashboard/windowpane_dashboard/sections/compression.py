@@ -49,7 +49,7 @@ _AFTER: Final = {
     "window": "Tokens of the whole window: the provider's total of the first call after.",
 }
 _FIDELITY: Final = "Share of what was removed that is visible, 0 to 1. Compare it with this session's others."
-_FAITHFULNESS: Final = "Share of the summary's statements that nothing removed speaks against; near 1 if true."
+_FAITHFULNESS: Final = "Share of the summary's statements that nothing removed contradicts; near 1 if true."
 _FACTS: Final = {
     "kept": ("green", "✓"),
     "recoverable": ("grey", "↺"),
@@ -142,7 +142,7 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
 
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:
-    """Draw both texts beside each other with a legend."""
+    """Draw both texts next to each other with a legend."""
     difference = _whole_or_start(
         [text for text in before.texts if text is not None],
         [text for text in after.texts if text is not None],

@@ -1,4 +1,4 @@
-"""The style of the fleet's table: colors beside labels, estimates marked with ≈."""
+"""The style of the fleet's table: colors next to labels, estimates marked with ≈."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical":
 
 
 def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
-    """Return the table with zones and alerts in their colors, beside their labels and shapes.
+    """Return the table with zones and alerts in their colors, next to their labels and shapes.
 
     The columns `estimated` and `firing` set the style of a row and are not shown.
     """

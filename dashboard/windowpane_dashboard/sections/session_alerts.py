@@ -1,4 +1,4 @@
-"""The alerts of one session, and one of them explained beside the list."""
+"""The alerts of one session, and one of them explained next to the list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LISTED: Final = 200
 
 
 def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> None:
-    """Draw the alerts, the latest first, beside the one of the address; selecting a row selects its turn."""
+    """Draw the alerts, the latest first, next to the one of the address; selecting a row selects its turn."""
     rows = list(store.alerts(AlertFilter(session_id=row.session_id, limit=LISTED)))
     if not rows:
         st.text("No alert has fired in this session.")

@@ -110,7 +110,7 @@ def select_turn(turn: int, last: int) -> None:
 
 
 def turn_control(timeline: Timeline) -> int:
-    """Draw the slider with the buttons beside it; return the selected turn."""
+    """Draw the slider with the buttons next to it; return the selected turn."""
     first, last = turns_of(timeline)
     if first == last:
         return last

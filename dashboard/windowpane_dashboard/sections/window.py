@@ -49,7 +49,7 @@ def window_section(window: TurnWindow) -> None:
 
 
 def open_block(block_id: str | None) -> None:
-    """Read a block beside the tabs; None closes it."""
+    """Read a block next to the tabs; None closes it."""
     address.update(PAGE, block=block_id)
 
 
@@ -60,7 +60,7 @@ def _open_row(frame: pd.DataFrame, table: str) -> None:
 
 
 def blocks_section(view: SessionView) -> None:
-    """Draw the blocks of the window as a table, beside the removed blocks."""
+    """Draw the blocks of the window as a table, next to the removed blocks."""
     window = view.window
     is_reading = SessionAddress.from_query(st.query_params.to_dict()).block is not None
     removed = store_access.cached_for_session(

@@ -135,7 +135,7 @@ def warm_up() -> None:
 def server_config(port: int, address: str) -> dict[str, object]:
     """Return Streamlit's settings from the package's own file, which override the user's configuration.
 
-    Streamlit looks for a configuration beside the program that was started, which is the command and not this
+    Streamlit looks for a configuration next to the program that was started, which is the command and not this
     package, so the file is read here.
     """
     settings = tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Alerts: firings with their duration, outcome and delivery, and the runbook beside them."""
+"""Alerts: firings with their duration, outcome and delivery, and the runbook next to them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
 
 
 def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
-    """Draw the chart, and below it the table beside the explained firing."""
+    """Draw the chart, and below it the table next to the explained firing."""
     chosen = selected_firing(listed.rows, filters.pick)
     assert chosen is not None
     chart_section(listed, listed.rows.index(chosen), filters.along, now)
@@ -171,7 +171,7 @@ def _pick(listed: Firings, index: int) -> None:
 
 
 def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
-    """Return the table with severities in their colors, beside their labels and shapes."""
+    """Return the table with severities in their colors, next to their labels and shapes."""
     colors = {
         severity_label("critical"): palette.zone_text["red"],
         severity_label("warning"): palette.zone_text["orange"],

@@ -105,7 +105,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "At the present pace the window enters red within two turns, by the median of the forecast.",
         "There is still time to choose when to compact. Later a compaction is forced, wherever the agent is. "
         "Where the message calls the size assumed, the agent may also have a larger window: one that did not "
-        "compact where it does in a window of the assumed size probably has, and then nothing graver fires.",
+        "compact where it does in a window of the assumed size probably has, and then nothing more severe fires.",
         "'Turns until red' with its 10 to 90 band: a narrow band is a steady pace, a wide one an uneven one.",
         (
             "Plan a compaction at the next exchange boundary.",

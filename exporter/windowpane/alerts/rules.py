@@ -35,7 +35,7 @@ ThresholdSource = Literal["red", "output_reserve", "usual_fidelity"]
 half of the median fidelity of its earlier compressions."""
 
 NO_ROOM: Final = ("output_reserve", "overflow", "cannot_compress")
-"""Alerts that are graver than red: the next call or its answer does not fit."""
+"""Alerts that are more severe than red: the next call or its answer does not fit."""
 COMPRESSION_SAMPLES: Final = 3
 """Number of compressions whose tokens are pooled into the compression ratio."""
 COMPACTION_TURNS: Final = 16
@@ -90,8 +90,8 @@ class Rule:
     from_zone: Zone | None = None
     """Evaluated only while the window is in this zone or a worse one."""
     inhibited_by: tuple[str, ...] = ()
-    """Alerts about the same cause that are graver or more exact: while one of them fires, this one does not start
-    to fire."""
+    """Alerts about the same cause that are more severe or more exact: while one of them fires, this one does not
+    start to fire."""
     needs_certain_limit: bool = False
     """Not evaluated while the size of the window is in doubt (`SignalHistory.limit_in_doubt`)."""
     metric: str | None = None

@@ -77,8 +77,8 @@ def _row(rule: Rule) -> str:
     if rule.threshold is not None and rule.comparison != "occurs":
         level = f": {COMPARISONS[rule.comparison]} {rule.threshold:g}"
     fires = f"{rule.title.lower()}{level}{off}"
-    graver = ", ".join(f"`{name}`" for name in rule.inhibited_by)
-    return f"| `{rule.name}` | {rule.severity} | {rule.nature} | {fires} | {turns} | {graver} | {rule.todo} |"
+    inhibitors = ", ".join(f"`{name}`" for name in rule.inhibited_by)
+    return f"| `{rule.name}` | {rule.severity} | {rule.nature} | {fires} | {turns} | {inhibitors} | {rule.todo} |"
 
 
 def runbook_markdown() -> str:

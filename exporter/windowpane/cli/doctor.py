@@ -161,7 +161,7 @@ def _catalog() -> Finding:
 def _store(path: StoreName, config: Config) -> Iterator[Finding]:
     base = local_base(path)
     own = waiting_base(base, config.ingest, config.project) if _is_endpoint(path) else base
-    where = f"beside {path}" if isinstance(path, Path) else f"in {base.parent}"
+    where = f"next to {path}" if isinstance(path, Path) else f"in {base.parent}"
     if waiting := waiting_files(own):
         detail = f"{len(waiting)} files {where} hold events that could not be stored; the next agent stores them"
         yield Finding("note", "spool", detail)
@@ -186,14 +186,14 @@ def _store(path: StoreName, config: Config) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    """Check the permissions of a store's file and the space beside it."""
+    """Check the permissions of a store's file and the space next to it."""
     if path.stat().st_mode & 0o077:
         yield Finding("problem", "store", f"{path} can be read by other users; run chmod 600")
     if not os.access(path, os.W_OK):
         yield Finding("problem", "store", f"{path} cannot be written")
     free = shutil.disk_usage(path.parent).free
     if free < MINIMUM_FREE_BYTES:
-        yield Finding("problem", "disk", f"{formats.size(free)} free beside the store")
+        yield Finding("problem", "disk", f"{formats.size(free)} free next to the store")
 
 
 def _configured() -> Finding:

@@ -18,7 +18,7 @@ def command() -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--force", is_flag=True, help="Overwrite files that were changed.")
 def export(folder: Path, *, force: bool) -> None:
-    """Write the dashboards to DIR/dashboards, and beside them the provisioning of Grafana, the rules and
+    """Write the dashboards to DIR/dashboards, and next to them the provisioning of Grafana, the rules and
     configuration of Prometheus, the routes of Alertmanager, and the runbook.
 
     The provisioning reads the dashboards from /etc/grafana/windowpane; `windowpane rules export` writes the rules

@@ -135,7 +135,7 @@ class HookCommands(NamedTuple):
 
 
 def _program() -> list[str]:
-    """Return this program by its whole path: the script beside the interpreter, else the interpreter's module."""
+    """Return this program by its whole path: the script next to the interpreter, else its module."""
     interpreter = Path(sys.executable)
     script = interpreter.with_name("windowpane.exe" if interpreter.suffix == ".exe" else "windowpane")
     # -P: Claude Code starts it in a project's folder, whose modules would be imported
@@ -238,7 +238,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def back_up(path: Path) -> Path | None:
-    """Copy the file beside itself and return the path of the copy; None where there is no file."""
+    """Copy the file next to itself and return the path of the copy; None where there is no file."""
     if not path.exists():
         return None
     backup = path.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}.bak")

@@ -241,17 +241,17 @@ def _print(reports: Sequence[FileReport]) -> None:
 
 
 def _differing_turns(reports: Sequence[FileReport]) -> str:
-    """Return that lists show other numbers of turns than this one of calls; else nothing."""
+    """Return a note about recordings with other numbers of turns than of reported calls; empty without any."""
     turns = [(sum(outcome.turns for outcome in report.outcomes), report) for report in reports]
     differing = [(number, report) for number, report in turns if number != report.stats.api_calls]
     if not differing:
         return ""
     number, report = differing[0]
-    more = f" (and {len(differing) - 1} more files)" if len(differing) > 1 else ""
+    more = f" ({len(differing) - 1} more files differ too)" if len(differing) > 1 else ""
     return (
-        f"{formats.count(number, 'turn')} {'is' if number == 1 else 'are'} listed for "
-        f"{formats.count(report.stats.api_calls, 'reported call')} in {report.path.name}{more}: "
-        "a turn may have no reported call, and a call no reply"
+        f"{report.path.name} has {formats.count(number, 'turn')} but reports "
+        f"{formats.count(report.stats.api_calls, 'call')}{more}. No action is needed: a recording may lack "
+        "the report of a call, or its reply."
     )
 
 

@@ -203,7 +203,7 @@ def _forwarder(config: Config, internal: InternalMetrics, *, has_token: bool) ->
 
 
 def _opened_log(config: Config) -> RecordLog:
-    """Open the log of requests beside the store. Raises `click.ClickException`."""
+    """Open the log of requests next to the store. Raises `click.ClickException`."""
     base = local_base(config.store.path)
     try:
         return RecordLog.beside(base, LOG_NAME)

@@ -20,7 +20,7 @@ GRAFANA: Final = (
     "provisioning",
     "runbook.md",
 )
-"""Files and folders of `grafana/` that run beside an agent; the others generate and test them."""
+"""Files and folders of `grafana/` that run next to an agent; the others generate and test them."""
 FIDELITY_EXAMPLE: Final = "examples/fidelity"
 _PACKAGE: Final = Path(windowpane.__file__).parent
 

@@ -38,4 +38,4 @@ def new(project: str) -> None:
     click.echo(f"  WINDOWPANE_INGEST_TOKEN={token}\n")
     click.echo("Add this to the configuration of `windowpane serve --ingest`:\n")
     click.echo(f"  projects:\n    {project}:\n      tokens:\n        - {hashed_token(token)}\n")
-    click.echo("To replace a token, list the new one beside the old one until every agent has it.")
+    click.echo("To replace a token, add the new one to the list until every agent has it.")

@@ -1,4 +1,4 @@
-"""The error boundary: exceptions inside it are contained and logged at most once a minute per kind.
+"""The error boundary: exceptions inside it are contained and logged at most once per minute per kind.
 
 Telemetry never harms the agent. Everything that runs on behalf of the agent runs inside a boundary, so call sites
 need no `try`.
@@ -18,7 +18,7 @@ MAXIMUM_KINDS: Final = 100
 
 
 class ErrorBoundary:
-    """Contains exceptions and logs each kind at most once a minute, with the number of suppressed messages.
+    """Contains exceptions and logs each kind at most once per minute, with the number of suppressed messages.
 
     A kind must not name a session or a file of one: the boundary knows the latest `MAXIMUM_KINDS`.
     """
@@ -46,7 +46,7 @@ class ErrorBoundary:
                 failed()
 
     def log_failure(self, what: str, error: Exception) -> None:
-        """Log that *what* failed, at most once a minute per type of error."""
+        """Log that *what* failed, at most once per minute per type of error."""
         self.warn(f"{what} {type(error).__name__}", "%s failed: %s: %s", what, type(error).__name__, error)
 
     def warn_once(self, kind: str, message: str, *values: object) -> None:
@@ -55,7 +55,7 @@ class ErrorBoundary:
             self.warn(kind, message, *values)
 
     def warn(self, kind: str, message: str, *values: object) -> None:
-        """Log a warning of *kind*, at most once a minute."""
+        """Log a warning of *kind*, at most once per minute."""
         now = self._clock()
         last = self._logged_at.get(kind)
         if last is not None and now - last < LOG_EVERY_SECONDS:

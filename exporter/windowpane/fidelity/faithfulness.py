@@ -1,4 +1,4 @@
-"""Faithfulness: the share of a replacement's own statements that nothing in the removed text speaks against.
+"""Faithfulness: the share of a replacement's own statements that nothing in the removed text contradicts.
 
 Coverage measures what is missing, and a good summary omits most of a conversation; faithfulness measures
 what is wrong. A faithful summary has close to 1 whatever its length.
@@ -43,12 +43,12 @@ def faithfulness(
     work: Work,
     task: str = "",
 ) -> float | None:
-    """Return the share of the replacement's statements that nothing speaks against; None without statements.
+    """Return the share of the replacement's statements that nothing contradicts; None without statements.
 
     A statement counts for nothing if it has a name that occurs nowhere, and for less the closer the evidence
     against one of its numbers or negations is: another sentence about the same that has another number or the
     opposite, where none that agrees is as close. Evidence are the sentences of the removed text, and those
-    of the replacement itself. Without a replacement in sight everything visible is checked. *prose* has the units
+    of the replacement itself. Without a visible replacement everything visible is checked. *prose* has the units
     of each removed block; none for a block that is not prose. *finder* has read the removed text.
     As many statements are checked as *work* allows.
     """

@@ -42,10 +42,10 @@ class _Number(NamedTuple):
 
 
 def number_doubt(text: str, sources: Sequence[Near], lines: str, work: Work) -> float:
-    """Return how much speaks against the numbers of a claim, 0 to 1.
+    """Return how strongly the evidence contradicts the numbers of a claim, 0 to 1.
 
     *lines* is the text that is not prose, such as tool output, in lower case: it supports a
-    number, and never speaks against one.
+    number, and never contradicts one.
     """
     numbers = [number for number in _numbers(text) if number.context]
     if not numbers:

@@ -1,6 +1,6 @@
 """Doubt about negations: a text affirms in the same context what a claim negates, or negates what it affirms.
 
-The context of a term are the terms around it. What speaks against a claim counts by how much closer its context
+The context of a term are the terms around it. Evidence against a claim counts by how much closer its context
 is than that of anything which agrees.
 """
 
@@ -24,7 +24,7 @@ UNCLEAR_TERMS: Final = 4
 
 
 def polarity_doubt(text: str, sources: Sequence[Near]) -> float:
-    """Return how much *sources* speak against what a claim affirms and negates, 0 to 1."""
+    """Return how strongly *sources* contradict what a claim affirms and negates, 0 to 1."""
     denying = [] if is_doubtful(text) else [source.denying(least=1 + MINIMUM_COMMON) for source in sources]
     if not any(denying) and not NEGATION.search(text):
         return 0.0

@@ -46,7 +46,7 @@ MAXIMUM_OUTCOMES: Final = 200
 
 
 CREDIT: Final[dict[Fate, float]] = {"kept": 1.0, "recoverable": 0.0, "lost": 0.0, "contradicted": 0.0}
-"""Content that only a handle can bring back is not in sight: it is counted apart, and counts for nothing."""
+"""Content that only a handle can bring back is not visible: it is counted apart, and counts for nothing."""
 SEVERITY: Final[tuple[Fate, ...]] = ("contradicted", "lost", "recoverable", "kept")
 """Fates, the most severe first."""
 _CONTINUITY: Final[frozenset[FactKind]] = frozenset({"goal", "constraint", "open_work"})

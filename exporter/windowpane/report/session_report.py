@@ -93,7 +93,7 @@ class ReportedCompression:
     """Tokens of the whole window by the provider's total before, and after; None where they are not known."""
     window_after: int | None = None
     faithfulness: float | None = None
-    """Share of the replacement's own statements that nothing speaks against; None if not checked."""
+    """Share of the replacement's own statements that nothing contradicts; None if not checked."""
 
     @property
     def sizes(self) -> tuple[int, int, str]:

@@ -94,4 +94,4 @@ class FidelityEvaluated:
     reason: str = ""
     """Reason of a missing score."""
     faithfulness: float | None = None
-    """Share of the replacement's own statements that nothing speaks against, 0 to 1; None if not checked."""
+    """Share of the replacement's own statements that nothing contradicts, 0 to 1; None if not checked."""

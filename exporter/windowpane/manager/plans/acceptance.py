@@ -12,7 +12,7 @@ from windowpane.manager.plans.summary import HEADINGS, Section
 MINIMUM_PROGRESS: Final = 0.10
 """Share of the window's tokens a compression has to free when it misses its target."""
 FIDELITY_FLOOR: Final = 0.5
-"""For notes, which are written without the content at hand."""
+"""For notes, which are written without access to the content."""
 MODEL_FIDELITY_FLOOR: Final = 0.15
 """For text that a model wrote from the content: nine in ten summaries of recorded compactions reach it."""
 NOT_SMALLER: Final = "not smaller"

@@ -1,6 +1,6 @@
 """The reader of OpenClaw's database, which holds the entries that it wrote to a file per session before.
 
-Built from descriptions of the database; no recording was at hand.
+Built from descriptions of the database; no recording was available.
 """
 
 from __future__ import annotations

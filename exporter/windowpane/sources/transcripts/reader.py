@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_RECORD_BYTES: Final = 64 * 2**20
 MAXIMUM_DOCUMENT_BYTES: Final = 256 * 2**20
-EXPERIMENTAL: Final = "experimental, read as its source writes it; no real recording was at hand"
+EXPERIMENTAL: Final = "experimental, read as its source writes it; no real recording was available"
 INDEX: Final = "an index of recordings, which has no content of a window"
 MAXIMUM_PROBLEMS: Final = 1_000
 """Problems listed for one file, the last of which reports that there are more."""
@@ -98,11 +98,11 @@ class ProblemLog:
         self._list(line, field, problem, "odd")
 
     def unstated(self, what: str) -> None:
-        """List what the recording never states, once a file."""
+        """List what the recording never states, once per file."""
         self._list(None, "", f"the recording does not state {what}", "odd")
 
     def experimental(self, form: str) -> None:
-        """List a *form* of recording that was built from the source of its tool alone, once a file."""
+        """List a *form* of recording that was built from the source of its tool alone, once per file."""
         self._list(None, "", f"{form}: {EXPERIMENTAL}", "odd")
 
     def bad_line(self, line: int, problem: str, *, used: bool = False) -> None:

@@ -100,7 +100,7 @@ def read_file(file: Path) -> list[Head]:
 
 
 def _accepts(entry: Head, keys: AuditKeys) -> bool:
-    """Return whether the entry, signed with a key at hand if there is any, accepts what came without one."""
+    """Return whether the entry, signed with an available key if there is one, accepts what came without one."""
     return entry.kind == "keyed" and entry.signed_by != UNKEYED and (
         not keys.available or entry.signed_by in keys.links()
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """The reader of the task folders of Cline and Roo Code.
 
-Built from the source of both; no recording was at hand.
+Built from the source of both; no recording was available.
 """
 
 from __future__ import annotations

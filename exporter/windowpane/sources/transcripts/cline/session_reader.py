@@ -1,6 +1,6 @@
 """The reader of Cline's session store, which its program and its editor extensions share since version 4.
 
-Built from Cline's source; no recording was at hand.
+Built from Cline's source; no recording was available.
 """
 
 from __future__ import annotations

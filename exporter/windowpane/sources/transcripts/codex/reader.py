@@ -374,7 +374,7 @@ class _Rollout(Transcript):
             del self._messages[next(iter(self._messages))]
 
     def _unknown(self, kind: str, what: str) -> None:
-        """Report an unknown kind of item or row, once a file."""
+        """Report an unknown kind of item or row, once per file."""
         if kind not in self._unknown_kinds and len(self._unknown_kinds) < MAXIMUM_UNKNOWN:
             self._unknown_kinds.add(kind)
             self.log.odd(self.line, "type", f"unknown {what} {kind[:64]!r}, skipped")

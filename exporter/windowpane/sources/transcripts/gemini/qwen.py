@@ -1,6 +1,6 @@
 """Sessions of Qwen Code: JSON Lines of messages in the shape of Google's API, in a tree by `parentUuid`.
 
-Built from Qwen Code's source; no recording was at hand.
+Built from Qwen Code's source; no recording was available.
 """
 
 from __future__ import annotations

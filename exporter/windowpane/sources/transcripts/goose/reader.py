@@ -1,6 +1,6 @@
 """The readers of Goose: its database, an exported session, and the file per session of earlier releases.
 
-Built from Goose's source; no recording was at hand.
+Built from Goose's source; no recording was available.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The recordings of opencode: its database, the folders of earlier releases, and the exported document.
 
 The database `opencode.db` and the folders `storage/session`, `message` and `part` are built from opencode's
-source; no recorded ones were at hand. Messages and parts are the exported ones in each.
+source; no recorded ones were available. Messages and parts are the exported ones in each.
 """
 
 from __future__ import annotations

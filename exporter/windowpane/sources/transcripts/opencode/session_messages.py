@@ -2,7 +2,7 @@
 
 The newest keep them in the table `session_message`: a row has a type and its data, one message or one step of a
 reply with everything in it. In the first ones a message's file holds its parts. Built from opencode's source, as
-the tables and folders beside them; no recorded ones were at hand.
+the tables and folders beside them; no recorded ones were available.
 """
 
 from __future__ import annotations
