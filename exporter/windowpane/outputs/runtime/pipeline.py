@@ -27,6 +27,7 @@ from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.forks import ForkLock, follow_forks
 from windowpane.effects.time_limit import TimeLimit, run_within
+from windowpane.effects.worker import ProgressCounter
 from windowpane.metrics.internal import CountDrops
 from windowpane.outputs.runtime.admission import admit
 from windowpane.outputs.runtime.child_records import Progress
@@ -101,7 +102,7 @@ class Pipeline:
         """Held by the worker while it writes, and by a thread that forks."""
         self._accepted = 0
         self._removed = 0
-        self.progress = Progress()
+        self.progress: ProgressCounter = Progress()
         self._signaled = self._urgency_signaled = False
         self._dropped = DropReport("queue_full")
         self._loss = self._reported_loss = object()
