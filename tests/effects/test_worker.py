@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.effects.time_limit import TimeLimit
 from windowpane.effects.worker import RetryLaterError, Worker
 
 
@@ -176,7 +177,11 @@ def test_it_polls_when_woken_and_when_time_is_over(build: Callable[..., Worker[i
         polls.append("poll")
         return pauses.pop(0) if pauses else None
 
-    worker = build(poll=poll, at_end=lambda: polls.append("end"))
+    def settle(_: TimeLimit, is_last: bool) -> bool:  # as the worker calls it
+        polls.append("end" if is_last else "flush")
+        return True
+
+    worker = build(poll=poll, settle=settle)
     worker.start()
     until(lambda: len(polls) == 3)
     worker.wake()

@@ -13,7 +13,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -51,14 +51,6 @@ class ProgressCounter(Protocol):
         ...
 
 
-class _Uncounted:
-    def accept(self, number: int) -> None:
-        """Discard it."""
-
-    def finish(self, number: int) -> None:
-        """Discard it."""
-
-
 class _Request:
     """A caller that waits until everything put so far is handled; with *stops* the thread ends afterwards."""
 
@@ -94,17 +86,21 @@ class Worker(Generic[T]):
         first_pause_seconds: float = FIRST_PAUSE_SECONDS,
         longest_pause_seconds: float = LONGEST_PAUSE_SECONDS,
         poll: Callable[[], float | None] | None = None,
-        at_end: Callable[[], object] | None = None,
+        settle: Callable[[TimeLimit, bool], bool] | None = None,
+        bounds_current: bool = True,
+        follows_forks: bool = True,
         fork_waits: bool = False,
         works_without_thread: bool = False,
         on_drop: Callable[[str, int], object] | None = None,
     ) -> None:
         """Make a worker.
 
-        *capacity* bounds the weight that waits, with what is being handled. The thread waits *linger_seconds* for
-        more items unless *urgent* is reached, and ends after *idle_seconds* without any. With *fork_waits* a fork
-        waits for the batch that is being handled. *poll* is called when the thread starts, when it is woken, and
-        when the seconds are over that the call before returned; *at_end* once, when it is closed.
+        *capacity* bounds the weight that waits, with what is being handled unless *bounds_current* is False. The
+        thread waits *linger_seconds* for more items unless *urgent* is reached, and ends after *idle_seconds*
+        without any. *poll* is called when the thread starts, when it is woken, and when the seconds are over that
+        the call before returned. *settle* is called for a caller that waits, with its time limit and whether the
+        worker is being closed; it returns whether all that was handled is done. With *fork_waits* a fork waits
+        for what is being handled; the owner calls the methods about forks where *follows_forks* is False.
         *works_without_thread* handles items on the caller's thread where no other can be started. *on_drop* is
         called with a reason (`full`, `closed`, `error`) and a number of items.
         """
@@ -119,7 +115,8 @@ class Worker(Generic[T]):
         self._first_pause = first_pause_seconds
         self._longest_pause = longest_pause_seconds
         self._poll = poll
-        self._at_end = at_end
+        self._settle = settle
+        self._bounds_current = bounds_current
         self._fork_waits = fork_waits
         self._works_without_thread = works_without_thread
         self._on_drop = on_drop
@@ -130,7 +127,8 @@ class Worker(Generic[T]):
         self.works_late = False
         """At the end of the process: items that are put after closing are handled on the caller's thread."""
         self._reset()
-        _workers.add(self)
+        if follows_forks:
+            _workers.add(self)
 
     def _reset(self) -> None:
         """Start with an empty queue and no thread; a forked child never handles the parent's items."""
@@ -140,27 +138,33 @@ class Worker(Generic[T]):
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         """Prevents two threads."""
-        self._handling = ForkLock()
-        """Held during a batch, and by a thread that forks."""
+        self.handling = ForkLock()
+        """Held during a batch and a poll, and by a thread that forks."""
         self._accepted = self._finished = 0
+        self._current = 0
+        """Weight that is being handled, where the capacity does not bound it."""
         self._pause = self._retry_at = 0.0
         self._poll_at: float | None = 0.0
         self._stopping: _Request | None = None
         self._loss = self._reported_loss = object()
         """The last loss, and the last one that a flush has reported; each loss is another object."""
-        self.progress: ProgressCounter = _Uncounted()
+        self.progress: ProgressCounter | None = None
 
     # -- called by producers ----------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> int:
-        """Approximate weight of the items that are not handled yet."""
-        return max(0, self._accepted - self._finished)
+        """Approximate weight of the items that wait, as far as the capacity bounds it."""
+        return max(0, self._accepted - self._finished - self._current)
 
     @property
     def is_closed(self) -> bool:
         """True if nothing more is accepted."""
         return self._closed
+
+    def has_room(self, weight: int) -> bool:
+        """Return whether an item of this weight would be accepted."""
+        return not self._closed and self._accepted - self._finished - self._current + weight <= self._capacity
 
     def put(self, item: T, *, required: bool = False) -> bool:
         """Queue an item; returns False if the queue is full or closed and the item was dropped.
@@ -168,15 +172,18 @@ class Worker(Generic[T]):
         A *required* item is accepted by a full queue too: the end of something whose start was accepted.
         """
         try:
-            if self._closed and self.works_late:
-                return self._handle([item], self._weight(item))
-            weight = self._weight(item)
-            if self._closed or (not required and self._accepted - self._finished + weight > self._capacity):
+            weight = 1 if self._weigh is None else self._weigh(item)
+            if self._closed or not (required or self.has_room(weight)):
+                if self._closed and self.works_late:
+                    return self._handle([item], weight)
                 self._drop(1)
                 return False
-            self._accept(weight)
+            self._accepted += weight
+            if self.progress is not None:
+                self.progress.accept(self._accepted)
             self._queue.append(item)
-            self._wake()
+            if not self._signaled or self._accepted - self._finished >= self._urgent:
+                self._signal()
         except Exception as error:  # noqa: BLE001  # no exception may reach the agent
             self._boundary.log_failure(f"queueing for {self._name}", error)
             return False
@@ -187,9 +194,9 @@ class Worker(Generic[T]):
         room = 0 if self._closed else min(len(items), max(0, self._capacity - self.waiting))
         try:
             if room:
-                self._accept(room)
+                self._accepted += room
                 self._queue.extend(items[:room])
-                self._wake()
+                self._signal()
             if room < len(items):
                 self._drop(len(items) - room)
         except Exception as error:  # noqa: BLE001  # no exception may reach the agent
@@ -238,13 +245,34 @@ class Worker(Generic[T]):
         """Handle what is queued and accept nothing more; False on timeout, after which the rest is dropped."""
         request = self.stop(timeout_seconds)
         request.done.wait(timeout_seconds)
-        self._is_abandoned = True
-        rest = len(self._queue)
-        self._queue.clear()
+        self.abandon()
+        rest = self.take_waiting()
         if rest:
-            self._drop(rest)
-        self._signals.put(None)
+            self._drop(len(rest))
         return request.is_handled and request.is_complete
+
+    def abandon(self) -> None:
+        """Let the thread end after what it is handling now."""
+        self._is_abandoned = True
+        self._signals.put(None)
+
+    def take_waiting(self) -> list[T]:
+        """Remove and return the items that wait."""
+        items: list[T] = []
+        for _ in range(len(self._queue)):
+            with suppress(IndexError):  # the thread has taken it
+                items.append(self._queue.popleft())
+                self._finished += self._weight(items[-1])
+        return items
+
+    def record_loss(self) -> None:
+        """Have the next flush return False."""
+        self._loss = object()
+
+    def record_progress(self) -> None:
+        """State again how much is finished."""
+        if self.progress is not None:
+            self.progress.finish(self._finished)
 
     def join(self, timeout_seconds: float) -> None:
         """Wait until the thread of a closed worker has ended."""
@@ -255,11 +283,11 @@ class Worker(Generic[T]):
     def before_fork(self) -> None:
         """Wait for the batch that is being handled, and start no other until the fork is done."""
         if self._fork_waits:
-            self._handling.before_fork()
+            self.handling.before_fork()
 
     def after_fork_in_parent(self) -> None:
         """Go on."""
-        self._handling.after_fork_in_parent()
+        self.handling.after_fork_in_parent()
 
     def after_fork(self) -> None:
         """Start over in a forked child, without the parent's items."""
@@ -268,11 +296,8 @@ class Worker(Generic[T]):
     def _weight(self, item: T) -> int:
         return 1 if self._weigh is None else self._weigh(item)
 
-    def _accept(self, weight: int) -> None:
-        self._accepted += weight
-        self.progress.accept(self._accepted)
-
-    def _wake(self) -> None:
+    def _signal(self) -> None:
+        """Wake the thread for what was queued; once more when much waits, which ends its wait for more."""
         if not self._signaled:
             self._signaled = True
             self._signals.put(None)
@@ -287,7 +312,7 @@ class Worker(Generic[T]):
 
     def _lose(self, reason: str, items: int) -> None:
         """Count lost items, and have the next flush report them."""
-        self._loss = object()
+        self.record_loss()
         if self._on_drop is not None:
             with self._boundary.contain("counting dropped items"):
                 self._on_drop(reason, items)
@@ -317,7 +342,7 @@ class Worker(Generic[T]):
         if self.is_own_thread:
             request.done.set()  # it would wait for itself
             return request
-        if not self._queue and not self._has_thread():
+        if not self._queue and not self._has_thread() and (stops or self._settle is None):
             self._answer(request, is_handled=True)
             return request
         self._signals.put(request)
@@ -368,17 +393,15 @@ class Worker(Generic[T]):
         due = [self._retry_at] if self._queue and self._retry_at else []
         if self._poll is not None and self._poll_at is not None:
             due.append(self._poll_at)
-        if due:
-            try:
-                return self._signals.get(timeout=max(0.0, min(due) - time.monotonic()))
-            except Empty:
+        try:
+            request = self._signals.get(timeout=max(0.0, min(due) - time.monotonic()) if due else self._idle)
+        except Empty:
+            if due:
                 return None
-        request = self._signals.get(timeout=self._idle)
+            raise
         if request is None and self._linger:
-            try:
+            with suppress(Empty):
                 return self._signals.get(timeout=self._linger)
-            except Empty:
-                return None
         return request
 
     def _complete(self, request: _Request) -> None:
@@ -390,16 +413,18 @@ class Worker(Generic[T]):
                 break
             time.sleep(pause)
             is_handled = self._handle_queue()
-        if request.stops and self._at_end is not None:
-            with self._boundary.contain(f"ending {self._name}"):
-                self._at_end()
+        if self._settle is not None:
+            is_settled = False
+            with self._boundary.contain(self._name):
+                is_settled = self._settle(request.limit, request.stops)
+            is_handled = is_handled and is_settled
         self._answer(request, is_handled=is_handled)
 
     def _polled(self, poll: Callable[[], float | None]) -> float | None:
         """Poll, and return the time of the next call; None if only a caller wakes the thread."""
         self._signaled = False  # before the call: one that wakes it meanwhile is not overlooked
         seconds: float | None = self._longest_pause
-        with self._boundary.contain(self._name):
+        with self._boundary.contain(self._name), self._lock():
             seconds = poll()
         return None if seconds is None else time.monotonic() + seconds
 
@@ -431,8 +456,9 @@ class Worker(Generic[T]):
 
     def _handle(self, items: list[T], weight: int) -> bool:
         """Hand items to the work; returns False if they wait for another attempt."""
-        lock: AbstractContextManager[None] = self._handling if self._fork_waits else nullcontext()
-        with lock:
+        if not self._bounds_current:
+            self._current = weight
+        with self._lock():
             try:
                 self._work(items)
             except RetryLaterError as error:
@@ -442,18 +468,22 @@ class Worker(Generic[T]):
                 self._lose("error", len(items))
             except BaseException:
                 self._lose("error", len(items))
-                self._finished += weight
+                self._finished, self._current = self._finished + weight, 0
                 raise
             self._pause = self._retry_at = 0.0
-        self._finished += weight
-        self.progress.finish(self._finished)
+        self._finished, self._current = self._finished + weight, 0
+        self.record_progress()
         return True
+
+    def _lock(self) -> AbstractContextManager[None]:
+        return self.handling if self._fork_waits else nullcontext()
 
     def _postpone(self, items: list[T], after_seconds: float) -> bool:
         if self._is_abandoned:
             self._lose("closed", len(items))
             return False
         self._queue.extendleft(reversed(items))
+        self._current = 0
         self._pause = min(max(2 * self._pause, self._first_pause), self._longest_pause)
         self._retry_at = time.monotonic() + max(self._pause, after_seconds)
         return False

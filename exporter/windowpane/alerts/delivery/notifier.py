@@ -111,7 +111,7 @@ class Notifier:
         self._threads: dict[str, Worker[None]] = {
             key: Worker(
                 f"notifier-{worker.channel.kind}", poll=partial(self._deliver, worker),
-                at_end=partial(worker.deliver_due, within_seconds=self._settings.group_seconds),
+                settle=partial(self._deliver_last, worker),
             )
             for key, worker in self._workers.items()
         }  # fmt: skip
@@ -246,6 +246,10 @@ class Notifier:
                 self._saving.release()
         worker.deliver_due()
         return self._pause(worker)
+
+    def _deliver_last(self, worker: ChannelWorker, _limit: TimeLimit, _is_last: bool) -> bool:  # noqa: FBT001
+        worker.deliver_due(within_seconds=self._settings.group_seconds)
+        return True
 
     def _pause(self, worker: ChannelWorker) -> float:
         """Return the seconds until there is work for a channel."""

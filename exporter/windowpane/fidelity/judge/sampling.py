@@ -83,7 +83,7 @@ class SampledJudge:
         """Model calls so far."""
         self._judge = judge
         self._worker: Worker[Callable[[], object]] = Worker(
-            "judge", self._work, capacity=self.sample.capacity + 1,  # one is being judged
+            "judge", self._work, capacity=self.sample.capacity, bounds_current=False,
             idle_seconds=IDLE_SECONDS, on_drop=self._drop,
         )  # fmt: skip
 

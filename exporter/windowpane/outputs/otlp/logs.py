@@ -63,7 +63,8 @@ class EventLogs:
         self._worker: Worker[Event] = Worker(
             "otlp-logs",
             lambda batch: self._send(self._records(batch)),
-            capacity=queue_events + BATCH_EVENTS,  # those that wait, and those that are being sent
+            capacity=queue_events,
+            bounds_current=False,
             batch=BATCH_EVENTS,
             urgent=BATCH_EVENTS,
             linger_seconds=linger_seconds,

@@ -70,7 +70,7 @@ class ChildRecord:
 class Counted(Protocol):
     """A queue that states its progress."""
 
-    progress: ProgressCounter
+    progress: ProgressCounter | None
 
 
 class ChildRecords:
