@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from windowpane.effects import forks
-from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.outputs.runtime import start
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
@@ -69,15 +68,13 @@ def test_forks_wait_once_for_a_thread_that_never_ends_its_import(tmp_path: Path)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.parametrize("lock", ["judge", "start"])
-def test_locks_of_other_threads_are_free_in_a_child(monkeypatch: pytest.MonkeyPatch, lock: str) -> None:
+def test_locks_of_other_threads_are_free_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that holds one does not exist in the child, which would wait for it forever."""
     monkeypatch.setattr(forks, "FORK_SECONDS", 0.1)
-    judge = SampledJudge(lambda *_: "")
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with judge._changed if lock == "judge" else start._starting:
+        with start._starting:
             held.set()
             release.wait(10)
 
@@ -87,7 +84,7 @@ def test_locks_of_other_threads_are_free_in_a_child(monkeypatch: pytest.MonkeyPa
     child = os.fork()
     if child == 0:
         signal.alarm(5)
-        with judge._changed if lock == "judge" else start._starting:
+        with start._starting:
             os._exit(0)
     release.set()
     thread.join()

@@ -410,11 +410,11 @@ def test_a_worker_that_died_is_replaced(build: Callable[..., Pipeline], wait_unt
 
     pipeline = build({"exits": Exits(), "store": sink})
     pipeline.put(events(0, 0))
-    wait_until(lambda: not dying and pipeline._worker is not None and not pipeline._worker.is_alive())
+    wait_until(lambda: not dying and not pipeline._worker.is_running)
 
     pipeline.put(events(1, 1))
 
-    assert pipeline.flush(10)
+    assert not pipeline.flush(10), "once: events were lost"
     assert numbers(sink) == [1]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -136,24 +137,27 @@ def test_a_forked_child_starts_with_an_empty_queue(build: Callable[..., TaskQueu
 def test_a_flush_that_comes_while_the_worker_finishes_is_not_overlooked(build: Callable[..., TaskQueue]) -> None:
     queue = build(linger_seconds=60)
     results: list[bool] = []
-    came = threading.Event()
+    came, ran, flush_arrived = threading.Event(), threading.Event(), threading.Event()
 
-    class Tasks(SimpleQueue[object]):
-        def get_nowait(self) -> object:
-            try:
-                return super().get_nowait()
-            except Empty:
-                if not came.is_set():
-                    flushing.start()
-                    while self.empty() or not queue._requested.is_set():
-                        time.sleep(0.001)
-                    came.set()
-                raise
+    class Tasks(deque[Any]):
+        def __bool__(self) -> bool:
+            if not len(self) and ran.is_set() and not came.is_set():
+                came.set()
+                flushing.start()
+                assert flush_arrived.wait(10)
+                return False
+            return len(self) > 0
+
+    class Signals(SimpleQueue[Any]):
+        def put(self, item: object, *arguments: Any) -> None:
+            super().put(item, *arguments)
+            if item is not None:
+                flush_arrived.set()
 
     flushing = threading.Thread(target=lambda: results.append(queue.flush(5)))
-    queue._tasks = Tasks()  # type: ignore[assignment]
-    queue._requested.set()
-    queue.put("work", lambda: None)
+    queue.worker._queue, queue.worker._signals = Tasks(), Signals()
+    queue.put("work", ran.set)
+    assert queue.flush(10)
     assert came.wait(10)
     flushing.join()
 

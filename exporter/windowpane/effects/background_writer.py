@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 import weakref
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from windowpane.effects.commands import CommandResult
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import Worker
 from windowpane.exceptions import UnfinishedWriteError
 
 WAIT_SECONDS: Final = 0.25
 """Longest wait of a hook for one write."""
 END_SECONDS: Final = 5.0
 """Longest wait for pending writes at the end of a session, and of the process."""
+IDLE_SECONDS: Final = 1.0
+"""Time without writes after which the thread ends."""
 MAXIMUM_CHARACTERS: Final = 32_000_000
 """Characters that may wait to be written; further writes fail."""
 
@@ -76,22 +77,16 @@ class BackgroundWriter:
     """Carries out writes in order, on a daemon thread that runs while there are any."""
 
     def __init__(self, *, maximum_characters: int = MAXIMUM_CHARACTERS) -> None:
-        self._maximum_characters = maximum_characters
-        self._start_over()
+        self._worker: Worker[_Write] = Worker(
+            "files", self._carry_out, capacity=maximum_characters, weigh=lambda write: 1 + write.characters,
+            idle_seconds=IDLE_SECONDS, works_without_thread=True,
+        )  # fmt: skip
         _writers.add(self)
-
-    def _start_over(self) -> None:
-        """Forget what waits: after a fork, the parent writes it."""
-        self._changed = threading.Condition()  # guards everything below
-        self._writes: deque[_Write] = deque()
-        self._characters = 0
-        self._is_running = False
 
     @property
     def is_idle(self) -> bool:
         """True if no write is under way or waits."""
-        with self._changed:
-            return not self._writes
+        return not self._worker.waiting
 
     def run(
         self,
@@ -107,41 +102,21 @@ class BackgroundWriter:
         outcome that comes later is passed to *on_late*.
         """
         one = _Write(write, characters, on_late)
-        with self._changed:
-            if self._characters + characters > self._maximum_characters:
-                return CommandResult(error=OSError("earlier writes are still under way, and too much waits"))
-            if self._writes and wait_seconds <= WAIT_SECONDS:
-                wait_seconds = 0.0
-            self._writes.append(one)
-            self._characters += characters
-            must_start, self._is_running = not self._is_running, True
-        if must_start:
-            self._start()
+        if not self.is_idle and wait_seconds <= WAIT_SECONDS:
+            wait_seconds = 0.0
+        if not self._worker.put(one):
+            return CommandResult(error=OSError("earlier writes are still under way, and too much waits"))
         return one.result_within(wait_seconds)
 
     def settle(self, timeout_seconds: float = END_SECONDS) -> bool:
         """Wait until everything is written; False on timeout."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._writes, timeout_seconds)
+        return self._worker.wait(timeout_seconds)
 
-    def _start(self) -> None:
-        try:
-            threading.Thread(target=self._carry_out_all, name="windowpane-files", daemon=True).start()
-        except RuntimeError:  # no thread can be started while the interpreter shuts down
-            self._carry_out_all()
-
-    def _carry_out_all(self) -> None:
-        while True:
-            with self._changed:
-                if not self._writes:
-                    self._is_running = False
-                    return
-                one = self._writes[0]
-            one.carry_out()
-            with self._changed:
-                self._writes.popleft()
-                self._characters -= one.characters
-                self._changed.notify_all()
+    def _carry_out(
+        self, writes: Iterable[_Write]
+    ) -> None:  # a method: its thread keeps the writer of a name alive
+        for write in writes:
+            write.carry_out()
 
 
 _writers: Final = weakref.WeakSet[BackgroundWriter]()
@@ -164,11 +139,4 @@ def _settle_all() -> None:
             _log.error("files were not written in time; the process ends without them")
 
 
-def _start_over_in_child() -> None:
-    for writer in list(_writers):
-        writer._start_over()  # this module's own class
-
-
 atexit.register(_settle_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_over_in_child)

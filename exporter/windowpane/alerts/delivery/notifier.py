@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from windowpane.alerts.delivery.channels import Channel, DeliveryError, channel_for
@@ -34,6 +35,8 @@ from windowpane.core.events import (
 from windowpane.core.quiet_hours import QuietHours
 from windowpane.core.stored_payloads import stored_payload
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import Worker
 
 _log = logging.getLogger("windowpane.alerts")
 
@@ -105,13 +108,17 @@ class Notifier:
             )
             for key, channel in self._channels.items()
         }
+        self._threads: dict[str, Worker[None]] = {
+            key: Worker(
+                f"notifier-{worker.channel.kind}", poll=partial(self._deliver, worker),
+                settle=partial(self._deliver_last, worker),
+            )
+            for key, worker in self._workers.items()
+        }  # fmt: skip
         self._closed = False
         self._reset()
 
     def _reset(self) -> None:
-        self._wake = {key: threading.Event() for key in self._channels}
-        self._threads: dict[str, threading.Thread] = {}
-        self._starting = threading.Lock()  # guards against two threads of one channel
         self._saving = threading.Lock()  # guards the unsaved entries
         self._reporting = threading.Lock()  # emit and count are called by one thread at a time
         self._unsaved: deque[OutboxEntry] = deque(maxlen=UNSAVED_ENTRIES)
@@ -128,20 +135,15 @@ class Notifier:
                 self._unsaved.extend(entries)
                 self._save()
             self.start()
-            self._wake_all()
+            for thread in self._threads.values():
+                thread.wake()
 
     def start(self) -> None:
         """Start delivery, also of alerts that an earlier process queued."""
         if self._closed:
             return
-        with self._starting:
-            for key, worker in self._workers.items():
-                running = self._threads.get(key)
-                if running is None or not running.is_alive():
-                    name = f"windowpane-notifier-{worker.channel.kind}"
-                    thread = threading.Thread(target=self._run, args=(key, worker), name=name, daemon=True)
-                    self._threads[key] = thread
-                    thread.start()
+        for thread in self._threads.values():
+            thread.start()
 
     def close(self, timeout_seconds: float = 5.0) -> None:
         """Try to deliver the pending alerts once, then stop; the rest stays in the outbox for the next process.
@@ -151,12 +153,12 @@ class Notifier:
         if self._closed:
             return
         self._closed = True
-        self._wake_all()
-        deadline = time.monotonic() + timeout_seconds
-        running = [thread for thread in self._threads.values() if thread is not threading.current_thread()]
+        limit = TimeLimit(timeout_seconds)
+        running = [thread for thread in self._threads.values() if not thread.is_own_thread]
         for thread in running:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        if not any(thread.is_alive() for thread in running):
+            thread.stop(timeout_seconds)
+        ended = [thread.close(limit.remaining) for thread in running]
+        if all(ended):
             self._outbox.close()
             self._memory_outbox.close()
 
@@ -235,22 +237,19 @@ class Notifier:
         accepting = (key for key, channel in self._channels.items() if key in wanted and channel.accepts(message))
         return [OutboxEntry(key, event) for key in accepting]
 
-    def _wake_all(self) -> None:
-        for wake in self._wake.values():
-            wake.set()
+    def _deliver(self, worker: ChannelWorker) -> float:
+        """Deliver what is due for a channel, and return the seconds until there is more."""
+        if self._saving.acquire(blocking=False):  # else another thread is saving
+            try:
+                self._save()
+            finally:
+                self._saving.release()
+        worker.deliver_due()
+        return self._pause(worker)
 
-    def _run(self, key: str, worker: ChannelWorker) -> None:
-        wake = self._wake[key]
-        while not self._closed:
-            wake.clear()
-            if self._saving.acquire(blocking=False):  # else another thread is saving
-                try:
-                    self._save()
-                finally:
-                    self._saving.release()
-            worker.deliver_due()
-            wake.wait(self._pause(worker))
+    def _deliver_last(self, worker: ChannelWorker, _limit: TimeLimit, _is_last: bool) -> bool:  # noqa: FBT001
         worker.deliver_due(within_seconds=self._settings.group_seconds)
+        return True
 
     def _pause(self, worker: ChannelWorker) -> float:
         """Return the seconds until there is work for a channel."""

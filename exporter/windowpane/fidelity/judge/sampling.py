@@ -8,9 +8,6 @@ is not changed.
 from __future__ import annotations
 
 import logging
-import threading
-import weakref
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -20,8 +17,8 @@ from windowpane.core.choices import JUDGE_CAPACITY, MAXIMUM_QUESTIONS
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
-from windowpane.effects.forks import follow_forks
 from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
+from windowpane.effects.worker import Worker
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import (
     Evaluation,
@@ -32,6 +29,8 @@ from windowpane.fidelity.judge.judge import (
 )
 from windowpane.fidelity.judge.questions import Question
 
+IDLE_SECONDS: Final = 5.0
+"""Time without work after which the thread ends."""
 EARLIER_CHARS: Final = 400_000
 """Characters of the text that earlier compressions of a session removed, the newest."""
 
@@ -82,21 +81,10 @@ class SampledJudge:
         self.calls = 0
         """Model calls so far."""
         self._judge = judge
-        self.after_fork()
-        _judges.add(self)
-
-    def before_fork(self) -> None:
-        """Do nothing: a child starts over."""
-
-    def after_fork_in_parent(self) -> None:
-        """Do nothing."""
-
-    def after_fork(self) -> None:
-        """Start with an empty queue in the forked child; the parent judges its own."""
-        self._waiting: deque[Callable[[], object]] = deque()
-        self._changed = threading.Condition()
-        """Guards the queue, the thread and the counts."""
-        self._thread: threading.Thread | None = None
+        self._worker: Worker[Callable[[], object]] = Worker(
+            "judge", self._work, capacity=self.sample.capacity, bounds_current=False,
+            idle_seconds=IDLE_SECONDS, on_drop=self._drop,
+        )  # fmt: skip
 
     def chooses(self, event_id: str) -> bool:
         """Return whether the compression of that event is in the sample; deterministic per id."""
@@ -105,20 +93,14 @@ class SampledJudge:
 
     def submit(self, job: Callable[[], object]) -> bool:
         """Queue *job*; False when the queue is full or the calls are used up. Never blocks."""
-        with self._changed:
-            if self._is_spent() or len(self._waiting) >= self.sample.capacity:
-                self.dropped += 1
-                return False
-            self._waiting.append(job)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._work, name="windowpane-judge", daemon=True)
-                self._thread.start()
-            return True
+        if self._is_spent():
+            self._drop("spent", 1)
+            return False
+        return self._worker.put(job)
 
     def drain(self, timeout_seconds: float) -> bool:
         """Wait until everything queued is judged; False when that took too long."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._thread is None, timeout_seconds)
+        return self._worker.wait(timeout_seconds)
 
     def evaluate(self, compression: JudgedCompression, digest: Digester) -> Evaluation:
         """Judge one compression on this thread."""
@@ -137,30 +119,19 @@ class SampledJudge:
 
     def _call_model(self, system: str, user: str) -> Any:
         """Call the model, if that is still allowed; else the judgment ends with that reason."""
-        with self._changed:
-            if self._is_spent():
-                raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
-            self.calls += 1
-            if self._is_spent():
-                _log.warning("the %d calls of the judge are used up; nothing more is judged", self.calls)
+        if self._is_spent():
+            raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
+        self.calls += 1
+        if self._is_spent():
+            _log.warning("the %d calls of the judge are used up; nothing more is judged", self.calls)
         return self._judge(system, user)
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                if not self._waiting:
-                    self._thread = None
-                    self._changed.notify_all()
-                    return
-                job = self._waiting.popleft()
-            try:
-                job()
-            except Exception:  # noqa: BLE001 (telemetry never harms the agent)
-                _log.exception("a judgment failed")
+    def _work(self, jobs: Iterable[Callable[[], object]]) -> None:
+        for job in jobs:
+            job()
 
-
-_judges: Final = weakref.WeakSet[SampledJudge]()
-follow_forks(_judges)
+    def _drop(self, _reason: str, jobs: int) -> None:
+        self.dropped += jobs
 
 
 class JudgedSession:

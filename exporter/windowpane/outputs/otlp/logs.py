@@ -8,11 +8,8 @@ the receiver rejects, are dropped and counted; the store still has them. Needs t
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 from opentelemetry._logs import LogRecord, SeverityNumber
@@ -28,6 +25,7 @@ from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import Clock
 from windowpane.core.version import PACKAGE, package_version
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.worker import Worker
 from windowpane.outputs.otlp.records import event_attributes, event_body, event_name, event_severity
 
 QUEUE_EVENTS: Final = 20_000
@@ -61,60 +59,33 @@ class EventLogs:
         self._scope = InstrumentationScope(PACKAGE, package_version())
         self._count_drops = count_drops
         self._clock = clock
-        self._capacity = queue_events
-        self._linger = linger_seconds
         self._boundary = ErrorBoundary(_log)
-        self._events: deque[Event] = deque()
-        self._wake = threading.Event()
-        self._stop = threading.Event()
-        self._deadline = float("inf")
-        self._thread = threading.Thread(target=self._run, name="windowpane-otlp-logs", daemon=True)
-        self._thread.start()
+        self._worker: Worker[Event] = Worker(
+            "otlp-logs",
+            lambda batch: self._send(self._records(batch)),
+            capacity=queue_events,
+            bounds_current=False,
+            batch=BATCH_EVENTS,
+            urgent=BATCH_EVENTS,
+            linger_seconds=linger_seconds,
+            on_drop=self._drop,
+        )
 
     def write(self, batch: Sequence[Event]) -> None:
         """Queue a batch; never waits. Events that do not fit are dropped and counted."""
-        room = 0 if self._stop.is_set() else max(0, self._capacity - len(self._events))
-        self._events.extend(batch[:room])
-        if room < len(batch):
-            self._drop("closed" if self._stop.is_set() else "full", len(batch) - room)
-        if len(self._events) >= BATCH_EVENTS:
-            self._wake.set()
+        self._worker.put_all(batch)
 
     def close(self, timeout_seconds: float = 5.0) -> None:
         """Send pending events for at most *timeout_seconds*, then stop; the rest is counted as dropped."""
-        self._deadline = time.monotonic() + timeout_seconds
-        self._stop.set()
-        self._wake.set()
-        self._thread.join(timeout_seconds)
+        self._worker.close(timeout_seconds)
         with self._boundary.contain("closing the exporter"):
             self._exporter.shutdown()  # type: ignore[no-untyped-call]  # ends a request in progress, too
-        self._thread.join(1.0)
-        unsent, self._events = len(self._events), deque()
-        if unsent:
-            self._drop("closed", unsent)
+        self._worker.join(1.0)
 
     def _drop(self, reason: str, events: int) -> None:
         self._boundary.warn(reason, "%d events were not sent as log records (%s)", events, reason)
         if self._count_drops is not None:
             self._count_drops(reason, events)
-
-    def _run(self) -> None:
-        stopping = False
-        while not stopping:
-            stopping = self._stop.is_set()  # read before sending: events queued before the end are sent
-            if not stopping:
-                self._wake.wait(self._linger)
-                self._wake.clear()
-            while self._events and time.monotonic() < self._deadline:
-                with self._boundary.contain("sending log records"):
-                    self._send(self._records(self._next_batch()))
-
-    def _next_batch(self) -> list[Event]:
-        batch: list[Event] = []
-        with suppress(IndexError):  # the queue ends before the batch is full
-            while len(batch) < BATCH_EVENTS:
-                batch.append(self._events.popleft())
-        return batch
 
     def _send(self, records: list[ReadableLogRecord]) -> None:
         sent = False

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.worker import Worker
 from windowpane.outputs.http.request_bodies import BodyError
 from windowpane.store.writes.received import Receipt, ReceivedBatch
 
@@ -57,40 +57,33 @@ class GroupCommit:
         on_stored: Callable[[float], object] = lambda _: None,
     ) -> None:
         self._store = store
-        self._capacity = capacity_events
         self._on_stored = on_stored
         """Called with the seconds of each transaction."""
         self._boundary = ErrorBoundary(_log)
-        self._changed = threading.Condition()
-        self._waiting: deque[_Waiting] = deque()
-        self._events = 0
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name="windowpane-group-commit", daemon=True)
+        self._worker: Worker[_Waiting] = Worker(
+            "group-commit", self._store_group, capacity=capacity_events,
+            weigh=lambda waiting: max(1, len(waiting.batch.events)), batch=GROUP_EVENTS,
+        )  # fmt: skip
         self.problem = ""
         """Reason for which the last transaction failed; empty while the store takes events."""
 
     @property
     def waiting_events(self) -> int:
         """Number of events that wait to be stored."""
-        return self._events
+        return self._worker.waiting
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._worker.start()
 
     def put(self, batch: ReceivedBatch) -> Receipt:
         """Return when *batch* is stored durably. Raises `BodyError` with 429 or 503 where it is not."""
         waiting = _Waiting(batch)
-        with self._changed:
-            if self._closed:
-                raise BodyError(503, "the server stops", ("Retry-After", str(FULL_RETRY_SECONDS)))
-            if self._events and self._events + len(batch.events) > self._capacity:
-                raise BodyError(
-                    429, "too many events wait to be stored", ("Retry-After", str(FULL_RETRY_SECONDS))
-                )
-            self._waiting.append(waiting)
-            self._events += len(batch.events)
-            self._changed.notify_all()
+        if not self._worker.put(waiting, required=not self._worker.waiting):
+            status, problem = 429, "too many events wait to be stored"
+            if self._worker.is_closed:
+                status, problem = 503, "the server stops"
+            raise BodyError(status, problem, ("Retry-After", str(FULL_RETRY_SECONDS)))
         stored_in_time = waiting.done.wait(STORE_SECONDS)
         if waiting.receipt is None:
             reason = "the store does not take events" if stored_in_time else "the store takes too long"
@@ -100,38 +93,20 @@ class GroupCommit:
 
     def close(self) -> None:
         """Store what waits, then stop."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join(STORE_SECONDS)
+        self._worker.close(STORE_SECONDS)
 
-    def _run(self) -> None:
-        while group := self._next_group():
-            started = time.perf_counter()
-            try:
-                receipts = self._store.receive([one.batch for one in group])
-                self.problem = ""
-                for one, receipt in zip(group, receipts, strict=True):
-                    one.receipt = receipt
-            except Exception as error:  # noqa: BLE001  # the senders keep their events and repeat them
-                self.problem = str(error) or type(error).__name__
-                self._boundary.log_failure("storing received events", error)
-            finally:
-                with self._changed:
-                    self._events -= sum(len(one.batch.events) for one in group)
-                for one in group:
-                    one.done.set()
-            with self._boundary.contain("measuring a transaction"):
-                self._on_stored(time.perf_counter() - started)
-
-    def _next_group(self) -> list[_Waiting]:
-        """Wait for batches and return those of the next transaction; none after closing."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
-            group: list[_Waiting] = []
-            events = 0
-            while self._waiting and events < GROUP_EVENTS:
-                group.append(self._waiting.popleft())
-                events += len(group[-1].batch.events)
-            return group
+    def _store_group(self, group: Sequence[_Waiting]) -> None:
+        started = time.perf_counter()
+        try:
+            receipts = self._store.receive([one.batch for one in group])
+            self.problem = ""
+            for one, receipt in zip(group, receipts, strict=True):
+                one.receipt = receipt
+        except Exception as error:  # noqa: BLE001  # the senders keep their events and repeat them
+            self.problem = str(error) or type(error).__name__
+            self._boundary.log_failure("storing received events", error)
+        finally:
+            for one in group:
+                one.done.set()
+        with self._boundary.contain("measuring a transaction"):
+            self._on_stored(time.perf_counter() - started)

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Final, Protocol
 
 from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.effects.worker import ProgressCounter
 from windowpane.metrics.internal import CountDrops
 
 if sys.platform != "win32":
@@ -69,7 +70,7 @@ class ChildRecord:
 class Counted(Protocol):
     """A queue that states its progress."""
 
-    progress: Progress
+    progress: ProgressCounter | None
 
 
 class ChildRecords:

@@ -115,7 +115,7 @@ class Runtime:
         self._notifier.start()
         self._children = ChildRecords(local_base(config.store.path), internal.record_drop)
         self._children.report()
-        self._children.start(parent(), self.pipeline, self.observations)
+        self._children.start(parent(), self.pipeline, self.observations.worker)
         _runtimes.add(self)
 
     @property
@@ -206,7 +206,7 @@ class Runtime:
             self._children.end()
             return  # a child that emitted nothing
         self._is_finishing = True
-        self.observations.runs_late_tasks = self.pipeline.writes_late_events = True
+        self.observations.worker.works_late = self.pipeline.writes_late_events = True
         self.close()
 
     def before_fork(self) -> None:
@@ -217,7 +217,8 @@ class Runtime:
 
     def after_fork(self) -> None:
         """Finish with the child, which may end without `atexit` handlers."""
-        self._children.start(None if self._closed else os.getppid(), self.pipeline, self.observations)
+        parent_id = None if self._closed else os.getppid()
+        self._children.start(parent_id, self.pipeline, self.observations.worker)
         if not self._follows_children:
             self._follows_children = True  # in the children of this child, too
             follow_child(self, Runtime.finish)

@@ -7,9 +7,8 @@ slow disk delays no call, and a process that is started again continues where th
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -20,6 +19,7 @@ import msgspec
 from windowpane.config.paths import data_folder
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.private_files import create_folder
+from windowpane.effects.worker import RetryLaterError, Worker
 from windowpane.sources.proxy.call_messages import EndedCall, FailedCall, LostCalls, SentCall, size_of
 from windowpane.sources.proxy.reader_process import ReaderError, ReaderProcess, ReaderSettings
 from windowpane.sources.proxy.spool import Spool
@@ -39,6 +39,8 @@ FULL_PAUSE_SECONDS: Final = 0.1
 STEADY_SECONDS: Final = 60.0
 """A process that ran for this long is started again without a longer pause."""
 
+_Message = SentCall | EndedCall | FailedCall
+
 
 class CallQueue:
     """The calls that wait to be read by a process; as a context manager it ends with the block.
@@ -48,27 +50,32 @@ class CallQueue:
 
     def __init__(self, settings: ReaderSettings, *, maximum_bytes: int = MAXIMUM_WAITING_BYTES) -> None:
         self._settings = settings
-        self._maximum_unwritten = min(MAXIMUM_UNWRITTEN_BYTES, maximum_bytes)
         self._boundary = ErrorBoundary(logging.getLogger("windowpane"))
-        self._changed = threading.Condition()
-        """Guards the queue, and is notified of what its thread waits for."""
-        self._unwritten: deque[SentCall | EndedCall | FailedCall] = deque()
-        self._unwritten_bytes = 0
+        self._worker: Worker[_Message] = Worker(
+            "calls",
+            self._write,
+            capacity=min(MAXIMUM_UNWRITTEN_BYTES, maximum_bytes),
+            weigh=lambda message: max(1, size_of(message)),
+            first_pause_seconds=FULL_PAUSE_SECONDS,
+            longest_pause_seconds=FULL_PAUSE_SECONDS,
+            poll=self._watch_reader,
+            on_drop=self._count_lost,
+        )
         self._lost = 0
         """Calls and replies that were not passed on and not reported yet."""
-        self._closing = False
         self._pause = FIRST_PAUSE_SECONDS
+        self._restart_at: float | None = None
+        """Time at which the process that ended is started again."""
         self._spool = Spool.create(_spool_folder(), maximum_bytes)
         try:
-            self._reader = ReaderProcess(settings, self._spool, self._notify)
+            self._reader = ReaderProcess(settings, self._spool, self._worker.wake)
         except ReaderError:
             self._spool.close()
             raise
         url = self._reader.metrics_url
         if url is not None:  # another process serves the metrics at the same address
             self._settings = msgspec.structs.replace(settings, metrics_port=urlsplit(url).port or 0)
-        self._thread = threading.Thread(target=self._run, name="windowpane-calls", daemon=True)
-        self._thread.start()
+        self._worker.start()
 
     @property
     def reader(self) -> ReaderProcess:
@@ -80,36 +87,25 @@ class CallQueue:
         """Bytes on the disk that are not read yet."""
         return self._spool.waiting_bytes
 
-    def put(self, message: SentCall | EndedCall | FailedCall) -> bool:
+    def put(self, message: _Message) -> bool:
         """Queue a message; the bytes of one that finds no room are dropped and counted."""
-        size = size_of(message)
-        with self._changed:
-            has_room = self._unwritten_bytes + size <= self._maximum_unwritten and not self._closing
-            if not has_room:
-                self._lost += 1
-                self._boundary.warn("full", "calls pass faster than they are read: some were not read")
-                if isinstance(message, SentCall):
-                    return False
-                if isinstance(message, EndedCall):  # the call ends, without its reply
-                    message = msgspec.structs.replace(message, body=())
-                    size = size_of(message)
-            self._unwritten.append(message)
-            self._unwritten_bytes += size
-            self._changed.notify()
-        return has_room
+        if self._worker.put(message):
+            return True
+        if isinstance(message, EndedCall):  # the call ends, without its reply
+            message = msgspec.structs.replace(message, body=())
+        if not isinstance(message, SentCall):
+            self._worker.put(message, required=True)
+        return False
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
         """Pass on what waits, and wait until it is read and stored."""
         deadline = time.monotonic() + timeout_seconds
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-        self._thread.join(timeout_seconds)
-        remaining = 0.0 if self._thread.is_alive() else max(0.0, deadline - time.monotonic())
+        self._worker.close(timeout_seconds)
+        remaining = 0.0 if self._worker.waiting else max(0.0, deadline - time.monotonic())
         if self._reader.stop(remaining) is None:
             self._boundary.warn("close", "reading the last calls took too long: some were not read")
-        self._thread.join(STOP_SECONDS)
-        if not self._thread.is_alive():  # else the disk hangs
+        self._worker.join(STOP_SECONDS)
+        if not self._worker.is_running:  # else the disk hangs
             self._spool.close()
 
     def __enter__(self) -> Self:
@@ -124,63 +120,52 @@ class CallQueue:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while self._wait_for_work():
-            is_done = False
-            with self._boundary.contain("passing calls on"):
-                if self._reader.has_ended:
-                    self._restart()
-                    continue
-                is_done = self._write_next()
-            if not is_done:
-                time.sleep(FULL_PAUSE_SECONDS)
+    def _write(self, messages: Iterable[_Message]) -> None:
+        """Write messages to the disk; those that it has no room for stay queued."""
+        for message in messages:
+            if lost := self._lost:
+                self._write_one(LostCalls(lost))
+                self._lost -= lost
+            self._write_one(message)
+            self._reader.wake()
 
-    def _wait_for_work(self) -> bool:
-        """Wait for messages, or the end of the process; returns False when there is nothing left to do."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._unwritten or self._lost or self._closing or self._reader.has_ended
-            )
-            return not self._closing or bool(self._unwritten and not self._reader.has_ended)
-
-    def _write_next(self) -> bool:
-        """Write the next message to the disk; returns False if the disk has no room: the message stays queued."""
-        with self._changed:
-            reported = self._lost
-            message = LostCalls(reported) if reported else self._unwritten[0]
+    def _write_one(self, message: _Message | LostCalls) -> None:
         try:
-            if not self._spool.write(msgspec.msgpack.encode(message)):
-                return False
+            if self._spool.write(msgspec.msgpack.encode(message)):
+                return
         except OSError as error:
             self._boundary.warn("disk", "calls cannot be written for the process that reads them: %s", error)
-            if not self._closing:
-                return False
-        with self._changed:
-            self._lost -= reported
-            if not reported:
-                self._unwritten_bytes -= size_of(self._unwritten.popleft())
-        self._reader.wake()
-        return True
+            if self._worker.is_closed:
+                return
+        raise RetryLaterError("the disk has no room")
 
-    def _restart(self) -> None:
-        """Start another process after a pause, which grows with each; meanwhile calls wait in the queue."""
-        code = self._reader.stop(0)
-        self._boundary.warn(
-            "ended", "the process that reads calls ended (exit code %s) and is started again", code
-        )
-        if time.monotonic() - self._reader.started_at > STEADY_SECONDS:
-            self._pause = FIRST_PAUSE_SECONDS
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing, self._pause)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+    def _count_lost(self, _reason: str, messages: int) -> None:
+        self._lost += messages
+        self._boundary.warn("full", "calls pass faster than they are read: some were not read")
+
+    def _watch_reader(self) -> float | None:
+        """Start another process for one that ended, after a pause that grows with each; meanwhile calls wait."""
+        if not self._reader.has_ended or self._worker.is_closed:
+            return None
+        now = time.monotonic()
+        if self._restart_at is None:
+            code = self._reader.stop(0)
+            self._boundary.warn(
+                "ended", "the process that reads calls ended (exit code %s) and is started again", code
+            )
+            if now - self._reader.started_at > STEADY_SECONDS:
+                self._pause = FIRST_PAUSE_SECONDS
+            self._restart_at = now + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        if now < self._restart_at:
+            return self._restart_at - now
+        self._restart_at = None
         try:
-            self._reader = ReaderProcess(self._settings, self._spool, self._notify)
+            self._reader = ReaderProcess(self._settings, self._spool, self._worker.wake)
+            self._reader.wake()
         except (ReaderError, OSError) as error:
             self._boundary.warn("start", "the process that reads calls did not start: %s", error)
-
-    def _notify(self) -> None:
-        with self._changed:
-            self._changed.notify()
+        return 0.0
 
 
 def _spool_folder() -> Path | None:

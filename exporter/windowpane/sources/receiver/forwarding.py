@@ -7,17 +7,16 @@ else.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import urllib.error
 import urllib.request
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.message import Message
 from http.client import HTTPException
 from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.worker import LONGEST_PAUSE_SECONDS, RetryLaterError, Worker
 from windowpane.metrics.internal import CountDrops
 from windowpane.outputs.http.routes import PostRequest
 
@@ -25,7 +24,6 @@ CAPACITY_BYTES: Final = 64 * 2**20
 """Bytes of the requests that wait."""
 SEND_SECONDS: Final = 10.0
 FIRST_PAUSE_SECONDS: Final = 1.0
-LONGEST_PAUSE_SECONDS: Final = 30.0
 GIVE_UP_SECONDS: Final = 300.0
 """Time after which a request that was not taken is dropped."""
 CLOSE_SECONDS: Final = 5.0
@@ -80,85 +78,45 @@ class Forwarder:
         self._headers = dict(headers)
         self._own_token = own_token
         self._count_drops = count_drops
-        self._capacity = capacity_bytes
-        self._first_pause = first_pause_seconds
         self._opener = urllib.request.build_opener(_NoRedirects)
         self._boundary = ErrorBoundary(_log)
-        self._changed = threading.Condition()
-        self._waiting: deque[_Waiting] = deque()
-        self._bytes = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="windowpane-otlp-forward", daemon=True)
+        self._worker: Worker[_Waiting] = Worker(
+            "otlp-forward",
+            self._pass_on,
+            capacity=capacity_bytes,
+            weigh=lambda waiting: max(1, len(waiting.body)),
+            first_pause_seconds=first_pause_seconds,
+            on_drop=self._drop,
+        )
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._worker.start()
 
     def put(self, request: PostRequest) -> None:
         """Queue a request; drops it if the queue is full."""
         headers = _passed_on(request.headers, without_authorization=self._own_token) | self._headers
-        waiting = _Waiting(request.path, headers, request.body, time.monotonic() + GIVE_UP_SECONDS)
-        with self._changed:
-            if self._bytes + len(request.body) > self._capacity:
-                self._drop("full")
-                return
-            self._waiting.append(waiting)
-            self._bytes += len(request.body)
-            self._changed.notify()
+        until = time.monotonic() + GIVE_UP_SECONDS
+        self._worker.put(_Waiting(request.path, headers, request.body, until))
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
         """Send what waits, for at most *timeout_seconds*, and count the rest as dropped."""
-        until = time.monotonic() + timeout_seconds
-        with self._changed:
-            while self._waiting and (remaining := until - time.monotonic()) > 0:
-                self._changed.wait(min(remaining, 0.1))
-        self._stop.set()
-        with self._changed:
-            self._changed.notify()
-        self._thread.join(max(0.0, until - time.monotonic()) + 0.1)
-        for _ in range(len(self._waiting)):
-            self._drop("closed")
+        self._worker.close(timeout_seconds)
 
     # -- run by the thread ------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            with self._changed:
-                if not self._waiting:
-                    self._changed.wait(1.0)
-                waiting = self._waiting[0] if self._waiting else None
-            if waiting is None:
-                continue
-            passed_on = True
-            with self._boundary.contain("passing on a request", failed=lambda: self._drop("error")):
-                passed_on = self._pass_on(waiting)
-            if not passed_on:
-                return
-            with self._changed:
-                self._waiting.popleft()
-                self._bytes -= len(waiting.body)
-                self._changed.notify_all()
-
-    def _pass_on(self, waiting: _Waiting) -> bool:
-        """Send one request until it is taken or its time is over; returns False if the forwarder was closed."""
-        pause = self._first_pause
-        while True:
+    def _pass_on(self, requests: Iterable[_Waiting]) -> None:
+        """Send each request, or have it sent again later until its time is over."""
+        for waiting in requests:
             failure = self._send(waiting)
             if failure is None:
-                return True
+                continue
             self._boundary.warn(
                 "failed", "a request could not be passed on to another collector: %s", failure.reason
             )
-            if not failure.is_temporary:
-                self._drop("error")
-                return True
-            pause = max(pause, failure.retry_after)
-            if time.monotonic() + pause > waiting.until:
-                self._drop("error")
-                return True
-            if self._stop.wait(pause):
-                return False
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            if failure.is_temporary and time.monotonic() < waiting.until:
+                raise RetryLaterError(failure.reason, after_seconds=failure.retry_after)
+            self._drop("error")
 
     def _send(self, waiting: _Waiting) -> _Failure | None:
         request = urllib.request.Request(  # noqa: S310  # the configured address
@@ -176,8 +134,8 @@ class Forwarder:
             return _Failure(type(error).__name__, is_temporary=True)
         return None
 
-    def _drop(self, reason: str) -> None:
-        self._count_drops(SINK, reason, 1)
+    def _drop(self, reason: str, requests: int = 1) -> None:
+        self._count_drops(SINK, reason, requests)
 
 
 class _Failure(NamedTuple):

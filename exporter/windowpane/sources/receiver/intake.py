@@ -20,6 +20,8 @@ from typing import Final, Protocol
 from windowpane.core.events import Event
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.record_log import RecordLog
+from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import Worker
 from windowpane.outputs.http.routes import PostRequest
 from windowpane.sources.receiver.call_recorder import CallRecorder
 from windowpane.sources.receiver.request_log import (
@@ -130,8 +132,7 @@ class Intake:
         self._assembly = CallAssembly(wait_seconds=wait_seconds)
         self._wait = wait_seconds
         self._boundary = ErrorBoundary(_log)
-        self._changed = threading.Condition()
-        self._arrived: deque[tuple[Telemetry, int, _Load]] = deque()
+        self._lock = threading.Lock()  # guards the loads, the digests and the sums
         self._remains = _Load(0)
         """The load of what earlier processes did not record."""
         self._loads: deque[_Load] = deque([self._remains])
@@ -146,7 +147,10 @@ class Intake:
         """Calls that are due and not recorded yet."""
         self._closed = False
         self._give_up_at = math.inf
-        self._thread = threading.Thread(target=self._run, name="windowpane-otlp-intake", daemon=True)
+        self._is_replayed = False
+        self._arrived: deque[tuple[Telemetry, int, _Load]] = deque()
+        """Not the worker's queue: a request is taken before the thread starts, and bounded by its load."""
+        self._worker: Worker[None] = Worker("otlp-intake", poll=self._record, settle=self._record_rest)
         self.recorded = 0
         """Calls and compactions recorded so far."""
 
@@ -154,7 +158,7 @@ class Intake:
         """Start the thread, which first records what earlier processes did not."""
         for digest, number in earlier_digests(self._request_log):
             self._digests.setdefault(digest, number)
-        self._thread.start()
+        self._worker.start()
 
     def put(self, request: PostRequest, decoded: DecodedRequest) -> bool:
         """Take a request, durably; returns False if the queue is full. Raises `OSError`."""
@@ -162,7 +166,7 @@ class Intake:
         items = len(telemetry.spans) + len(telemetry.logs)
         if not items:
             return not self._closed
-        with self._changed:
+        with self._lock:
             if decoded.digest in self._digests:  # sent again after a lost response
                 return True
             fits = not self._items or (
@@ -182,55 +186,68 @@ class Intake:
         try:
             number = append(self._request_log, request, decoded.digest, time.time())
         except BaseException:
-            with self._changed:
+            with self._lock:
                 self._loads.remove(load)
                 self._writing.discard(decoded.digest)
                 self._size, self._items = self._size - load.size, self._items - load.items
             raise
-        with self._changed:
+        with self._lock:
             self._writing.discard(decoded.digest)
             self._digests[decoded.digest] = number
             while len(self._digests) > REMEMBERED_REQUESTS:
                 self._digests.popitem(last=False)
             load.arrived_at = self._monotonic()
             self._arrived.append((telemetry, number, load))
-            self._changed.notify()
+        self._worker.wake()
         return True
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
         """Record what has arrived, and stop; returns False if some of it stays in the log for the next start."""
         self._give_up_at = self._monotonic() + timeout_seconds
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify()
-        if self._thread.is_alive():
-            self._thread.join(timeout_seconds + 1.0)
-        return not self._thread.is_alive() and not self._loads
+        self._worker.close(timeout_seconds + 1.0)
+        self._worker.join(1.0)
+        return not self._worker.is_running and not self._loads
 
     def release(self, *, is_settled: bool) -> None:
         """Close the log; with *is_settled*, all events are stored and what was recorded is deleted from it."""
-        if is_settled and not self._thread.is_alive():
+        if is_settled and not self._worker.is_running:
             self._request_log.release(self._needed())
         self._request_log.close()
 
     # -- run by the thread ------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        with self._boundary.contain("recording what an earlier process received"):
-            self._replay()
-        while not self._closed:
-            with self._changed:
-                if not self._arrived:
-                    self._changed.wait(TICK_SECONDS)
+    def _assemble(self) -> None:
+        while self._arrived:
+            telemetry, number, load = self._arrived.popleft()
+            self._add(telemetry, number, load.arrived_at)
+            load.is_assembled = True
+
+    def _record(self) -> float:
+        """Record the calls whose time has come, and return the seconds until the next check."""
+        self._replay_once()
+        if not self._closed:
             with self._boundary.contain("receiving telemetry"):
                 self._assemble()
                 self._record_due(self._monotonic())
                 self._release_stored()
+        return TICK_SECONDS
+
+    def _record_rest(self, _limit: TimeLimit, _is_last: bool) -> bool:  # noqa: FBT001
+        self._replay_once()
         with self._boundary.contain("receiving telemetry"):
             self._assemble()
             self._record_due(self._monotonic(), everything=True)
             self._recorder.flush()
             self._outlet.put(self._emitted.take())
+        return True
+
+    def _replay_once(self) -> None:
+        if not self._is_replayed:
+            self._is_replayed = True
+            with self._boundary.contain("recording what an earlier process received"):
+                self._replay()
 
     def _replay(self) -> None:
         """Read the requests of earlier processes as they came, by the time that passed between them."""
@@ -256,14 +273,8 @@ class Intake:
                     return
             if self._digests.get(request.decoded.digest, request.number) == request.number:
                 self._add(request.decoded.telemetry, request.number, passed)
-        with self._changed:
+        with self._lock:
             self._remains.arrived_at, self._remains.is_assembled = passed, True
-
-    def _assemble(self) -> None:
-        while self._arrived:
-            telemetry, number, load = self._arrived.popleft()
-            self._add(telemetry, number, load.arrived_at)
-            load.is_assembled = True
 
     def _add(self, telemetry: Telemetry, number: int, now: float) -> None:
         items: list[Span | LogRecord] = [*telemetry.spans, *telemetry.logs]
@@ -283,12 +294,12 @@ class Intake:
                 time.sleep(PAUSE_SECONDS)
             if self._monotonic() >= self._give_up_at:
                 return False
-            self._record(due[start : start + RECORDED_AT_ONCE], calls)
+            self._record_calls(due[start : start + RECORDED_AT_ONCE], calls)
             calls = []
         if calls:
             self._state(calls)
         self._unrecorded = 0
-        with self._changed:
+        with self._lock:
             while self._loads and self._loads[0].is_assembled:
                 load = self._loads[0]
                 if not everything and load.arrived_at > now - self._wait:
@@ -299,7 +310,7 @@ class Intake:
                 self._size, self._items = self._size - load.size, self._items - load.items
         return True
 
-    def _record(self, due: Sequence[Assembled], calls: list[RecordedCall]) -> None:
+    def _record_calls(self, due: Sequence[Assembled], calls: list[RecordedCall]) -> None:
         """Record calls: their events are handed over when the log states which of them end the calls."""
         batches: list[list[Event]] = []
         for assembled in due:
@@ -324,7 +335,7 @@ class Intake:
 
     def _needed(self) -> int:
         """Return the number of the first record of the log that is needed."""
-        with self._changed:
+        with self._lock:
             return self._loads[0].number if self._loads else self._request_log.next_number
 
     def _release_stored(self) -> None:

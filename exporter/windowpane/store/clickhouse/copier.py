@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import Final
 
+from windowpane.effects.worker import Worker
 from windowpane.exceptions import WindowpaneError
 from windowpane.store.clickhouse.store_copy import StoreCopy
 
@@ -25,8 +25,8 @@ class Copier:
         self._copy = copy
         self._poll_seconds = poll_seconds
         self._is_open = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="windowpane-clickhouse", daemon=True)
+        self._retry_seconds = FIRST_RETRY_SECONDS
+        self._worker: Worker[None] = Worker("clickhouse", poll=self._follow)
         self.failure = ""
         """The reason why the last attempt failed; empty after one that did not."""
         self.lag_events: int | None = None
@@ -34,13 +34,11 @@ class Copier:
 
     def start(self) -> None:
         """Start copying."""
-        self._thread.start()
+        self._worker.start()
 
     def close(self) -> None:
         """Stop after the batch that is being copied; the next copier continues behind it."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=CLOSE_SECONDS)
+        self._worker.close(CLOSE_SECONDS)
 
     def health(self) -> dict[str, object]:
         """Return the state of the copy, for `/healthz`."""
@@ -53,25 +51,24 @@ class Copier:
             self._copy.open()
             self._is_open = True
         self.lag_events = self._copy.lag_events()
-        while not self._stop.is_set() and self._copy.copy_batch():
+        while not self._worker.is_closed and self._copy.copy_batch():
             self.lag_events = self._copy.lag_events()
 
-    def _follow(self) -> None:
-        retry_seconds = FIRST_RETRY_SECONDS
-        while not self._stop.is_set():
-            try:
-                self.copy_pending()
-            except Exception as error:  # noqa: BLE001  # serving continues, and the copy is tried again
-                self._report(error)
-                self._stop.wait(retry_seconds)
-                retry_seconds = min(2 * retry_seconds, LAST_RETRY_SECONDS)
-                self._measure_lag()
-                continue
-            if self.failure:
-                _log.warning("the copy in ClickHouse continues")
-                self.failure = ""
-            retry_seconds = FIRST_RETRY_SECONDS
-            self._stop.wait(self._poll_seconds)
+    def _follow(self) -> float:
+        """Copy, and return the seconds until the next time."""
+        try:
+            self.copy_pending()
+        except Exception as error:  # noqa: BLE001  # serving continues, and the copy is tried again
+            self._report(error)
+            self._measure_lag()
+            pause = self._retry_seconds
+            self._retry_seconds = min(2 * pause, LAST_RETRY_SECONDS)
+            return pause
+        if self.failure:
+            _log.warning("the copy in ClickHouse continues")
+            self.failure = ""
+        self._retry_seconds = FIRST_RETRY_SECONDS
+        return self._poll_seconds
 
     def _report(self, error: Exception) -> None:
         """Log a failure, once while it stays the same."""

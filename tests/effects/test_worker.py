@@ -1,0 +1,207 @@
+"""The worker: order, batches, bounds, retries, polls, and the ends of its thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import RetryLaterError, Worker
+
+
+@pytest.fixture
+def build() -> Iterator[Callable[..., Worker[int]]]:
+    """Builds workers and closes them after the test."""
+    made: list[Worker[int]] = []
+
+    def make(*arguments: Any, **options: Any) -> Worker[int]:
+        made.append(Worker("test", *arguments, **{"capacity": 1_000} | options))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close(2)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_items_are_handled_in_order_in_batches(build: Callable[..., Worker[int]]) -> None:
+    """No batch exceeds its weight, and a flush ends the wait for more items."""
+    batches: list[list[int]] = []
+    worker = build(batches.append, batch=4, linger_seconds=60)
+    assert worker.put_all(range(10)) == 10
+
+    assert worker.flush(10)
+    assert batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert worker.waiting == 0
+
+
+def test_put_all_drops_what_does_not_fit(build: Callable[..., Worker[int]]) -> None:
+    """The items without room are counted, and the next flush reports them once."""
+    drops: list[tuple[str, int]] = []
+    worker = build(capacity=3, linger_seconds=60, on_drop=lambda *drop: drops.append(drop))
+
+    assert worker.put_all(range(5)) == 3
+    assert drops == [("full", 2)]
+    assert [worker.flush(10), worker.flush(10)] == [False, True]
+
+
+def test_items_that_are_retried_stay_first(build: Callable[..., Worker[int]]) -> None:
+    """A batch that is to be handled later holds up those behind it, and nothing is lost or repeated."""
+    attempts, handled = [3], list[int]()
+
+    def work(items: list[int]) -> None:
+        if attempts[0]:
+            attempts[0] -= 1
+            raise RetryLaterError
+        handled.extend(items)
+
+    worker = build(work, first_pause_seconds=0.001)
+    worker.put_all(range(20))
+
+    until(lambda: handled == list(range(20)))
+    assert worker.flush(10)
+
+
+def test_a_flush_tries_at_once_and_reports_that_items_wait(build: Callable[..., Worker[int]]) -> None:
+    """It returns after the failed attempt, without waiting for the pause to end."""
+    calls: list[float] = []
+
+    def fail(_: list[int]) -> None:
+        calls.append(time.monotonic())
+        raise RetryLaterError(after_seconds=60)
+
+    worker = build(fail)
+    worker.put(1)
+    until(lambda: len(calls) == 1)
+    started = time.monotonic()
+
+    assert not worker.flush(10)
+    assert len(calls) == 2
+    assert time.monotonic() - started < 5
+
+
+def test_closing_counts_items_that_still_wait(build: Callable[..., Worker[int]]) -> None:
+    """Work that keeps failing holds closing until its timeout; what it had is counted as dropped."""
+    drops: list[tuple[str, int]] = []
+
+    def fail(_: list[int]) -> None:
+        raise RetryLaterError
+
+    worker = build(fail, first_pause_seconds=0.01, batch=2, on_drop=lambda *drop: drops.append(drop))
+    worker.put_all(range(5))
+
+    assert not worker.close(0.1)
+    until(lambda: sum(items for _, items in drops) == 5)
+    assert {reason for reason, _ in drops} == {"closed"}
+
+
+def test_failed_items_are_lost_and_later_ones_handled(build: Callable[..., Worker[int]]) -> None:
+    """An exception costs its batch, which is counted and makes one flush return False."""
+    drops: list[tuple[str, int]] = []
+    handled: list[int] = []
+    worker = build(lambda items: handled.append(6 // items[0]), on_drop=lambda *drop: drops.append(drop))
+    worker.put_all([0, 1, 2])
+
+    assert not worker.flush(10)
+    assert (handled, drops) == ([6, 3], [("error", 1)])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_died_is_replaced(build: Callable[..., Worker[int]]) -> None:
+    """An exception that nothing contains costs the items in progress only."""
+    handled: list[int] = []
+
+    def work(items: list[int]) -> None:
+        if items == [0]:
+            raise SystemExit
+        handled.extend(items)
+
+    worker = build(work)
+    worker.put(0)
+    until(lambda: not worker.is_running)
+    worker.put(1)
+
+    assert not worker.flush(10), "once: an item was lost"
+    assert handled == [1]
+    assert worker.waiting == 0
+
+
+def test_an_idle_thread_ends_and_another_starts(build: Callable[..., Worker[int]]) -> None:
+    """Items that come while a thread ends are handled by the next one."""
+    handled: list[int] = []
+    worker = build(handled.extend, idle_seconds=0.001)
+    for number in range(200):
+        worker.put(number)
+        time.sleep(0.001 if number % 2 else 0)
+
+    assert worker.flush(10)
+    assert handled == list(range(200))
+    until(lambda: not worker.is_running)
+
+
+def test_items_are_handled_where_no_thread_can_be_started(
+    build: Callable[..., Worker[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the interpreter shuts down the caller's thread does the work, if the worker allows that."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    handled: list[int] = []
+    worker = build(handled.extend, works_without_thread=True)
+
+    assert worker.put(1)
+    assert handled == [1]
+    assert worker.flush(1)
+    assert not build(handled.extend).put(2)
+
+
+def test_it_polls_when_woken_and_when_time_is_over(build: Callable[..., Worker[int]]) -> None:
+    """A poll returns the seconds until the next one; after None only a caller wakes it; closing ends it."""
+    polls: list[str] = []
+    pauses: list[float | None] = [0.0, 0.001, None]
+
+    def poll() -> float | None:
+        polls.append("poll")
+        return pauses.pop(0) if pauses else None
+
+    def settle(_: TimeLimit, is_last: bool) -> bool:  # as the worker calls it
+        polls.append("end" if is_last else "flush")
+        return True
+
+    worker = build(poll=poll, settle=settle)
+    worker.start()
+    until(lambda: len(polls) == 3)
+    worker.wake()
+    until(lambda: len(polls) == 4)
+
+    assert worker.close(10)
+    assert polls == [*["poll"] * 4, "end"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_child_has_an_empty_queue_and_its_own_thread(build: Callable[..., Worker[int]]) -> None:
+    """The parent's items are handled once, in the parent."""
+    handled: list[int] = []
+    worker = build(handled.extend, linger_seconds=60)
+    worker.put(1)
+    child = os.fork()
+    if child == 0:
+        worker.put(2)
+        os._exit(0 if worker.flush(10) and handled == [2] else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert worker.flush(10)
+    assert handled == [1]
