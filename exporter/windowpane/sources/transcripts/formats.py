@@ -129,7 +129,7 @@ FORMATS: Final = (
     Format("inspect_ai", "exchanges.inspect_ai:InspectReader", ((_ZIP,), (b'"eval"', b'"task"')), grows=False),
     Format(
         "langfuse", "exchanges.langfuse:LangfuseReader",
-        ((b'"traceId"',), (b'"trace_id"',), (b'"projectId"', b'"observations"')), file=r"(?i).*\.csv",
+        ((b'"traceId"',), (b'"trace_id"',), (b'"projectId"', b'"observations"')), file=r"(?i:.*\.csv)",
         grows=False,
     ),
     Format("langsmith", "exchanges.langsmith:LangSmithReader", ((b'"run_type"', b'"inputs"'),), grows=False),
@@ -139,8 +139,8 @@ FORMATS: Final = (
     ),
 )  # fmt: skip
 """One entry per reader, the most specific first."""
-_PARTS: Final = tuple(re.compile(one.part, re.DOTALL) if one.part else None for one in FORMATS)
-_FILES: Final = tuple(re.compile(one.file, re.DOTALL) if one.file else None for one in FORMATS)
+_PARTS: Final = tuple(re.compile(rf"\A(?:{one.part})", re.DOTALL) if one.part else None for one in FORMATS)
+_FILES: Final = tuple(re.compile(rf"\A(?:{one.file})", re.DOTALL) if one.file else None for one in FORMATS)
 
 
 class FormatReaders(Sequence[Reader]):
