@@ -18,7 +18,7 @@ from tests.store.conftest import digest
 from tests.two_projects import FACTOR, OTHER, OWN, SAME, SECRET, fill_other, fill_own, played
 
 from windowpane.core.agents import EarlierSessions
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store
@@ -60,6 +60,19 @@ CONTENT_FILTERS = [
     *(ContentFilter(text, session_id=one) for text in ("drum", SECRET) for one in (*OWN, *OTHER)),
     ContentFilter("the", projects=("bank", "shop")),
 ]
+ALERT_FILTERS = [
+    AlertFilter(),
+    *(AlertFilter(limit=limit) for limit in (1, 5)),
+    *(AlertFilter(session_id=one) for one in (*OWN, *OTHER, SAME, "unknown")),
+    AlertFilter(alert="utilization"),
+    AlertFilter(severity="critical"),
+    *(AlertFilter(firing=firing) for firing in (True, False)),
+    AlertFilter(live_since=0.0),
+    AlertFilter(silent_since=2_000.0),
+    AlertFilter(at_from=0.0),
+    AlertFilter(at_to=2_000.0),
+    *(AlertFilter(projects=projects) for projects in (("bank",), ("shop", "bank", ""))),
+]
 VALUES: dict[str, list[Any]] = {
     "session_id": [*OWN, *OTHER, SAME, "unknown"],
     "turn": [1, 3],
@@ -72,13 +85,7 @@ VALUES: dict[str, list[Any]] = {
     "text": list(texts()),
     "digest": [digest("play the drum 2"), digest(f"play the {SECRET} 2"), digest(f"a {SECRET} 1")],
     "replay_id": ["own", "both", f"{SECRET} 1"],
-    "alert": ["utilization"],
-    "severity": ["critical"],
-    "firing": [True, False],
     "live_since": [0.0],
-    "silent_since": [2_000.0],
-    "at_from": [0.0],
-    "at_to": [2_000.0],
     "projects": [("bank",), ("shop", "bank", "")],
     "by_target": [False],
     "days": [10],
@@ -88,7 +95,12 @@ VALUES: dict[str, list[Any]] = {
     "on_unreadable": [lambda _seq, _error: None],
 }
 """Values of each parameter of a reader's methods, by its name."""
-FILTERS = {"SessionFilter": SESSION_FILTERS, "EventFilter": EVENT_FILTERS, "ContentFilter": CONTENT_FILTERS}
+FILTERS = {
+    "SessionFilter": SESSION_FILTERS,
+    "EventFilter": EVENT_FILTERS,
+    "ContentFilter": CONTENT_FILTERS,
+    "AlertFilter": ALERT_FILTERS,
+}
 
 
 def methods() -> list[str]:
