@@ -13,7 +13,7 @@ import pytest
 
 from windowpane.evaluation.replay import FileSource
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from urllib.request import urlopen
 
-from tests.clickhouse.copies import assert_equal
+from tests.store.clickhouse.copies import assert_equal
 from tests.servers.clickhouse import PASSWORD, USER
 
 from windowpane.store.clickhouse import copier as copier_module

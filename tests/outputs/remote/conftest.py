@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-for folder in (Path(__file__).parent, Path(__file__).parents[1] / "serve"):
+for folder in (Path(__file__).parent, Path(__file__).parents[1] / "http"):
     sys.path.insert(0, str(folder))
 
 from endpoint import certificates  # noqa: E402  # found by the path above

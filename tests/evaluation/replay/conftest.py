@@ -12,7 +12,7 @@ import pytest
 
 from windowpane.evaluation.replay import FileSource, PreparedRecording, find_recordings
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "manager")]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "manager")]
 
 WriteLoop = Callable[..., FileSource]
 

@@ -404,11 +404,11 @@ def test_a_process_that_ends_at_once_stores_its_last_call(tmp_path: Path) -> Non
     script = tmp_path / "agent.py"
     script.write_text(
         "from pathlib import Path\nimport sys\nimport windowpane\n"
-        "from tests.observer.test_clients import Provider, chat_body, openai_client\n"
+        "from tests.sources.clients.test_clients import Provider, chat_body, openai_client\n"
         "windowpane.start(port=0, store=Path(sys.argv[1]), notify=[])\n"
         "windowpane.observe(openai_client(Provider())).chat.completions.create(**chat_body())\n"
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     store = tmp_path / "windowpane.db"
     subprocess.run([sys.executable, script, store], cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
                    timeout=60, check=True)  # fmt: skip

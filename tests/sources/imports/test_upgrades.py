@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ingest.test_watch import SESSION, Scene
+from tests.sources.imports.test_watch import SESSION, Scene
 
 from windowpane.core.events import Event, PressureMeasured
 from windowpane.sources.imports import importer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.observer.conftest import Agent
+from tests.sources.conversations.conftest import Agent
 
 from windowpane.models.gemini_replies import read_gemini_chunks, read_gemini_reply
 from windowpane.models.replies import ReplyPart

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "metrics"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "metrics"))
 
 from metric_fixtures import make_event, measured, scripted_state, value_of
 from otlp_receiver import receiver

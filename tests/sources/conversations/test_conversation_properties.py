@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.observer.test_conversations import SYSTEM, Desk, reply, user
+from tests.sources.conversations.test_conversations import SYSTEM, Desk, reply, user
 
 from windowpane.core.events import BlocksEvicted
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.clickhouse.copies import assert_equal, counts
+from tests.store.clickhouse.copies import assert_equal, counts
 from tests.store.conformance.test_same_sessions import TOOL_CALLS, record
 
 from windowpane.core.events import AlertFired, AlertResolved

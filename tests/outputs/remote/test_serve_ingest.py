@@ -280,7 +280,7 @@ with closing(open_store(sys.argv[1])) as store:
 
 
 def test_the_first_senders_do_not_wait_for_what_a_server_loads_once(tmp_path: Path) -> None:
-    benchmarks = Path(__file__).parents[2] / "benchmarks"
+    benchmarks = Path(__file__).parents[3] / "benchmarks"
     command = [sys.executable, "-c", FIRST_BATCH, tmp_path / "windowpane.db"]
     loaded = subprocess.run(
         command,

@@ -21,7 +21,7 @@ from windowpane.models.replies import read_usage
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 SAMPLED = {"claude_code": 6, "codex": 2}
 """Recordings to check of each format, the smallest."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.clickhouse.copies import EVERYTHING
+from tests.store.clickhouse.copies import EVERYTHING
 
 from windowpane.exceptions import ClickHouseError
 from windowpane.store.clickhouse import fallback

@@ -1,4 +1,4 @@
-"""Makes the recorded requests of `tests/telemetry` importable, and loads the tokenizers first.
+"""Makes the recorded requests of `tests/sources/telemetry` importable, and loads the tokenizers first.
 
 Until a vocabulary is loaded, in the background, counts are estimates.
 """

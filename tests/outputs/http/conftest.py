@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "metrics"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "metrics"))
 
 from endpoint import certificates, registry, server
 from metric_fixtures import make_event, scripted_state, value_of

@@ -12,7 +12,7 @@ from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 from windowpane.sources.transcripts.records import Rewound, SessionDescribed, SessionOpened
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "sources.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "sources.md"
 COLUMNS: Final = ("title", "folder", "repository", "branch", "version", "label", "rewinds")
 MAXIMUM_BYTES: Final = 300_000
 
