@@ -16,7 +16,7 @@ from windowpane.core.events import Event
 from windowpane.core.protocols import Digester, EventsSkippedError
 from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import StoreBusyError, StoreError
-from windowpane.outputs.remote.connection import IngestServer, client_context, server_address
+from windowpane.outputs.remote.connection import client_context, server_address
 from windowpane.outputs.remote.delivery import Delivery
 from windowpane.outputs.remote.sender import Sender
 from windowpane.store.captured_content import Redactor
@@ -58,15 +58,12 @@ class RemoteSink:
         tls = None
         if address.is_encrypted:
             tls = client_context(ca=settings.ca, certificate=settings.certificate, key=settings.key)
-        server = IngestServer(
+        self._count_drops = internal.record_drop
+        self._delivery = Delivery(
             address,
             token=None if settings.token is None else settings.token.get_secret_value(),
             tls=tls,
             timeout_seconds=settings.timeout_seconds,
-        )
-        self._count_drops = internal.record_drop
-        self._delivery = Delivery(
-            server,
             record_seconds=internal.record_store_write,
             refused_file=files.with_name("refused.jsonl"),
         )

@@ -55,9 +55,6 @@ class CallQueue:
             "calls",
             self._write,
             capacity=min(MAXIMUM_UNWRITTEN_BYTES, maximum_bytes),
-            weigh=lambda message: max(1, size_of(message)),
-            first_pause_seconds=FULL_PAUSE_SECONDS,
-            longest_pause_seconds=FULL_PAUSE_SECONDS,
             poll=self._watch_reader,
             on_drop=self._count_lost,
         )
@@ -89,12 +86,12 @@ class CallQueue:
 
     def put(self, message: _Message) -> bool:
         """Queue a message; the bytes of one that finds no room are dropped and counted."""
-        if self._worker.put(message):
+        if self._worker.put(message, weight=max(1, size_of(message))):
             return True
         if isinstance(message, EndedCall):  # the call ends, without its reply
             message = msgspec.structs.replace(message, body=())
         if not isinstance(message, SentCall):
-            self._worker.put(message, required=True)
+            self._worker.put(message, weight=max(1, size_of(message)), required=True)
         return False
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
