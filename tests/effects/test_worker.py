@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from windowpane.effects import worker as worker_module
+from windowpane.effects.poller import Poller
 from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import Poller, RetryLaterError, Worker
+from windowpane.effects.worker import RetryLaterError, Worker
 
 
 @pytest.fixture
