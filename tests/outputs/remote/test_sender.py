@@ -375,7 +375,7 @@ def test_what_waits_of_one_project_is_not_sent_for_another(
     assert server.numbers() == list(range(20))
 
 
-def test_what_waits_of_an_earlier_release_is_sent(
+def test_what_waits_from_before_a_token_was_configured_is_sent(
     server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until
 ) -> None:
     Spool(files, keys=AuditKeys(), redact=None).write(session("s", range(20)))
