@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import ReplyPart
+from windowpane.models.wire.replies import ReplyPart
 from windowpane.sources.telemetry.attributes import count_of, first_of, text_of, unflattened, usage_of
 from windowpane.sources.telemetry.messages import (
     Message,

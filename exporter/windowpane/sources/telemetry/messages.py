@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.models.replies import ReplyPart
+from windowpane.models.wire.replies import ReplyPart
 
 Message = dict[str, Any]
 MAXIMUM_MESSAGES: Final = 20_000

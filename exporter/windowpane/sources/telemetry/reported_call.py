@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import ReplyPart
+from windowpane.models.wire.replies import ReplyPart
 from windowpane.sources.telemetry.messages import Message
 
 

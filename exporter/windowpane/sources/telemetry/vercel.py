@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from windowpane.models.replies import ReplyPart
+from windowpane.models.wire.replies import ReplyPart
 from windowpane.sources.telemetry.attributes import count_of, first_of, text_of, usage_of
 from windowpane.sources.telemetry.messages import decoded, message_of, messages_of, reply_parts, tools_of
 from windowpane.sources.telemetry.records import Attributes

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from windowpane.models.replies import Reply, ReplyPart
-from windowpane.sources.conversations.messages import message_blocks
+from windowpane.models.wire.calls import message_blocks
+from windowpane.models.wire.replies import Reply, ReplyPart
 from windowpane.sources.transcripts.json_document import parse_embedded
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 

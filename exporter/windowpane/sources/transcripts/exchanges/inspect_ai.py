@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
 from windowpane.sources.transcripts.exchanges.chat_messages import chat_messages, reply_parts
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply

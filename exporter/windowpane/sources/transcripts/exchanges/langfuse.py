@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.limits import MAXIMUM_TOKENS
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
 from windowpane.sources.transcripts.exchanges.chat_messages import chat_messages, reply_parts
 from windowpane.sources.transcripts.exchanges.entries import entries_of

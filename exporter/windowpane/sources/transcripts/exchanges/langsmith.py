@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import Reply, read_usage
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
+from windowpane.models.wire.usage import read_usage
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
 from windowpane.sources.transcripts.exchanges.chat_messages import chat_messages, is_empty, reply_parts
 from windowpane.sources.transcripts.exchanges.entries import line_objects

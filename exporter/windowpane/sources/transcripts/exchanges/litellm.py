@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.exceptions import SourceError
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
-from windowpane.sources.conversations.streams import FailedReplyError
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import FailedReplyError, Reply
 from windowpane.sources.transcripts.exchanges.bodies import UnreadableBodyError, api_of, read_call, read_response
 from windowpane.sources.transcripts.exchanges.entries import line_objects
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter
