@@ -63,7 +63,8 @@ def _tool_use(part: object) -> Iterator[BlockSpec]:
 
 
 def _tool_result(part: object) -> Iterator[BlockSpec]:
-    return result_specs(field_of(part, "tool_use_id"), field_of(part, "content"))
+    name = field_of(part, "name")
+    return result_specs(field_of(part, "tool_use_id"), field_of(part, "content"), tool_name=name)
 
 
 _READERS: Final[dict[str, Callable[[object], Iterator[BlockSpec]]]] = {

@@ -185,3 +185,68 @@ FLAT: Final = UsageReader(
     reasoning="reasoning_tokens reasoningTokens",
 )  # fmt: skip
 """Counts without details, as agents and frameworks record them."""
+STRANDS: Final = UsageReader(
+    "inputTokens", "outputTokens", cached="cacheReadInputTokens", written="cacheWriteInputTokens",
+    total="totalTokens", cache="by_total",
+)  # fmt: skip
+"""Strands, which reports Bedrock's counts and, in the same names, those of other providers."""
+CODEX_ROLLOUT: Final = UsageReader(
+    "input_tokens", "output_tokens", cached="cached_input_tokens", written="cache_write_input_tokens",
+    reasoning="reasoning_output_tokens", total="total_tokens", retains_reasoning=True,
+)  # fmt: skip
+CLINE: Final = UsageReader("tokensIn", "tokensOut", cached="cacheReads", written="cacheWrites")
+GEMINI_CLI: Final = UsageReader(
+    "input", "output", cached="cached", reasoning="thoughts", total="total", reasons_within_output=False
+)
+OPENCODE: Final = UsageReader(
+    "input", "output", cached="cache/read", written="cache/write", reasoning="reasoning", total="total",
+    cache="beside_input",
+)  # fmt: skip
+PI: Final = UsageReader("input", "output", cached="cacheRead", written="cacheWrite", cache="beside_input")
+INSPECT_AI: Final = UsageReader(
+    "input_tokens", "output_tokens", cached="input_tokens_cache_read", written="input_tokens_cache_write",
+    reasoning="reasoning_tokens", total="total_tokens", cache="by_total",
+)  # fmt: skip
+LANGFUSE: Final = UsageReader(
+    "input", "output",
+    cached="input_cached_tokens input_cache_read cache_read_input_tokens input_cached",
+    written="input_cache_creation cache_creation_input_tokens input_cache_write",
+    reasoning="output_reasoning_tokens output_reasoning reasoning_tokens",
+    total="total", cache="by_total", reasons_within_output=False,
+)  # fmt: skip
+GEN_AI: Final = UsageReader(
+    "gen_ai.usage.input_tokens gen_ai.usage.prompt_tokens llm.usage.prompt_tokens",
+    "gen_ai.usage.output_tokens gen_ai.usage.completion_tokens llm.usage.completion_tokens",
+    cached="gen_ai.usage.cache_read.input_tokens gen_ai.usage.cache_read_input_tokens gen_ai.usage.cached_tokens"
+    " gen_ai.usage.input_tokens.cached gen_ai.usage.input_cached_tokens",
+    written="gen_ai.usage.cache_creation.input_tokens gen_ai.usage.cache_creation_input_tokens"
+    " gen_ai.usage.cache_write.input_tokens gen_ai.usage.input_tokens.cache_write",
+    reasoning="gen_ai.usage.reasoning.output_tokens gen_ai.usage.reasoning_tokens"
+    " gen_ai.usage.output_tokens.reasoning",
+)  # fmt: skip
+"""OpenTelemetry's conventions, current and earlier ones."""
+OPENINFERENCE: Final = UsageReader(
+    "llm.token_count.prompt", "llm.token_count.completion",
+    cached="llm.token_count.prompt_details.cache_read", written="llm.token_count.prompt_details.cache_write",
+    reasoning="llm.token_count.completion_details.reasoning", total="llm.token_count.total",
+)  # fmt: skip
+VERCEL: Final = UsageReader(
+    "ai.usage.inputTokens ai.usage.promptTokens gen_ai.usage.input_tokens",
+    "ai.usage.outputTokens ai.usage.completionTokens gen_ai.usage.output_tokens",
+    cached="ai.usage.cachedInputTokens ai.usage.inputTokenDetails.cacheReadTokens",
+    written="ai.usage.inputTokenDetails.cacheWriteTokens",
+    reasoning="ai.usage.reasoningTokens ai.usage.outputTokenDetails.reasoningTokens",
+    total="ai.usage.totalTokens",
+)  # fmt: skip
+CLAUDE_CODE_EVENT: Final = UsageReader(
+    "input_tokens", "output_tokens", cached="cache_read_tokens", written="cache_creation_tokens",
+    cache="beside_input",
+)  # fmt: skip
+CODEX_EVENT: Final = UsageReader(
+    "input_token_count", "output_token_count", cached="cached_token_count", written="cache_write_token_count",
+    reasoning="reasoning_token_count",
+)  # fmt: skip
+GEMINI_CLI_EVENT: Final = UsageReader(
+    "input_token_count", "output_token_count", cached="cached_content_token_count",
+    reasoning="thoughts_token_count", total="total_token_count", reasons_within_output=False,
+)  # fmt: skip
