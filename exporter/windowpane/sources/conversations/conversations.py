@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.block_specs import Key, copy_structure
+from windowpane.models.wire.blocks import Key
+from windowpane.models.wire.calls import ApiCall, Shape
+from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.replies import Reply, reply_blocks
 from windowpane.sources.conversations.compactions import summarizes
 from windowpane.sources.conversations.conversation_keys import (
     generated_keys,
@@ -34,7 +36,6 @@ from windowpane.sources.conversations.conversation_keys import (
     start_of,
     system_prompt,
 )
-from windowpane.sources.conversations.messages import ApiCall, Shape, reply_blocks
 from windowpane.sources.conversations.observer import WindowObserver
 
 CAPACITY: Final = 1_024
