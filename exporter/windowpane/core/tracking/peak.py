@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -68,6 +69,11 @@ class WindowPeak:
         is_total = measured.phase == "final" and measured.count_source == "usage"
         if measured.phase != "next" and (is_total or not self.has_totals):
             self._add(now, is_total=is_total, overflowed=overflowed)
+
+    def count_all(self, measurements: Iterable[tuple[PressureMeasured, int, str]], *, overflowed: bool) -> None:
+        """Count measurements, each with its turn and model."""
+        for measured, turn, model in measurements:
+            self.count(measured, turn, model, overflowed=overflowed)
 
     def count_compaction(self, measured: CompactionMeasured, turn: int, *, overflowed: bool = False) -> None:
         """Count the window before a compaction as the provider or, before the first call, the agent states it."""

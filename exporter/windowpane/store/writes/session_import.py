@@ -188,7 +188,7 @@ def _compare(connection: Database, events: Iterator[Event], capture: ContentCapt
             return result
         result.matched += 1
         if capture is not None:
-            capture.collect(event)
+            capture.collect((event,))
     return result
 
 
