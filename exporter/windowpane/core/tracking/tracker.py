@@ -25,10 +25,9 @@ from windowpane.core.events import (
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
-from windowpane.core.tracking.emitter import BUFFERED_EVENTS, SessionInfo
 from windowpane.core.tracking.regret import Cause, RemovedBlocks
 from windowpane.core.tracking.targets import call_target
-from windowpane.core.tracking.turns import TurnTracker
+from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
 from windowpane.core.vocabulary import (
     COMPONENT_OF,
     NOT_ADDED,
