@@ -126,7 +126,7 @@ class MetricState:
         return failed
 
     def _entered(self, events: Sequence[Event]) -> int | None:
-        """Enter the context of *events*; return the position of the first one to fold, None where there is none."""
+        """Enter the context of *events*; return the position of the first one to fold, or None."""
         context = events[0].context
         for position, event in enumerate(events):
             if context is self._context:
@@ -142,37 +142,33 @@ class MetricState:
 
     def _set_gauges(self, events: Sequence[Event], start: int, failed: dict[int, Exception]) -> None:
         """Set the gauges of the session by the events from position *start* on; add the errors to *failed*."""
-        sessions = self._sessions
         measured: dict[int, PressureMeasured] = {}
         last_at = None
         for position in range(start, len(events)):
             context, _n, at, data = events[position]
             if position in failed:
                 continue
-            kind = type(data)
-            try:
-                if self._slot is None and kind in _OPENING:
-                    self._slot = sessions.open(context.session_id, self._group)
-                if at is not None:
-                    last_at = at
-                    if self._last_event_at is None or at > self._last_event_at:
-                        self._last_event_at = at
-                if self._slot is None:
-                    continue
-                if isinstance(data, PressureMeasured):
-                    measured[position] = data
-                elif (set_gauges := _GAUGES.get(kind)) is not None:
-                    failed |= self._measure(self._slot, measured)
-                    measured = {}
+            if self._slot is None and type(data) in _OPENING:
+                self._slot = self._sessions.open(context.session_id, self._group)
+            if at is not None:
+                last_at = at
+                self._last_event_at = at if self._last_event_at is None else max(at, self._last_event_at)
+            if self._slot is None:
+                continue
+            if isinstance(data, PressureMeasured):
+                measured[position] = data
+            elif (set_gauges := _GAUGES.get(type(data))) is not None:
+                failed.update(self._measure(self._slot, measured))
+                measured = {}
+                try:
                     set_gauges(self, self._slot, data)
-                    if self._slot is None:  # the session has ended
-                        last_at = None
-            except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
-                failed[position] = error
+                except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
+                    failed[position] = error
+                last_at = None if self._slot is None else last_at  # the session has ended
         if self._slot is not None:
-            failed |= self._measure(self._slot, measured)
+            failed.update(self._measure(self._slot, measured))
             if last_at is not None:
-                sessions.touch(self._slot, last_at)
+                self._sessions.touch(self._slot, last_at)
 
     def _measure(self, slot: int, measured: dict[int, PressureMeasured]) -> dict[int, Exception]:
         """Store measurements, by their position; return the errors of those that cannot be stored."""
