@@ -134,7 +134,7 @@ class EventReducer:
         self._tool_tokens = instrument(catalog.TOOL_TOKENS)
         self._block_tokens = instrument(catalog.BLOCK_TOKENS)
         self._token_usage = instrument(catalog.TOKEN_USAGE)
-        self._by_event: dict[type, Callable[[Row, Any], None]] = {
+        self.by_event: dict[type, Callable[[Row, Any], None]] = {
             events.BlockAdded: self._block_added,
             events.TurnEnded: self._turn_ended,
             events.PressureMeasured: self._pressure_measured,
@@ -147,7 +147,7 @@ class EventReducer:
         """Type of a payload to the function that counts it in a row."""
         shared = {metric.name: instrument(metric) for metric, _ in _COUNTED_ONCE.values()}
         for kind, (metric, labels) in _COUNTED_ONCE.items():
-            self._by_event[kind] = _counting_one(shared[metric.name], labels)
+            self.by_event[kind] = _counting_one(shared[metric.name], labels)
         for metric, combinations in possible_series(alerts=alerts, policies=policies):
             for values in combinations:
                 table.start_at_zero(metric, values)
@@ -157,7 +157,7 @@ class EventReducer:
         failed: dict[int, Exception] = {}
         for position, (context, _n, at, data) in enumerate(batch):
             kind = type(data)
-            count = self._by_event.get(kind)
+            count = self.by_event.get(kind)
             if count is None:
                 continue
             try:

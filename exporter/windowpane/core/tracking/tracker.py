@@ -97,6 +97,7 @@ class SessionTracker(TurnTracker):
         if not self.in_turn:
             self._open_turn(at)
         tool_call_id, handle = tool_call_id and stored_id(tool_call_id), handle and stored_id(handle)
+        tool_name = tool_name and stored_name(tool_name)
         block_id = f"b{self._blocks}"
         group = block_id
         if content_type in REPLY_TYPES:
@@ -125,7 +126,7 @@ class SessionTracker(TurnTracker):
             digest = digest or self._digest(text)
         block = Block(
             block_id, content_type, tokens, self.turn, group, self.exchange, digest, chars, count_source, text,
-            tool_call_id, tool_name and stored_name(tool_name), pinned, None, handle, target,
+            tool_call_id, tool_name, pinned, None, handle, target,
         )  # fmt: skip
         self._blocks += 1
         self.window.add(block)

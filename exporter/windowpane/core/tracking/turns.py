@@ -250,7 +250,7 @@ class TurnTracker:
         if not self.in_turn:
             self._open_turn(at)
         self._replied = True
-        self._call_end = self.window.end_position
+        self._call_end = self.window.next_position
 
     def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
         """Emit `pressure.measured`, and `zone.changed` if it changed; opens a turn if none is open."""
@@ -259,7 +259,7 @@ class TurnTracker:
         gauge = self.gauge
         gauge.count_call()
         self._measured = True
-        self._call_end = self.window.end_position
+        self._call_end = self.window.next_position
         measured = gauge.measure(phase, self.limits)
         self._record_measured(measured, at)
         if measured.zone is not None and measured.zone != gauge.zone:
@@ -386,7 +386,7 @@ class TurnTracker:
             self.measure("before", at)
         else:
             self.gauge.count_call()
-            self._call_end = self.window.end_position
+            self._call_end = self.window.next_position
         self._replied = True
 
     def _accept_total(self, total: int, at: float | None) -> bool:

@@ -236,7 +236,7 @@ class Pipeline:
     def _settle_within(self, limit: TimeLimit, is_last: bool) -> bool:  # noqa: FBT001
         """Have every sink take everything, waiting for one that is only locked; return False if one does not."""
         while True:
-            with self._worker.handling:
+            with self._worker.handling.lock:
                 if self._dropped:
                     self._report_drops()
                 settled = self._sinks.settle()

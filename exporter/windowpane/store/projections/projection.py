@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from windowpane.core.events import (
@@ -50,7 +51,7 @@ from windowpane.store.projections.session_drafts import RunPart, SessionDraft
 from windowpane.store.projections.trends import COUNTED, DayDrafts
 from windowpane.store.statements import StatementBatch
 from windowpane.store.tool_use import PRICE_SCALE
-from windowpane.store.turns import TurnDrafts
+from windowpane.store.turns import TurnChange, TurnDraft, TurnDrafts
 
 _log: Final = logging.getLogger(__name__)
 
@@ -79,6 +80,8 @@ class Projection:
         self._days = DayDrafts(statements)
         self._blocks = BlockDrafts(statements)
         self.calls = CallIds(statements)
+        self._turn_changes: list[TurnChange] = []
+        """Changes of the session's turns that are not made yet."""
         self._counted: list[Event] = []
         """Events that the days of the session do not count yet."""
         self._measured_sizes: list[tuple[PressureMeasured, int, str]] = []
@@ -89,8 +92,7 @@ class Projection:
 
     def load_turns(self, sessions: Sequence[int]) -> None:
         """Read the last turns of sessions that the batch continues with one statement, by their row numbers."""
-        if len(sessions) > 1:
-            self._turns.load_last(sessions)
+        self._turns.load_last(sessions)
 
     def apply(self, session: SessionDraft, events: Sequence[Event], seqs: Sequence[int]) -> None:
         """Apply events of one session in order, with their numbers."""
@@ -125,7 +127,10 @@ class Projection:
             session.last_event = data.type
 
     def _settle(self, session: SessionDraft) -> None:
-        """Count what waits to be counted together, before something changes that it depends on."""
+        """Apply what waits to be applied together, before something changes that it depends on."""
+        if self._turn_changes:
+            changes, self._turn_changes = self._turn_changes, []
+            self._turns.apply(session.key, changes)
         if self._counted:
             counted, self._counted = self._counted, []
             self._days.count(session, counted)
@@ -139,7 +144,7 @@ class Projection:
         turn = event.context.turn
         if turn > session.last_turn:
             session.last_turn = turn
-            self._turns.start(session.key, event, seq)
+            self._turn_changes.append(TurnChange(event, seq, is_new=True))
         else:
             self._statements.defer(_LATE, (session.key, turn, seq))
 
@@ -164,7 +169,7 @@ class Projection:
     def _called(self, session: SessionDraft, event: Event, seq: int) -> None:
         """Record a model call with the window just before *seq*."""
         session.memory.called_turn = event.context.turn
-        self._turns.of(session.key, event, seq).call(seq - 1)
+        self._turn_changes.append(TurnChange(event, seq, partial(TurnDraft.call, moment=seq - 1)))
 
     def _block_added(self, session: SessionDraft, event: Event, seq: int, data: BlockAdded) -> None:
         block, turn = data.block, event.context.turn
@@ -177,6 +182,7 @@ class Projection:
             return
         call_seq = None
         if block.content_type == "unattributed":
+            self._settle(session)
             draft = self._turns.find(session.key, turn)
             call_seq = None if draft is None else draft.call_seq
         block_drafts.replace_others(self._blocks.of(session), session, block, turn, seq, call_seq=call_seq)
@@ -218,7 +224,7 @@ class Projection:
 
     def _turn_started(self, session: SessionDraft, event: Event, seq: int, _data: TurnStarted) -> None:
         session.ended = 0
-        self._turns.of(session.key, event, seq)
+        self._turn_changes.append(TurnChange(event, seq))
 
     def _turn_ended(self, session: SessionDraft, event: Event, seq: int, data: TurnEnded) -> None:
         session.turns += 1
@@ -236,7 +242,7 @@ class Projection:
                 session.carried_price += round(data.cost_dollars * PRICE_SCALE / data.usage.input_total)
         if session.memory.called_turn != event.context.turn:
             self._called(session, event, seq)
-        self._turns.of(session.key, event, seq).end(event, data)
+        self._turn_changes.append(TurnChange(event, seq, partial(TurnDraft.end, event=event, data=data)))
 
     def _measured(self, session: SessionDraft, event: Event, seq: int, data: PressureMeasured) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -252,7 +258,8 @@ class Projection:
         if data.phase == "final":
             session.memory.sparkline.add(data.used_tokens, data.utilization)
         called = session.memory.called_turn == event.context.turn
-        self._turns.of(session.key, event, seq).measure(data, None if called else seq)
+        change = partial(TurnDraft.measure, data=data, moment=None if called else seq)
+        self._turn_changes.append(TurnChange(event, seq, change))
 
     def _compaction_measured(
         self, session: SessionDraft, event: Event, _seq: int, data: CompactionMeasured

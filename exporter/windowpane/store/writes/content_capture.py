@@ -53,9 +53,10 @@ class ContentCapture:
     def collect(self, events: Iterable[Event]) -> None:
         """Add the texts that events carry in memory only."""
         for event in events:
-            self._collect(event)
+            self.collect_one(event)
 
-    def _collect(self, event: Event) -> None:
+    def collect_one(self, event: Event) -> None:
+        """Add the texts that one event carries."""
         session_id, data = event.context.session_id, event.data
         if not isinstance(data, BlockAdded):
             self._set_run(session_id, None)

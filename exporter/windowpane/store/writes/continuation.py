@@ -9,7 +9,7 @@ Where two runs record at once, their turns are stored in the order in which they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -64,14 +64,14 @@ class Continuation:
         self._first_streams: dict[int, str] = {}
         """The stream of the first run, by the session's row number."""
 
-    def renumbered(self, session: SessionDraft, events: Sequence[Event]) -> Iterator[Sequence[Event]]:
-        """Yield a session's *events* as they are stored, in parts.
+    def renumbered(self, session: SessionDraft, events: Sequence[Event]) -> Iterable[Sequence[Event]]:
+        """Return a session's *events* as they are stored, in parts.
 
         Each part is to be applied to the session before the next is taken. A session of one run is one part.
         """
-        if self._is_first_run(session, events):
-            yield events
-            return
+        return (events,) if self._is_first_run(session, events) else self._parts(session, events)
+
+    def _parts(self, session: SessionDraft, events: Sequence[Event]) -> Iterator[Sequence[Event]]:
         for _, group in groupby(events, key=_context_number):
             part = list(group)
             first = part[0]

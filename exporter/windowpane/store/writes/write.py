@@ -207,9 +207,9 @@ class Writer:
         for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
             ids = session_ids[start : start + SESSIONS_PER_STATEMENT]
             stored = self._current(ids)
-            projection.load_turns(
-                [one.key for one in stored.values() if first_turns[one.session_id] <= one.last_turn]
-            )
+            continued = [one.key for one in stored.values() if first_turns[one.session_id] <= one.last_turn]
+            if len(continued) > 1:  # one turn is read where it is changed
+                projection.load_turns(continued)
             opened |= stored
         missing = [session_id for session_id in first_turns if session_id not in opened]
         return opened | self._start(missing, {}) if missing else opened
