@@ -75,7 +75,7 @@ class TaskQueue:
 
     def _run(self, tasks: list[_Task]) -> None:
         for task in tasks:
-            with self._running, self._boundary.contain(task.what):
+            with self._running.lock, self._boundary.contain(task.what):
                 task.run()
 
     def _drop(self, reason: str, tasks: int) -> None:
