@@ -11,9 +11,8 @@ import pytest
 
 from windowpane.core.events import BlockAdded, BlocksEvicted, ContentCompressed, ReplyDiscarded
 from windowpane.core.window.blocks import Block
-from windowpane.models.replies import read_reply
+from windowpane.models.wire.calls import ApiCall, parse_call, read_reply
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
-from windowpane.sources.conversations.messages import ApiCall, parse_call
 from windowpane.testing import chat_reply
 
 SYSTEM = {"role": "system", "content": "You are careful."}

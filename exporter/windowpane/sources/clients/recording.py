@@ -21,13 +21,12 @@ from windowpane.core.names import SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import packaged_catalog
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall, Shape, message_blocks
+from windowpane.models.wire.replies import FailedReplyError, Reply
 from windowpane.sources.clients.model_profiles import packaged_profile
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.messages import ApiCall, Shape, message_blocks
 from windowpane.sources.conversations.observer import WindowObserver
-from windowpane.sources.conversations.streams import FailedReplyError
 
 if TYPE_CHECKING:
     from windowpane.outputs.runtime.current import RunningOutputs

@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from windowpane.sources.conversations.block_specs import BlockSpec, Key, copy_structure
+from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.calls import ApiCall, Shape
+from windowpane.models.wire.fields import copy_structure
 from windowpane.sources.conversations.compactions import summarizes
 from windowpane.sources.conversations.conversation_keys import (
     MessageBlocks,
@@ -32,7 +34,6 @@ from windowpane.sources.conversations.conversation_keys import (
     opening,
     system_prompt,
 )
-from windowpane.sources.conversations.messages import ApiCall, Shape
 from windowpane.sources.conversations.observer import WindowObserver
 
 CAPACITY: Final = 1_024

@@ -15,9 +15,9 @@ from windowpane.core.tracking import SessionTracker
 from windowpane.core.vocabulary import CacheBreakCause, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
-from windowpane.models.replies import ContextEdit
+from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.replies import ContextEdit
 from windowpane.sources.conversations.alignment import Alignment, Rewrite, Summarization, TrackedBlock, align
-from windowpane.sources.conversations.block_specs import BlockSpec, Key
 
 POLICY: Final = "agent"
 """The policy of every reduction that the agent did itself."""

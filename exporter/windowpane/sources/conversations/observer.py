@@ -14,19 +14,13 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify_error
-from windowpane.models.replies import Reply
+from windowpane.models.wire.blocks import BlockSpec, same_content
+from windowpane.models.wire.calls import ApiCall, head_blocks, is_system, message_blocks
+from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.replies import Reply, reply_blocks
 from windowpane.sources.conversations.alignment import TrackedBlock
-from windowpane.sources.conversations.block_specs import BlockSpec, copy_structure
 from windowpane.sources.conversations.conversation_keys import MessageBlocks, first_message
 from windowpane.sources.conversations.diff import ChangeRecorder, ModelProfiles
-from windowpane.sources.conversations.messages import (
-    ApiCall,
-    head_blocks,
-    is_system,
-    message_blocks,
-    reply_blocks,
-    same_content,
-)
 
 UNMISTAKABLE_CHARACTERS: Final = 80
 """A message of at least this length that starts another one has grown into it."""

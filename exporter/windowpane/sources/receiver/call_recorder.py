@@ -25,11 +25,11 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.catalog import packaged_catalog
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.model_profiles import packaged_profile
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.messages import ApiCall
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 from windowpane.sources.telemetry.session_keys import SessionKeys

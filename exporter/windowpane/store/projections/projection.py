@@ -68,7 +68,6 @@ BY_READER: Final = "reader"
 """Source of a title that a reader gave, which no recording replaces."""
 
 _LATE: Final = "INSERT INTO late_events (session, turn, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-TABLES: Final = ("turns", "blocks", "alerts", "late_events", "session_days", "call_ids")
 
 
 class Projection:

@@ -12,10 +12,10 @@ from typing import Final
 
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.messages import ApiCall
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.transcripts.json_document import MAXIMUM_KEY_CHARS, MAXIMUM_NAME_CHARS
 from windowpane.sources.transcripts.reader import FileStats
