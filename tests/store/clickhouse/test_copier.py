@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from urllib.request import urlopen
 
-from tests.store.clickhouse.copies import assert_equal
 from tests.servers.clickhouse import PASSWORD, USER
+from tests.store.clickhouse.copies import assert_equal
 
 from windowpane.store.clickhouse import copier as copier_module
 from windowpane.store.clickhouse.copier import Copier

@@ -17,7 +17,6 @@ from windowpane.core.files import WAL
 from windowpane.exceptions import OlderStoreError, StoreError, StoreReplacedError
 from windowpane.store import migrations
 from windowpane.store.database import Database
-from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.sqlite.connection import (
     BUSY_SECONDS,
     FileIdentity,
@@ -59,16 +58,11 @@ class SqliteEngine:
     def check(self) -> None:
         """Raise `StoreError` for a missing file, one that is not a store, or one of another release."""
         with self.lend() as connection:
-            done = migrations.applied(connection)
-        migrations.check(done, self.path)
-        if not done:
+            version = migrations.stored_version(connection, self.path)
+        if version is None:
             raise StoreError(f"{self.path}: is not a Windowpane store; nothing was changed. Name another file")
-        missing = [migration.name for migration in migrations.available() if migration.name not in done]
-        if missing:
-            raise OlderStoreError(
-                f"{self.path}: was written by an older release (it lacks {missing[0]}); "
-                "open it once for writing, for example with `windowpane serve`"
-            )
+        if version < migrations.SCHEMA_VERSION:
+            raise OlderStoreError(self.path)
 
     def lend(self) -> AbstractContextManager[SqliteDatabase]:
         """Lend a connection inside a read transaction; a file that was replaced is opened anew."""
@@ -92,13 +86,10 @@ class SqliteEngine:
     # -- writing ----------------------------------------------------------------------------------------------
 
     def open_writer(self) -> SqliteDatabase:
-        """Return a connection to a store that is created, migrated and folded again where its rows are old."""
+        """Return a connection to a store that is created or migrated."""
         connection = open_writer(self.path, busy_seconds=self._busy_seconds)
         try:
-            migrations.migrate(connection, self.path)
-            if projection_rebuild.has_stale(connection):
-                with transaction(connection):
-                    projection_rebuild.rebuild_stale(connection)
+            migrations.bring_up_to_date(connection, self.path, self.transaction)
         except BaseException:
             connection.close()
             raise
