@@ -475,8 +475,8 @@ class Worker(Generic[T]):
         self.record_progress()
         return True
 
-    def _lock(self) -> AbstractContextManager[None]:
-        return self.handling if self._fork_waits else nullcontext()
+    def _lock(self) -> AbstractContextManager[object]:
+        return self.handling.lock if self._fork_waits else nullcontext()
 
     def _postpone(self, items: list[T], after_seconds: float) -> bool:
         if self._is_abandoned:

@@ -382,7 +382,7 @@ def test_a_forked_child_has_a_new_queue_and_worker(build: Callable[..., Pipeline
     child = os.fork()
     if child == 0:  # pragma: no cover  # runs in the child
         fresh = Recorder()
-        pipeline._runners[0].sink = fresh
+        next(iter(pipeline._sinks)).sink = fresh
         pipeline.put(events(100, 102, "child"))
         ok = pipeline.flush(10) and numbers(fresh) == [100, 101, 102] and sink.forked == 1
         os.write(writer, b"1" if ok else b"0")

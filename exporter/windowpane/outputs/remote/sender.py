@@ -241,7 +241,7 @@ class Sender:
             return list(event_records(events))
         capture = ContentCapture(self._redact)
         for event in events:
-            capture.collect(event)
+            capture.collect_one(event)
         return [*text_records(capture.take_redacted()), *event_records(events)]
 
     def _send(self, records: Sequence[Record]) -> None:

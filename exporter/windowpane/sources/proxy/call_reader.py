@@ -15,10 +15,10 @@ import httpx2
 from windowpane.core.agents import STATED_BY_PROXY
 from windowpane.core.same_session import call_number
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall, Shape
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.recording import CallRecord
 from windowpane.sources.conversations.conversations import Scope
-from windowpane.sources.conversations.messages import ApiCall, Shape
 from windowpane.sources.proxy.agent_sessions import recorded_session
 from windowpane.sources.proxy.call_messages import EndedCall, FailedCall, SentCall
 from windowpane.sources.transcripts.exchanges.bodies import read_call, read_response

@@ -58,10 +58,8 @@ def _folded(connection: Database, key: int, into: Database) -> SessionDraft:
     # A turn at a time, as events arrived: what a batch holds back is then bounded here too.
     for _, events in groupby(connection.execute(_EVENTS, (key,)), key=_TURN):
         projection = Projection(StatementBatch(into))
-        for _turn, seq, body in events:
-            event = decode(body)
-            projection.enter(session, event)
-            projection.apply(session, event, seq)
+        rows = list(events)
+        projection.apply(session, [decode(body) for _, _, body in rows], [seq for _, seq, _ in rows])
         projection.save()
     session.pressure = pressure_rank(session.zone, session.utilization)
     return session

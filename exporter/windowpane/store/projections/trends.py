@@ -113,9 +113,14 @@ class DayDrafts:
         self._moved: dict[int, SessionDraft] = {}
         self._repeated: set[int] = set()
 
-    def count(self, session: SessionDraft, event: Event) -> None:
-        """Count an event of `COUNTED` on its day; events without a time belong to no day."""
-        if event.at is None or session.same_as:
+    def count(self, session: SessionDraft, events: Sequence[Event]) -> None:
+        """Count events of `COUNTED` on their days, all while the session has its present names."""
+        if not session.same_as:
+            for event in events:
+                self._count(session, event)
+
+    def _count(self, session: SessionDraft, event: Event) -> None:
+        if event.at is None:  # of no day
             return
         counted = _COUNTS[type(event.data)](event.data)
         day = int(event.at // DAY_SECONDS)

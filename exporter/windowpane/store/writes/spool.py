@@ -103,7 +103,7 @@ class Spool:
             room -= len(line) + 1
             lines.append(line)
             if capture is not None:
-                capture.collect(event)
+                capture.collect_one(event)
         if not lines:
             return 0
         texts: list[bytes] = []

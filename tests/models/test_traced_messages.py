@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.sources.telemetry.messages import message_of, messages_of
+from windowpane.models.wire.traced import message_of, messages_of
 
 TEXTS = st.text(max_size=5)
 PARTS = st.fixed_dictionaries(

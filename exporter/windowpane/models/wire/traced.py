@@ -1,8 +1,8 @@
-"""Messages in the forms of the conventions, converted to the one that the observer reads.
+"""Messages as tracing conventions and frameworks write them, converted to chat messages.
 
-The result is a role and a list of parts: `text`, `thinking`, `tool_use`, `tool_result` and `image`. Read are the
-parts of OpenTelemetry, OpenAI, Anthropic, the Vercel AI SDK and LangChain; what is in none of these forms becomes
-text, so that no content is lost.
+Parts of OpenTelemetry, OpenAI, Anthropic, Gemini and the Vercel AI SDK are read, and messages of LangChain and
+inspect_ai. What is in none of these forms becomes text, so that no content is lost. The result is a role and a
+list of the parts `text`, `thinking`, `tool_use`, `tool_result` and `image`, which `chat.message_blocks` reads.
 """
 
 from __future__ import annotations
@@ -14,42 +14,37 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.models.replies import ReplyPart
+from windowpane.models.wire.blocks import MEDIA_KINDS, TEXT_KINDS
+from windowpane.models.wire.chat import message_blocks
+from windowpane.models.wire.gemini import unwrapped
+from windowpane.models.wire.replies import ReplyPart
+from windowpane.models.wire.replies import reply_parts as parts_of_blocks
 
 Message = dict[str, Any]
 MAXIMUM_MESSAGES: Final = 20_000
 """Messages of one call that are read."""
+MAXIMUM_DEPTH: Final = 4
+"""Lists and objects of messages within each other."""
 REMEMBERED_MESSAGES: Final = 4_096
 REMEMBERED_BYTES: Final = 16_384
 """Messages whose conversion is remembered, and the largest of them; nothing changes a converted message."""
 
 _ROLES: Final = {
-    "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",
-    "HumanMessage": "user", "AIMessage": "assistant", "SystemMessage": "system", "ToolMessage": "tool",
-    "HumanMessageChunk": "user", "AIMessageChunk": "assistant", "FunctionMessage": "tool",
+    "human": "user", "humanmessage": "user", "humanmessagechunk": "user", "user": "user", "chat": "user",
+    "ai": "assistant", "aimessage": "assistant", "aimessagechunk": "assistant", "assistant": "assistant",
+    "model": "assistant", "system": "system", "systemmessage": "system", "developer": "system",
+    "tool": "tool", "toolmessage": "tool", "function": "tool", "functionmessage": "tool",
 }  # fmt: skip
-_TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
+"""Roles by their names in any convention, and by LangChain's classes."""
 _THINKING_KINDS: Final = frozenset({"thinking", "reasoning", "redacted_thinking", "thought"})
 _CALL_KINDS: Final = frozenset({"tool_call", "tool-call", "tool_use", "function_call", "server_tool_call"})
 _RESULT_KINDS: Final = frozenset(
     {"tool_call_response", "tool-result", "tool_result", "function_call_output", "server_tool_call_response"}
 )
-_WRAPPERS: Final = frozenset({"result", "output", "error"})
-_MEDIA_KINDS: Final = frozenset(
-    {
-        "image",
-        "image_url",
-        "input_image",
-        "file",
-        "document",
-        "blob",
-        "uri",
-        "audio",
-        "video",
-        "input_audio",
-        "media",
-    }
-)
+_LISTS: Final = ("messages", "input", "prompt")
+"""Names under which an object holds messages."""
+_CONTENT: Final = ("content", "parts", "tool_calls", "refusal", "additional_kwargs")
+"""Names of the fields of a message."""
 
 
 def decoded(value: Any) -> Any:
@@ -62,22 +57,36 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def messages_of(value: Any) -> list[Message] | None:
-    """Return the messages in *value*, a list or its JSON text; None where it holds no list."""
+def messages_of(value: Any, *, role: str = "user") -> list[Message] | None:
+    """Return the messages in *value*, one or a list of them or its JSON text; None where it holds none.
+
+    *role* is that of messages without one.
+    """
     listed = _listed(value)
     if listed is not None:
         return listed
-    items = decoded(value)
-    if isinstance(items, Mapping):
-        items = next((items[name] for name in ("messages", "input", "prompt") if items.get(name)), None)
-        items = decoded(items)
-    if isinstance(items, str) and items:
-        return [{"role": "user", "content": items}]
-    if not isinstance(items, list):
+    items = _flattened(decoded(value))
+    if items is None:
         return None
-    if len(items) == 1 and isinstance(items[0], list):  # LangChain: a batch of one list
-        items = items[0]
-    return [message_of(item) for item in items[:MAXIMUM_MESSAGES]]
+    return [message_of(item, role=role) for item in items[:MAXIMUM_MESSAGES]]
+
+
+def _flattened(value: Any, depth: int = 0) -> list[Any] | None:
+    """Return the messages of nested lists and objects; LangChain writes a batch as a list of lists."""
+    value = decoded(value)
+    if isinstance(value, Mapping):
+        name = next((name for name in _LISTS if value.get(name)), None)
+        if name is None or depth >= MAXIMUM_DEPTH:
+            return [value] if value else None
+        system = [{"role": "system", "content": value["system"]}] if isinstance(value.get("system"), str) else []
+        return [*system, *(_flattened(value[name], depth + 1) or ())]
+    if isinstance(value, str):
+        return [value] if value else None
+    if not isinstance(value, list):
+        return None
+    if depth >= MAXIMUM_DEPTH or not any(isinstance(item, list) for item in value):
+        return value
+    return [inner for item in value for inner in (_flattened(item, depth + 1) or ())]
 
 
 def _listed(value: Any) -> list[Message] | None:
@@ -88,10 +97,10 @@ def _listed(value: Any) -> list[Message] | None:
     if not isinstance(value, str) or value[:1] != "[":
         return None
     try:
-        items = msgspec.json.decode(value, type=list[msgspec.Raw])[:MAXIMUM_MESSAGES]
-        if len(items) == 1 and bytes(items[0])[:1] == b"[":  # a batch
+        items = [*map(bytes, msgspec.json.decode(value, type=list[msgspec.Raw])[:MAXIMUM_MESSAGES])]
+        if any(item[:1] != b"{" for item in items):
             return None
-        return [_converted(item) for item in map(bytes, items)]
+        return [_converted(item) for item in items]
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
 
@@ -110,25 +119,39 @@ def message_of(item: Any, *, role: str = "user") -> Message:
     item = decoded(item)
     if not isinstance(item, Mapping):
         return {"role": role, "content": item if isinstance(item, str) else _json(item)}
-    if item.get("lc") and isinstance(item.get("kwargs"), Mapping):
-        kind = item.get("id")
-        role = _ROLES.get(str(kind[-1]) if isinstance(kind, list) and kind else "", role)
-        item = item["kwargs"]
-    data = item.get("data")
-    if isinstance(data, Mapping) and isinstance(item.get("type"), str):
-        item = {**data, "type": item["type"]}
-    stated = str(item.get("role") or _ROLES.get(str(item.get("type")), role))
-    stated = _ROLES.get(stated, stated)
-    parts = list(_parts(item))
+    fields = _fields(item)
+    names = (fields.get("role"), fields.get("type"), _class_name(item))
+    stated = next((known for name in names if (known := _ROLES.get(str(name).lower()))), None)
+    if stated is None and item and not any(name in fields for name in _CONTENT):
+        return {"role": role, "content": _json(item)}
+    stated = stated or str(fields.get("role") or role)
+    parts = list(_parts(fields, is_result=stated == "tool"))
     return {"role": "user" if stated == "tool" else stated, "content": parts}
+
+
+def _fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a message, which LangChain nests."""
+    for name in ("kwargs", "data", "message"):
+        inner = item.get(name)
+        if isinstance(inner, Mapping) and "content" not in item and "role" not in item:
+            return {**inner, "type": inner.get("type") or item.get("type")}
+    return item
+
+
+def _class_name(item: Mapping[str, Any]) -> Any:
+    path = item.get("id")
+    return path[-1] if isinstance(path, list) and path else None
 
 
 def reply_parts(message: Message) -> tuple[ReplyPart, ...]:
     """Return the parts of a reply that was converted by `message_of`."""
-    content = message["content"]
-    if isinstance(content, str):
-        return (ReplyPart("assistant_response", content),) if content else ()
-    return tuple(part for item in content if (part := _reply_part(item)) is not None)
+    return tuple(parts_of_blocks(message_blocks({**message, "role": "assistant"})))
+
+
+def reply_parts_of(value: Any) -> tuple[ReplyPart, ...]:
+    """Return the parts of the messages in *value* that a model wrote."""
+    messages = messages_of(value, role="assistant") or ()
+    return tuple(part for message in messages if message["role"] == "assistant" for part in reply_parts(message))
 
 
 def has_text(message: Message) -> bool:
@@ -161,17 +184,12 @@ def tools_of(value: Any) -> list[Any] | None:
 # -- parts ----------------------------------------------------------------------------------------------------
 
 
-def _parts(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    is_result = item.get("role") in ("tool", "function") or item.get("type") in ("tool", "ToolMessage")
+def _parts(item: Mapping[str, Any], *, is_result: bool) -> Iterator[dict[str, Any]]:
     call_id = _identifier(item, "tool_call_id", "toolCallId", *(("id",) if is_result else ()))
     content = decoded_parts(item.get("parts") if item.get("parts") is not None else item.get("content"))
     if is_result and not (isinstance(content, list) and any(_kind(part) in _RESULT_KINDS for part in content)):
-        yield {
-            "type": "tool_result",
-            "tool_use_id": call_id,
-            "content": content,
-            "name": _identifier(item, "name"),
-        }
+        name = _identifier(item, "name")
+        yield {"type": "tool_result", "tool_use_id": call_id, "content": content, "name": name}
         return
     called: set[Any] = set()
     for part in content if isinstance(content, list) else [content]:
@@ -205,7 +223,7 @@ def _part(part: Any) -> dict[str, Any] | None:
     if reader is not None:
         return reader(part)
     text = _text_of(part)
-    return {"type": "text", "text": text if text or kind in _TEXT_KINDS else _json(part)}
+    return {"type": "text", "text": text if text or kind in TEXT_KINDS else _json(part)}
 
 
 def _thinking(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,7 +251,7 @@ def _call(part: Mapping[str, Any]) -> dict[str, Any]:
     function = _inner(part, "function", "custom")
     given = (function.get(name) for name in ("arguments", "input", "args"))
     arguments = next((value for value in given if value is not None), None)
-    tool_name = _identifier(function, "name") or _identifier(part, "toolName") or ""
+    tool_name = _identifier(function, "name", "function") or _identifier(part, "toolName") or ""
     call_id = _identifier(part, "id", "toolCallId", "call_id")
     return {"type": "tool_use", "id": call_id, "name": tool_name, "input": arguments}
 
@@ -250,7 +268,7 @@ def _inner(part: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 
 def _tool_calls(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    calls = decoded(item.get("tool_calls"))
+    calls = decoded(item.get("tool_calls")) or _inner(item, "additional_kwargs").get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, Mapping):
             yield _call(call)
@@ -262,42 +280,20 @@ def _result(part: Mapping[str, Any]) -> dict[str, Any]:
     content = next((part[name] for name in names if part.get(name) is not None), None)
     if isinstance(content, Mapping) and set(content) <= {"type", "value", "providerOptions"}:  # Vercel AI SDK
         content = content.get("value")
-    content = _unwrapped(content)
+    text = unwrapped(content)
+    content = content if text is None else text
     call_id = _identifier(part, "tool_use_id", "id", "toolCallId", "call_id")
     if content is not None and not isinstance(content, str | list):
         content = _json(content)
-    return {"type": "tool_result", "tool_use_id": call_id, "content": content}
-
-
-def _unwrapped(content: Any) -> Any:
-    """Return the text that Gemini's clients wrap into an object of one field; other content as it is."""
-    if isinstance(content, Mapping) and len(content) == 1:
-        [(name, value)] = content.items()
-        if name in _WRAPPERS and isinstance(value, str):
-            return value
-    return content
-
-
-def _reply_part(item: Mapping[str, Any]) -> ReplyPart | None:
-    kind = item["type"]
-    if kind == "tool_use":
-        arguments = item.get("input")
-        text = arguments if isinstance(arguments, str) else _json(arguments or {})
-        call_id = item.get("id")
-        return ReplyPart(
-            "tool_call", text, None if call_id is None else str(call_id), str(item.get("name") or "")
-        )
-    if kind == "thinking":
-        return ReplyPart("thinking", str(item.get("thinking") or ""))
-    visible = item.get("text") if kind == "text" else None
-    return ReplyPart("assistant_response", visible) if isinstance(visible, str) and visible else None
+    name = _identifier(part, "name", "toolName")
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, "name": name}
 
 
 _READERS: Final[tuple[tuple[frozenset[str], Callable[[Mapping[str, Any]], dict[str, Any]]], ...]] = (
     (_CALL_KINDS, _call),
     (_RESULT_KINDS, _result),
     (_THINKING_KINDS, _thinking),
-    (_MEDIA_KINDS, _media),
+    (MEDIA_KINDS, _media),
 )
 """Readers of the kinds of parts other than text."""
 
@@ -305,7 +301,7 @@ _READERS: Final[tuple[tuple[frozenset[str], Callable[[Mapping[str, Any]], dict[s
 def _text_of(part: Any) -> str:
     if not isinstance(part, Mapping):
         return ""
-    for name in ("text", "content", "thinking", "reasoning", "refusal"):
+    for name in ("text", "content", "thinking", "reasoning", "refusal", "summary"):
         if isinstance(part.get(name), str):
             return str(part[name])
     return ""
