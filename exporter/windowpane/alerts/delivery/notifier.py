@@ -238,7 +238,7 @@ class Notifier:
         return [OutboxEntry(key, event) for key in accepting]
 
     def _deliver(self, worker: ChannelWorker) -> float:
-        """Deliver what is due for a channel, and return the seconds until there is more."""
+        """Deliver the due messages of a channel, and return the seconds until there is more."""
         if self._saving.acquire(blocking=False):  # else another thread is saving
             try:
                 self._save()
