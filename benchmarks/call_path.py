@@ -78,7 +78,7 @@ def observed_call(folder: Path) -> list[list[CodeType]]:
     """Return the functions of an observed call until its rows are stored, once per round."""
     import windowpane  # after the profile function is set
     from windowpane.core.events import Usage
-    from windowpane.models.replies import Reply, ReplyPart
+    from windowpane.models.wire.replies import Reply, ReplyPart
     from windowpane.sources.clients.calls import WatchedClient
     from windowpane.sources.conversations.conversations import Scope
 

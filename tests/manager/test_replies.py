@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import Reply, read_reply, read_usage
+from windowpane.models.wire.calls import read_reply
+from windowpane.models.wire.replies import Reply
+from windowpane.models.wire.usage import read_usage
 
 CHAT = {
     "id": "x",

@@ -61,7 +61,7 @@ HOUR: Final = 3_600.0
 @limit_option
 @project_option
 @capture_option
-@click.option("--once", is_flag=True, help="Import what is there, print it, and exit.")
+@click.option("--once", is_flag=True, help="Import the existing recordings, print them, and exit.")
 @store_option
 @report_errors
 def command(

@@ -15,7 +15,7 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.state import OpenCall, Payload
 from windowpane.manager.tool_results import add_tool_result
-from windowpane.models.replies import ReplyPart
+from windowpane.models.wire.replies import ReplyPart
 
 
 @dataclass(frozen=True, slots=True)

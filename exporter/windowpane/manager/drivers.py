@@ -33,7 +33,7 @@ from windowpane.manager.steps.completion import Completion, complete
 from windowpane.manager.steps.subagent import delegate
 from windowpane.manager.tool_results import add_tool_result
 from windowpane.manager.window import ManagedWindow
-from windowpane.models.replies import read_reply
+from windowpane.models.wire.calls import read_reply
 
 T = TypeVar("T")
 

@@ -17,7 +17,8 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.manager.content import add_reply, add_user
 from windowpane.manager.engine import Engine
 from windowpane.manager.tool_results import add_tool_result
-from windowpane.models.replies import as_dict, read_reply
+from windowpane.models.wire.calls import read_reply
+from windowpane.models.wire.fields import as_dict
 
 Message = dict[str, Any]
 

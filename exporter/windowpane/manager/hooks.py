@@ -22,7 +22,7 @@ from windowpane.manager.steps.checkpoint import checkpoint_if_due, save_checkpoi
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_summary_pending
 from windowpane.manager.steps.eviction import evict, truncate_turn
 from windowpane.models.overflow_errors import classify_error
-from windowpane.models.replies import Reply
+from windowpane.models.wire.replies import Reply
 
 _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 RETRY_SHARE: Final = 0.80

@@ -24,7 +24,7 @@ from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import ComponentStatus, Decision, Status
 from windowpane.manager.steps.new_window import clear
 from windowpane.manager.task import WindowTask
-from windowpane.models.replies import read_reply
+from windowpane.models.wire.calls import read_reply
 
 
 class WindowBudget:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from recordings import NAMES, assembled, items
 
+from windowpane.models.wire.traced import message_of, messages_of
 from windowpane.sources.telemetry.gen_ai import read_call
 from windowpane.sources.telemetry.json_bodies import traces_of
-from windowpane.sources.telemetry.messages import message_of, messages_of
 from windowpane.sources.telemetry.reported_call import AssembledCall
 
 WITHOUT_CONTENT = {"otel_openai_usage_only"}

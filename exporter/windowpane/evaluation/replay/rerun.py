@@ -24,7 +24,7 @@ from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.policies import POLICIES, Policy
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import EngineSettings
-from windowpane.models.replies import Reply, ReplyPart
+from windowpane.models.wire.replies import Reply, ReplyPart
 from windowpane.sources.transcripts.records import (
     Broken,
     Cleared,

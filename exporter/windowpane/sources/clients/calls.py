@@ -17,12 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import Shape, read_whole
+from windowpane.models.wire.replies import Reply
 from windowpane.outputs.runtime.current import running_outputs
+from windowpane.sources.clients.captured_calls import CapturedCall, CapturedJson, capture_call
 from windowpane.sources.clients.recording import CallRecord
 from windowpane.sources.conversations.conversations import Scope
-from windowpane.sources.conversations.messages import CapturedCall, CapturedJson, Shape, capture_call
-from windowpane.sources.conversations.streams import read_whole
 
 if TYPE_CHECKING:
     from windowpane.outputs.runtime.current import RunningOutputs

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import CHAT
 from windowpane.sources.transcripts.json_document import (
     DocumentLog,
     JsonObject,
@@ -158,26 +159,12 @@ def _is_media(part: object) -> bool:
     return isinstance(part, dict) and str(part.get("type")) in _MEDIA_PARTS
 
 
-def usage_of(holder: JsonObject, key: str = "usage", *, exclusive: bool = False) -> Usage | None:
+def usage_of(holder: JsonObject, *, exclusive: bool = False) -> Usage | None:
     """Return the usage of one call, given in OpenAI's names; None where it is absent.
 
     *exclusive* is whether `prompt_tokens` excludes the cache, as `excludes_cache` has shown for another call.
     """
-    if not holder.has(key):
-        return None
-    usage = holder.item(key)
-    prompt, completion = usage.count("prompt_tokens"), usage.count("completion_tokens")
-    if prompt is None and completion is None:
-        return None
-    details = usage.item("prompt_tokens_details")
-    return Usage.of_prompt(
-        prompt or 0,
-        completion or 0,
-        cached=details.count("cached_tokens") or 0,
-        written=details.count("cache_write_tokens") or usage.count("cache_creation_input_tokens") or 0,
-        reasoning=usage.item("completion_tokens_details").count("reasoning_tokens") or 0,
-        exclusive=exclusive,
-    )
+    return CHAT.read(holder.item("usage"), exclusive=exclusive, count=JsonObject.count_at)
 
 
 def excludes_cache(usage: object) -> bool:

@@ -12,8 +12,8 @@ from typing import Final, Literal
 from windowpane.core.events import Usage
 from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 
 
 @dataclass(frozen=True, slots=True)

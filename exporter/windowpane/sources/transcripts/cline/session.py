@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.cline.task import texts_of
 from windowpane.sources.transcripts.json_document import JsonObject
 from windowpane.sources.transcripts.json_lines import (
@@ -170,7 +170,7 @@ class ClineMessages:
     def _called(self, value: dict[str, Any], at: float | None, *, is_sum: bool) -> ModelCalled:
         metrics = mapping(value.get("metrics"))
         self._stats.add_usage(**{name: count(metrics.get(name)) for name in USAGE_NAMES})
-        usage = None if is_sum else _usage(metrics)
+        usage = None if is_sum else FLAT.read_sent(metrics)
         self.unstated += usage is None
         if usage is not None:
             self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
@@ -206,13 +206,6 @@ class ClineMessages:
     def _all(self) -> Iterator[ContentAdded]:
         for contents in self._contents.values():
             yield from contents
-
-
-def _usage(metrics: dict[str, Any]) -> Usage | None:
-    """Return the usage of a call, whose input includes the cache; None where it is not stated."""
-    prompt, output, read, written = (count(metrics.get(name)) for name in USAGE_NAMES)
-    usage = Usage.of_prompt(prompt, output, cached=read, written=written)
-    return usage if usage.input_total else None
 
 
 def _sums(messages: Sequence[dict[str, Any]]) -> frozenset[int]:

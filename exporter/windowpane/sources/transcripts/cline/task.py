@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import CLINE
 from windowpane.sources.transcripts.json_document import JsonObject
 from windowpane.sources.transcripts.json_lines import (
     as_json,
@@ -302,17 +303,12 @@ def shown_calls(messages: Sequence[object]) -> list[ShownCall]:
 
 
 def _call(message: dict[str, Any], call: dict[str, Any], *, exclusive: bool) -> ShownCall:
-    tokens, written, read = (count(call.get(name)) for name in ("tokensIn", "cacheWrites", "cacheReads"))
-    output = count(call.get("tokensOut"))
-    if exclusive:
-        usage = Usage(tokens, output, read, written)
-    else:
-        usage = Usage.of_prompt(tokens, output, cached=read, written=written)
+    usage = CLINE.read_sent(call, exclusive=exclusive)
     index = message.get("conversationHistoryIndex")
     return ShownCall(
         milliseconds(message.get("ts")),
-        usage if usage.input_total else None,
-        dollars(call.get("cost")) if usage.input_total else None,
+        usage,
+        None if usage is None else dollars(call.get("cost")),
         index if isinstance(index, int) and not isinstance(index, bool) else None,
         call,
     )

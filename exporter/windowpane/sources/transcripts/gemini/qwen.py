@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import GEMINI
 from windowpane.sources.transcripts.agent_sidecar import description_of
 from windowpane.sources.transcripts.forks import ForkedTranscript
-from windowpane.sources.transcripts.gemini.parts import Part, parts_of, usage_of
+from windowpane.sources.transcripts.gemini.parts import Part, parts_of
 from windowpane.sources.transcripts.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import (
@@ -287,13 +288,7 @@ class _QwenTranscript(ForkedTranscript):
             self._add_reply(session, part, at)
         reported = mapping(row.get("usageMetadata"))
         stats.add_usage(**{name: count(reported.get(name)) for name in USAGE_NAMES})
-        usage = usage_of(
-            prompt=reported.get("promptTokenCount"),
-            output=reported.get("candidatesTokenCount"),
-            cached=reported.get("cachedContentTokenCount"),
-            thoughts=reported.get("thoughtsTokenCount"),
-            total=reported.get("totalTokenCount"),
-        )
+        usage = GEMINI.read_sent(reported)
         if usage is not None:
             stats.peak_context = max(stats.peak_context, usage.input_total)
         model = text(row.get("model"))

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.transcripts.gemini.parts import Part, parts_of, response_text, usage_of, written_text
+from windowpane.models.wire.usage import GEMINI_CLI
+from windowpane.sources.transcripts.gemini.parts import Part, parts_of, response_text, written_text
 from windowpane.sources.transcripts.json_lines import as_json, count, instant, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import (
@@ -266,13 +267,7 @@ class GeminiSession(Transcript):
     def _called(self, message: dict[str, Any], at: float | None) -> None:
         model = text(message.get("model"))
         tokens = mapping(message.get("tokens"))
-        usage = usage_of(
-            prompt=tokens.get("input"),
-            output=tokens.get("output"),
-            cached=tokens.get("cached"),
-            thoughts=tokens.get("thoughts"),
-            total=tokens.get("total"),
-        )
+        usage = GEMINI_CLI.read_sent(tokens)
         if usage is not None:
             self.stats.peak_context = max(self.stats.peak_context, usage.input_total)
         self._model = model or self._model
