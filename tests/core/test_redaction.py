@@ -224,7 +224,10 @@ def test_a_key_cut_off_by_truncated_output_is_replaced() -> None:
     [
         ("db.example.com:5432:shop:app:winter2024", "db.example.com:5432:shop:app:[redacted:password]"),
         ("db.example.com:5432:shop:app:123456", "db.example.com:5432:shop:app:123456"),
-        (f".a.io\tTRUE\t/\tTRUE\t1767\tsid\t{ALNUM}", ".a.io\tTRUE\t/\tTRUE\t1767\tsid\t[redacted:cookie]"),
+        (
+            f".a.com\tTRUE\t/\tTRUE\t17672256\tsid\t{ALNUM}",
+            ".a.com\tTRUE\t/\tTRUE\t17672256\tsid\t[redacted:cookie]",
+        ),
     ],
 )  # fmt: skip
 def test_the_last_field_of_a_password_or_cookie_file_is_replaced(line: str, clean: str) -> None:

@@ -149,9 +149,10 @@ class Projection:
 
     def _enter(self, session: SessionDraft, context: EventContext) -> None:
         """Record the session's identity."""
-        self._settle(session)
-        session.agent = context.agent
-        session.model = context.model or session.model
+        model = context.model or session.model
+        if (context.agent, model) != (session.agent, session.model):
+            self._settle(session)
+            session.agent, session.model = context.agent, model
         session.source = context.source
         session.parent_session_id = context.parent_session_id or session.parent_session_id
         session.windows = max(session.windows, context.window_id)
