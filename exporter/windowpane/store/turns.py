@@ -192,8 +192,7 @@ class TurnDrafts:
     def save(self) -> None:
         """Write every touched row."""
         drafts, self._drafts = self._drafts, {}
-        for draft in drafts.values():
-            self._statements.add(_SAVE, draft.row())
+        self._statements.add_all(_SAVE, [draft.row() for draft in drafts.values()])
 
     def _add(self, row: Sequence[Any]) -> TurnDraft:
         draft = TurnDraft(dict(zip(_COLUMNS, row, strict=True)))

@@ -105,7 +105,11 @@ class Projection:
         self._settle(session)
         if self._has_new_peak:
             self._has_new_peak = False
-            _show_peak(session)
+            peak = session.memory.peak
+            fullest = peak.fullest
+            if fullest is not None:
+                session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
+                session.worst_zone = peak.worst_zone
 
     def _apply(self, session: SessionDraft, event: Event, seq: int) -> None:
         context, _n, at, data = event
@@ -365,14 +369,6 @@ class Projection:
 def _add_cost(session: SessionDraft, dollars: float | None) -> None:
     if dollars is not None:
         session.cost_dollars = (session.cost_dollars or 0.0) + dollars
-
-
-def _show_peak(session: SessionDraft) -> None:
-    peak = session.memory.peak
-    fullest = peak.fullest
-    if fullest is not None:
-        session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
-        session.worst_zone = peak.worst_zone
 
 
 Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]
