@@ -420,7 +420,7 @@ def _threshold_of(rule: Rule, pressure: PressureMeasured | None, history: Signal
 
 
 def _in_scope(rule: Rule, pressure: PressureMeasured, history: SignalHistory) -> bool | None:
-    """Return whether *rule* applies to the window's zone and to what is known of its size; None when unknown."""
+    """Return whether *rule* applies to the window's zone and size; None when the size is unknown."""
     if rule.needs_certain_limit and history.limit_in_doubt:
         return False
     if rule.from_zone is None:

@@ -1,7 +1,7 @@
 """The alert engine: evaluates rules over events; an alert is pending, firing, then resolved.
 
 A pure state machine: what it emits depends only on its input events, without a clock or chance, so that
-evaluating a recording twice gives the same bytes. Alerts are emitted in a separate stream beside the session's,
+evaluating a recording twice gives the same bytes. Alerts are emitted in a stream separate from the session's,
 so that they do not change the numbering of its events. A condition that starts to hold at turn *n* fires at most
 once for that turn.
 """

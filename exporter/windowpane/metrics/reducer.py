@@ -198,7 +198,7 @@ class EventReducer:
         self._token_usage.observe(row, usage.output_tokens, ("output",))
 
     def _pressure_measured(self, row: Row, data: events.PressureMeasured) -> None:
-        """Count what a turn added and carried; only the final measurement counts, one per turn."""
+        """Count the tokens that a turn added and carried; only the final measurement counts, one per turn."""
         if data.phase != "final":
             return
         for component, tokens in data.added_by_component.items():
@@ -220,7 +220,7 @@ class EventReducer:
             self._evicted_tokens.add(row, unstated, (data.policy, "unattributed"))
 
     def _content_compressed(self, row: Row, data: events.ContentCompressed) -> None:
-        """Count an attempt to compress; its tokens only where they are those of the replaced content."""
+        """Count an attempt to compress; its tokens only where they are the replaced content's."""
         self._compressions.add(row, 1, (data.strategy, data.outcome))
         if data.outcome == "accepted" and data.scope == "content":
             self._compression_input.add(row, data.tokens_before)

@@ -2,7 +2,7 @@
 
 `events` is the record. `sessions` holds each chain's head and the fleet's row. The `PROJECTIONS` can be rebuilt
 from the events. `heads` is the store-wide chain of session heads and tombstones. `contents` holds captured
-texts and may be emptied at any time. Each database adds its indexes for search, and the triggers that keep `daily`
+texts and may be emptied at any time. Each database adds indexes for search, and triggers that keep `daily`
 the sum of `session_days`. A change of a table is a new schema version with a migration: see `migrations`.
 """
 

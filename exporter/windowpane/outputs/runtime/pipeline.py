@@ -19,7 +19,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.forks import follow_forks
+from windowpane.effects.forks import ForkLock, follow_forks
 from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.effects.worker import ProgressCounter, Worker
 from windowpane.metrics.internal import CountDrops
@@ -74,16 +74,16 @@ class Pipeline:
             "pipeline",
             self._write,
             capacity=capacity_events,
-            weigh=len,
             batch=CHUNK_EVENTS,
             linger_seconds=linger_seconds,
             urgent=min(capacity_events // 2, 2 * CHUNK_EVENTS),
             poll=self._retry,
             settle=self._settle_within,
-            bounds_current=False,
-            fork_waits=True,
-            follows_forks=False,  # the sinks follow after the worker
         )
+        self._writing = ForkLock()
+        """Held while sinks are written to, and by a thread that forks."""
+        self._written_events = 0
+        """Number of events that the worker is writing now."""
         self._count_drops = count_drops
         self._boundary = ErrorBoundary(_log)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
@@ -105,8 +105,8 @@ class Pipeline:
                 return
             if self._dropped and batch and self._worker.has_room(size):
                 batch = [*self._dropped.take(batch[0].context.stream_id), *batch]
-                self._worker.put(batch, required=True)
-            elif not self._worker.put(batch):
+                self._worker.put(batch, weight=len(batch), required=True)
+            elif not self._worker.put(batch, weight=size):
                 self._drop(batch, size)
         except Exception as error:  # noqa: BLE001  # no exception may reach the agent
             self._boundary.log_failure("queueing events", error)
@@ -119,7 +119,7 @@ class Pipeline:
     @property
     def queued_events(self) -> int:
         """Approximate number of events that wait in the queue, or for a sink that takes none now."""
-        return self._worker.waiting + self._sinks.waiting_events
+        return max(0, self._worker.waiting - self._written_events) + self._sinks.waiting_events
 
     @property
     def progress(self) -> ProgressCounter | None:
@@ -171,7 +171,7 @@ class Pipeline:
 
     def before_fork(self) -> None:
         """Wait for the write in progress, and start no other until the fork is done."""
-        self._worker.before_fork()
+        self._writing.before_fork()
         for runner in self._sinks:
             with self._boundary.contain(f"preparing sink {runner.name}"):
                 runner.call("before_fork")
@@ -181,11 +181,12 @@ class Pipeline:
         for runner in self._sinks:
             with self._boundary.contain(f"resuming sink {runner.name}"):
                 runner.call("after_fork_in_parent")
-        self._worker.after_fork_in_parent()
+        self._writing.after_fork_in_parent()
 
     def after_fork(self) -> None:
         """Start over in a forked child, where the sinks reopen what must not be shared."""
-        self._worker.after_fork()
+        self._writing.after_fork()
+        self._written_events = 0
         self._dropped = DropReport("queue_full")
         if self._engine is not None:
             self._engine = AlertEngine(self._engine.rules)
@@ -194,7 +195,7 @@ class Pipeline:
                 runner.after_fork()
 
     def _write_late(self, batch: list[Event]) -> None:
-        if not self._worker.handling.acquire(FLUSH_SECONDS):  # the worker hangs in a write
+        if not self._writing.acquire(FLUSH_SECONDS):  # the worker hangs in a write
             self._drop(batch, len(batch))
             return
         try:
@@ -205,7 +206,7 @@ class Pipeline:
                 with self._boundary.contain(f"releasing sink {runner.name}"):
                     runner.call("release")
         finally:
-            self._worker.handling.release()
+            self._writing.release()
 
     def _drop(self, batch: list[Event], size: int) -> None:
         if not self._closed:
@@ -222,21 +223,27 @@ class Pipeline:
     # -- run by the worker ------------------------------------------------------------------------------------
 
     def _write(self, batches: list[list[Event]]) -> None:
-        if batches:
-            self._deliver([event for batch in batches for event in batch])
+        if not batches:
+            return
+        events = [event for batch in batches for event in batch]
+        with self._writing.lock:
+            self._written_events = len(events)
+            self._deliver(events)
+            self._written_events = 0
 
     def _retry(self) -> float | None:
         """Report drops, and write to the sinks whose pause is over; return the seconds to the next."""
-        if self._dropped:
-            self._report_drops()
-        self._sinks.retry()
+        with self._writing.lock:
+            if self._dropped:
+                self._report_drops()
+            self._sinks.retry()
         self._worker.record_progress()
         return self._sinks.retry_seconds
 
     def _settle_within(self, limit: TimeLimit, is_last: bool) -> bool:  # noqa: FBT001
         """Have every sink take everything, waiting for one that is only locked; return False if one does not."""
         while True:
-            with self._worker.handling.lock:
+            with self._writing.lock:
                 if self._dropped:
                     self._report_drops()
                 settled = self._sinks.settle()
