@@ -130,7 +130,7 @@ def rebuild(store_path: StoreName | None) -> None:
 @store_option
 @report_errors
 def accept(store_path: StoreName | None) -> None:
-    """Sign for what the store holds without a key, as it is now; what is signed stays as it is.
+    """Sign the events that the store holds without a key; signed events stay as they are.
 
     A store does so by itself at its first write with a key. Later, first find out who wrote without the key.
 

@@ -167,7 +167,7 @@ def _free_port(preferred: int) -> int:
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
-    """Return *url* when the dashboard responds there, else a text with the reason."""
+    """Return *url* when the dashboard responds there, else the reason."""
     deadline = time.monotonic() + DASHBOARD_START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""`windowpane search`: captured texts that contain a word, and the blocks that held them."""
+"""`windowpane search`: captured content with a word in it, and the blocks that held it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.command("search")
 @click.argument("terms", metavar="WORDS...", nargs=-1, required=True)
 @click.option("--session", help="Search one session only, by its id or the start of it.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Texts to print.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Matches to print.")
 @click.option("--life", is_flag=True, help="Print how each block was added, used, removed and reblockd.")
 @project_filter_option
 @json_option
@@ -49,10 +49,10 @@ def command(
     as_json: bool,
     store_path: StoreName | None,
 ) -> None:
-    """Find captured texts that contain all WORDS or parts of words, the latest first.
+    """Find captured content that contains all WORDS or parts of words, the latest first.
 
-    Only texts of sessions recorded with content capture can be found. Put quotation marks around words that must
-    stand together.
+    Only content of sessions recorded with content capture can be found. Put quotation marks around words
+    that belong together.
 
     \b
     Example:

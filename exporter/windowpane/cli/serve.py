@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,6 +18,7 @@ from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.core.store_names import StoreName
 from windowpane.effects.garbage_collection import rare_collection
+from windowpane.effects.stop_request import StopRequest
 from windowpane.models.catalog import load_packaged_data
 from windowpane.outputs.http.authentication import TlsOptions, read_token, require_protection
 from windowpane.outputs.http.connections import MAXIMUM_CONNECTIONS
@@ -213,10 +212,7 @@ def configured_token(server: ServerConfig) -> str | None:
 
 def wait_for_stop() -> None:
     """Block until Ctrl-C or a request to terminate."""
-    stop = SimpleQueue[None]()  # an event may be locked by the very wait that the signal interrupts
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.put(None))
-    stop.get()
+    StopRequest().wait()
 
 
 @contextmanager

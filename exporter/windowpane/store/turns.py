@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -125,12 +125,30 @@ class TurnDraft:
         return tuple(self.values.values())
 
 
+class TurnChange(NamedTuple):
+    """A change of the row of an event's turn."""
+
+    event: Event
+    seq: int
+    change: Callable[[TurnDraft], object] | None = None
+    """None: the row is started, if there is none."""
+    is_new: bool = False
+    """The turn has no row."""
+
+
 class TurnDrafts:
     """The turns that a batch touches."""
 
     def __init__(self, statements: StatementBatch) -> None:
         self._statements = statements
         self._drafts: dict[tuple[int, int], TurnDraft] = {}
+
+    def apply(self, session: int, changes: Iterable[TurnChange]) -> None:
+        """Change rows in order."""
+        for event, seq, change, is_new in changes:
+            draft = self.start(session, event, seq) if is_new else self.of(session, event, seq)
+            if change is not None:
+                change(draft)
 
     def start(self, session: int, event: Event, seq: int) -> TurnDraft:
         """Start the row of a turn with the session's first event of it."""

@@ -44,8 +44,8 @@ class Desk:
 
     def answer(self, conversation: Conversation, reply: Any) -> None:
         read = read_reply(reply)
-        conversation.observer.record_reply(read)
-        self.conversations.index_reply(conversation, read)
+        content = conversation.observer.record_reply(read)
+        self.conversations.index_reply(conversation, content, read.response_id)
 
     def events(self, conversation: Conversation, *types: type) -> list[Any]:
         """Return the payloads of these types that were recorded of a conversation."""

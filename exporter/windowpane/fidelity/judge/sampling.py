@@ -82,8 +82,8 @@ class SampledJudge:
         """Model calls so far."""
         self._judge = judge
         self._worker: Worker[Callable[[], object]] = Worker(
-            "judge", self._work, capacity=self.sample.capacity, bounds_current=False,
-            idle_seconds=IDLE_SECONDS, on_drop=self._drop,
+            "judge", self._work, capacity=self.sample.capacity, idle_seconds=IDLE_SECONDS,
+            on_drop=self._drop,
         )  # fmt: skip
 
     def chooses(self, event_id: str) -> bool:

@@ -61,9 +61,8 @@ class GroupCommit:
         """Called with the seconds of each transaction."""
         self._boundary = ErrorBoundary(_log)
         self._worker: Worker[_Waiting] = Worker(
-            "group-commit", self._store_group, capacity=capacity_events,
-            weigh=lambda waiting: max(1, len(waiting.batch.events)), batch=GROUP_EVENTS,
-        )  # fmt: skip
+            "group-commit", self._store_group, capacity=capacity_events, batch=GROUP_EVENTS
+        )
         self.problem = ""
         """Reason for which the last transaction failed; empty while the store takes events."""
 
@@ -79,7 +78,8 @@ class GroupCommit:
     def put(self, batch: ReceivedBatch) -> Receipt:
         """Return when *batch* is stored durably. Raises `BodyError` with 429 or 503 where it is not."""
         waiting = _Waiting(batch)
-        if not self._worker.put(waiting, required=not self._worker.waiting):
+        weight = max(1, len(batch.events))
+        if not self._worker.put(waiting, weight=weight, required=not self._worker.waiting):
             status, problem = 429, "too many events wait to be stored"
             if self._worker.is_closed:
                 status, problem = 503, "the server stops"

@@ -115,14 +115,15 @@ class StoreSink:
             store = self._ready()
             streams = _started_streams(batch)
             shared: set[str] = set()
-            with self._boundary.contain("reading whether a session has another owner"):
-                shared |= _live_sessions(store, streams)
+            if streams:
+                with self._boundary.contain("reading whether a session has another owner"):
+                    shared |= _live_sessions(store, streams)
             store.append(batch)
+            ended = [event.context.session_id for event in batch if isinstance(event.data, SessionEnded)]
             with self._boundary.contain("claiming sessions for this process"):
                 shared.update(store.claim_sessions(streams))
-                store.release_sessions(
-                    event.context.session_id for event in batch if isinstance(event.data, SessionEnded)
-                )
+                if ended:
+                    store.release_sessions(ended)
             self._warn_of_other_owners(shared)
         self._internal.record_store_write(time.perf_counter() - started)
 

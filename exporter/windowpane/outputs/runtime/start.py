@@ -206,7 +206,7 @@ class Runtime:
             self._children.end()
             return  # a child that emitted nothing
         self._is_finishing = True
-        self.observations.worker.works_late = self.pipeline.writes_late_events = True
+        self.observations.works_late = self.pipeline.writes_late_events = True
         self.close()
 
     def before_fork(self) -> None:

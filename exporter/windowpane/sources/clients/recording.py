@@ -75,9 +75,9 @@ class CallRecord:
         """Record the call in its conversation."""
         conversations = live_conversations.of(self._outputs)
         call = self._call.read()
-        conversation, common = conversations.find(call, self._scope, now=at)
+        conversation, common, blocks = conversations.find(call, self._scope, now=at)
         try:
-            conversation.observer.record_call(call, at, common=common)
+            conversation.observer.record_call(call, at, common=common, blocks=blocks)
         except BaseException:
             conversations.release(conversation)
             raise
@@ -117,8 +117,8 @@ class CallRecord:
             live_conversations.of(self._outputs).release(conversation)
 
     def _add(self, conversation: Conversation, reply: Reply, at: float) -> None:
-        conversation.observer.record_reply(reply, at)
-        live_conversations.of(self._outputs).index_reply(conversation, reply)
+        content = conversation.observer.record_reply(reply, at)
+        live_conversations.of(self._outputs).index_reply(conversation, content, reply.response_id)
 
 
 def _warn_unread(shape: Shape, error: Exception) -> None:

@@ -102,6 +102,7 @@ class ChangeRecorder:
 
     def add(self, spec: BlockSpec, at: float | None, *, replied: bool = False) -> TrackedBlock:
         """Record a block that entered the window."""
+        call_id = self._call_ids.id_of(spec)
         tokens, source = self._count(spec)
         digest = ""
         if spec.content_type == "tool_call":
@@ -112,7 +113,7 @@ class ChangeRecorder:
             tokens,
             count_source=source,
             digest=digest,
-            tool_call_id=self._call_ids.id_of(spec),
+            tool_call_id=call_id,
             tool_name=spec.tool_name,
             at=at,
         )

@@ -100,13 +100,13 @@ class CallRecorder:
         scope = self._scope(assembled)
         self._opening = assembled
         call = _api_call(assembled, scope)
-        conversation, common = self._conversations.find(call, scope, now=assembled.started_at)
+        conversation, common, blocks = self._conversations.find(call, scope, now=assembled.started_at)
         try:
             latest = self._latest.get(conversation.session_id)
             if latest is not None and assembled.started_at < latest - LATE_SECONDS:
                 self._record_late(assembled, conversation)
             else:
-                conversation.observer.record_call(call, assembled.started_at, common=common)
+                conversation.observer.record_call(call, assembled.started_at, common=common, blocks=blocks)
                 self._record_end(assembled, conversation)
         finally:
             self._conversations.release(conversation)
@@ -128,8 +128,8 @@ class CallRecorder:
             conversation.observer.record_failure(call.error, assembled.ended_at)
             return
         reply = _reply(assembled)
-        conversation.observer.record_reply(reply, assembled.ended_at)
-        self._conversations.index_reply(conversation, reply)
+        content = conversation.observer.record_reply(reply, assembled.ended_at)
+        self._conversations.index_reply(conversation, content, reply.response_id)
 
     def _record_late(self, assembled: AssembledCall, conversation: Conversation) -> None:
         """Record a call in a separate session below the one that it came too late for."""

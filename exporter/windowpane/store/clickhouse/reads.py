@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.tables import BY_DAY
+from windowpane.store.day_sums import DAILY_SUMS
 from windowpane.store.events import event_or_damage
 from windowpane.store.interface import EventFilter
-from windowpane.store.projections.trends import DAILY_SUMS, trend_row
+from windowpane.store.projections.trends import trend_row
 from windowpane.store.reads.export import BATCH, ExportRow
 from windowpane.store.records import DamagedEvent, StoredEvent, ToolUse, TrendRow
 from windowpane.store.search.events import MAXIMUM_HITS, words_of

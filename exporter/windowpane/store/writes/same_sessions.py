@@ -59,10 +59,20 @@ class SessionWriter(Protocol):
         ...
 
 
-def is_superseded(session: SessionDraft, context: EventContext) -> bool:
-    """Return whether a session has another, more complete record under the same id, which counts."""
-    source = session.source
-    return bool(source) and source != context.source and rank(context.source) < rank(source)
+def accepted(session: SessionDraft, events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events that no more complete record of the session, under the same id, supersedes."""
+    source, context, is_accepted = session.source, None, True
+    if all(event.context.source == (source or event.context.source) for event in events):
+        return events
+    counting = []
+    for event in events:
+        if event.context is not context:
+            context = event.context
+            is_accepted = not source or source == context.source or rank(context.source) >= rank(source)
+            source = context.source if is_accepted else source
+        if is_accepted:
+            counting.append(event)
+    return counting
 
 
 def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projection: Projection) -> None:

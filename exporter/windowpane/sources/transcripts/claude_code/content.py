@@ -8,7 +8,7 @@ from typing import Any, Final
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
 from windowpane.models.wire.fields import texts_of
-from windowpane.sources.transcripts.json_lines import as_json, instant, mapping, sequence, text
+from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import ContentAdded
 
@@ -35,8 +35,10 @@ class RowContent:
         return "\n\n".join(content.text for content in self.contents if content.text)
 
 
-def contents_of(message: dict[str, Any], row: dict[str, Any], *, log: ProblemLog, line: int) -> RowContent:
-    """Return the content that a user or assistant row adds to the window."""
+def contents_of(
+    message: dict[str, Any], row: dict[str, Any], *, key: str, at: float | None, log: ProblemLog, line: int
+) -> RowContent:
+    """Return the content that a user or assistant row adds to the window, under the *key* and time of the row."""
     plain: ContentType = (
         "assistant_response"
         if row.get("type") == "assistant"
@@ -44,9 +46,7 @@ def contents_of(message: dict[str, Any], row: dict[str, Any], *, log: ProblemLog
         if row.get("isMeta") is True
         else "user_message"
     )
-    return _Blocks(plain, text(row.get("uuid")), instant(row.get("timestamp")), log, line).read(
-        message.get("content")
-    )
+    return _Blocks(plain, key, at, log, line).read(message.get("content"))
 
 
 def is_clear(content: str) -> bool:

@@ -80,11 +80,11 @@ class ExchangeSorter:
         yield from self._end(before=exchange.sent_at)
         self._sending = exchange
         scope = self._scope(exchange)
-        conversation, common = self._conversations.find(exchange.call, scope, now=0.0)
+        conversation, common, blocks = self._conversations.find(exchange.call, scope, now=0.0)
         yield from self._switch(conversation.session_id)
         if common is None and exchange.description is not None:
             yield exchange.description
-        conversation.observer.record_call(exchange.call, common=common)
+        conversation.observer.record_call(exchange.call, common=common, blocks=blocks)
         yield CallSent(exchange.call, exchange.sent_at)
         self._under_way.append((exchange, conversation))
         if exchange.ended_at is None or exchange.sent_at is None:
@@ -130,8 +130,8 @@ class ExchangeSorter:
                 self._conversations.release(conversation)
                 yield CallFailed(exchange.error[:MAXIMUM_ERROR_CHARS], exchange.ended_at)
                 continue
-            conversation.observer.record_reply(exchange.reply)
-            self._conversations.index_reply(conversation, exchange.reply)
+            content = conversation.observer.record_reply(exchange.reply)
+            self._conversations.index_reply(conversation, content, exchange.reply.response_id)
             yield ReplyReceived(exchange.reply, exchange.ended_at)
 
     def _open(self, call: ApiCall, scope: Scope, parent: Conversation | None) -> Conversation:
