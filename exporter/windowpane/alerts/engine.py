@@ -235,7 +235,7 @@ class AlertEngine:
         return [session.event(data, context, at) for data in alerts]
 
     def _alerts(self, first: Event, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield the alerts of a run of one stream that starts with *first*; *events* are what is left of it."""
+        """Yield the alerts of a run of one stream that starts with *first*; *events* are the remaining ones."""
         stream_id = first.context.stream_id
         if isinstance(first.data, SessionStarted):
             next(events, None)
