@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from windowpane.effects import worker as worker_module
-from windowpane.effects.poller import Poller
 from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import RetryLaterError, Worker
+from windowpane.effects.worker import Poller, RetryLaterError, Worker
 
 
 @pytest.fixture
