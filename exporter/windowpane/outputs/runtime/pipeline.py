@@ -236,9 +236,9 @@ class Pipeline:
         with self._writing.lock:
             if self._dropped:
                 self._report_drops()
-            self._sinks.retry()
+            seconds = self._sinks.retry()
         self._worker.record_progress()
-        return self._sinks.retry_seconds
+        return seconds
 
     def _settle_within(self, limit: TimeLimit, is_last: bool) -> bool:  # noqa: FBT001
         """Have every sink take everything, waiting for one that is only locked; return False if one does not."""

@@ -114,7 +114,7 @@ class CallRecord:
         try:
             record(conversation)
         finally:
-            live_conversations.of(self._outputs).release(conversation)
+            conversation.busy = False
 
     def _add(self, conversation: Conversation, reply: Reply, at: float) -> None:
         content = conversation.observer.record_reply(reply, at)
