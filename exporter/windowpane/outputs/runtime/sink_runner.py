@@ -300,7 +300,7 @@ class SinkGroup:
             self._report(runner.write(events))
 
     def retry(self) -> float | None:
-        """Write to each sink what waits for it, if it is time; return the seconds to the next, None for nothing."""
+        """Write to each sink what waits for it, if it is time; return the seconds to the next attempt, if any."""
         for runner in self._runners:
             self._report(runner.retry())
         pauses = [runner.retry_seconds for runner in self._runners]

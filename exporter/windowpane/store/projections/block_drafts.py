@@ -291,8 +291,10 @@ class BlockDrafts:
 
     def save(self) -> None:
         """Store the blocks."""
-        for blocks in (*self._new.values(), *self._stored.values()):
-            blocks.save()
+        for new in self._new.values():
+            new.save()
+        for stored in self._stored.values():
+            stored.save()
         self._new.clear()
 
 
