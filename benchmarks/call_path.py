@@ -167,7 +167,7 @@ def _line(number: int, kind: str, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def imported_turn(folder: Path) -> tuple[list[CodeType], list[CodeType]]:
-    """Return the functions of two imports of a transcript: one without its last turn, one with it."""
+    """Return the functions of two imports: of a transcript without its last turn, and of the whole one."""
     from windowpane.core.digests import keyed_digester
     from windowpane.sources.imports.importer import import_paths
     from windowpane.sources.imports.pipeline import playback_settings

@@ -24,8 +24,7 @@ from struct import Struct
 from typing import Any, Final, Protocol
 
 from windowpane.effects.private_files import MODE_FILE, create_folder
-from windowpane.effects.time_limit import run_within
-from windowpane.effects.worker import ProgressCounter
+from windowpane.effects.worker import ProgressCounter, run_within
 from windowpane.metrics.internal import CountDrops
 
 if sys.platform != "win32":

@@ -20,8 +20,7 @@ from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.forks import ForkLock, follow_forks
-from windowpane.effects.time_limit import TimeLimit, run_within
-from windowpane.effects.worker import ProgressCounter, Worker
+from windowpane.effects.worker import ProgressCounter, TimeLimit, Worker, run_within
 from windowpane.metrics.internal import CountDrops
 from windowpane.outputs.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkGroup
 

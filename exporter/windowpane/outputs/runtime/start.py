@@ -26,7 +26,7 @@ from windowpane.core.redaction import redact
 from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.forks import ForkLock, follow_forks
-from windowpane.effects.time_limit import TimeLimit, run_within
+from windowpane.effects.worker import TimeLimit, run_within
 from windowpane.exceptions import ConfigurationError
 from windowpane.metrics.fold import AlertKey
 from windowpane.outputs.http.authentication import require_protection

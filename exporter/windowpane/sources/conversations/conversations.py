@@ -124,8 +124,8 @@ class ConversationMatch(NamedTuple):
     conversation: Conversation
     common: int | None
     """Leading messages that the call shares with the one before; None for a new conversation."""
-    blocks: MessageBlocks
-    """The content of the call's messages, as far as it was read."""
+    content: list[list[BlockSpec]] | None
+    """The content of the messages after these."""
 
 
 class _Match(NamedTuple):
@@ -187,6 +187,7 @@ class Conversations:
         match = self._match(call, scope, start, blocks) or _Match(self._open(call, scope, self._parent(scope)))
         conversation = match.conversation
         conversation.last_at = now
+        content = None if match.common is None else blocks.between(match.common, len(call.messages))
         conversation.system = copy_structure(system_prompt(call))
         conversation.busy, conversation.streaming = True, call.streams
         self._hold(conversation, len(call.messages))
@@ -196,7 +197,7 @@ class Conversations:
             self._index_start(conversation, start)
         else:
             self._index(conversation, call.continues)
-        return ConversationMatch(conversation, match.common, blocks)
+        return ConversationMatch(conversation, match.common, content)
 
     def release(self, conversation: Conversation) -> None:
         """Mark the conversation's call as ended."""

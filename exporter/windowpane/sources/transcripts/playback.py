@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from windowpane.core.events import (
     Event,
@@ -23,8 +23,6 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
-from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.transcripts.branches import RemovedContent, move, up_to
 from windowpane.sources.transcripts.compaction import RecordedCompaction, evict, recorded_compaction
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
@@ -45,6 +43,10 @@ from windowpane.sources.transcripts.records import (
     SessionDescribed,
     SessionOpened,
 )
+
+if TYPE_CHECKING:
+    from windowpane.sources.conversations.diff import ModelProfile
+    from windowpane.sources.conversations.observer import WindowObserver
 
 MAXIMUM_DEFERRED: Final = 2_000
 """Records deferred at most until the session's model is known."""
@@ -230,11 +232,15 @@ class SessionPlayer:
 
     def _content_added(self, record: ContentAdded) -> None:
         tokens, source = self._count(record)
+        digest = ""
+        if record.content_type == "tool_call" and record.text is not None:
+            digest = self._playback.digest(f"{record.tool_name}\0{record.text}")
         block = self.tracker.add(
             record.content_type,
             record.text,
             tokens,
             count_source=source,
+            digest=digest,
             tool_call_id=record.tool_call_id,
             tool_name=record.tool_name,
             at=self._at,
@@ -272,6 +278,8 @@ class SessionPlayer:
 
     def _call_sent(self, record: CallSent) -> None:
         if self._observer is None:
+            from windowpane.sources.conversations.observer import WindowObserver  # for whole calls only
+
             self._observer = WindowObserver(self.tracker, self._profile, digest=self._playback.digest)
         self._observer.record_call(record.call, self._at)
 
@@ -370,6 +378,8 @@ class SessionPlayer:
         if record.tokens is not None:
             return record.tokens, "usage"
         tokens = self._counter.count(record.text) if record.text else 0
+        if record.content_type == "tool_call" and record.tool_name:
+            tokens += self._counter.count(record.tool_name)
         if not record.media:
             return tokens, self._counter.source
         return tokens + record.media * self._media_tokens(), "estimate"
@@ -383,6 +393,8 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
+        from windowpane.sources.conversations.diff import ModelProfile
+
         return ModelProfile(
             self._counter, self._playback.limits(self._model, self._stated), self._media_tokens(), self._cost_of
         )
