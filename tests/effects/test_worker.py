@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from windowpane.effects import worker as worker_module
-from windowpane.effects.poller import Poller
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import RetryLaterError, Worker
+from windowpane.effects.worker import Poller, RetryLaterError, TimeLimit, Worker
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from windowpane.effects.record_log import RecordLog
 from windowpane.models.tokens import load_for_bulk
 from windowpane.outputs.http.routes import Routes
 from windowpane.outputs.runtime.pipeline import CAPACITY_EVENTS, Pipeline
-from windowpane.outputs.runtime.sinks import StoreSink
 from windowpane.outputs.runtime.start import store_access
+from windowpane.outputs.runtime.store_sink import StoreSink
 from windowpane.sources.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
 from windowpane.sources.receiver.endpoint import OtlpEndpoint
 from windowpane.sources.receiver.forwarding import Forwarder
