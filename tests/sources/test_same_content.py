@@ -47,7 +47,7 @@ HEAD = ("system_prompt", "tool_definition")
 
 
 class Content(NamedTuple):
-    """What an event states of a block, and of usage."""
+    """Fields of an event that describe a block, and its usage."""
 
     content_type: str
     digest: str

@@ -1,6 +1,6 @@
 """Text of an agent made harmless to display, without Streamlit.
 
-It is never given to the browser as HTML. What remains are characters that act: each is shown as U+FFFD.
+It is never given to the browser as HTML. Characters that act, such as changes of direction, are shown as U+FFFD.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def sanitized(text: str, *, length: int = LENGTH) -> str:
 
 
 def harmless_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with its names and texts sanitized, whatever column they are in."""
+    """Return the table with its names and text sanitized, whatever column they are in."""
     texts = frame.select_dtypes(include=["object", "string"]).columns
     changed = {name: frame[name].map(_harmless_value) for name in texts}
     return frame.assign(**changed) if changed else frame
