@@ -84,18 +84,19 @@ class _Taken:
         return True
 
 
-def large_registry() -> CollectorRegistry:
-    """Return metrics that are larger than the buffers of a connection."""
+def made_registry(lines: int) -> CollectorRegistry:
+    """Return metrics; 5,000 lines are larger than the buffers of a connection."""
     registry = CollectorRegistry()
     gauge = Gauge("large", "One of many.", ["number"], registry=registry)
-    for number in range(10_000):
-        gauge.labels(f"{number:0500}").set(number)
+    for number in range(lines):
+        gauge.labels(f"{number:0200}").set(number)
     Gauge("last_gauge", "The end.", registry=registry).set(1)
     return registry
 
 
-def start(name: str, stack: ExitStack, registry: CollectorRegistry, **options: Any) -> Attacked:
-    """Start the server of a name, with `limits`, `tls` and `token`."""
+def start(name: str, stack: ExitStack, *, lines: int = 1, **options: Any) -> Attacked:
+    """Start the server of a name, with `limits`, `tls`, `token` and so many *lines* of metrics."""
+    registry = made_registry(lines)
     limits: dict[str, Limits] = {"limits": options["limits"]} if "limits" in options else {}
     tls: TlsOptions | None = options.get("tls")
     taken: Any = _Taken()
@@ -105,8 +106,8 @@ def start(name: str, stack: ExitStack, registry: CollectorRegistry, **options: A
             name, stack.enter_context(start_http_server(routes, port=0, tls=tls, **limits)), "GET", "/metrics"
         )
     if name == "proxy":
-        upstream = stack.enter_context(start_http_server(Routes(registry), port=0))
-        url = upstream.url.removesuffix("/metrics")
+        upstream = stack.enter_context(start_asgi_server(Routes(registry), port=0))
+        url = upstream.url
         proxy = ProxyServer("127.0.0.1", 0, {"openai": Upstream("openai", url)}, taken, **limits)
         return Attacked(name, stack.enter_context(proxy), "GET", "/openai/metrics")
     posts = {}

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from windowpane.outputs.http.authentication import TlsOptions
 
 sys.path.insert(0, str(Path(__file__).parent))  # importlib mode does not add the folder of a test
 
-from attacked_servers import AttackOn, large_registry, start  # found by the path above
+from attacked_servers import AttackOn, start  # found by the path above
 
 LONG_VARIABLE = "WINDOWPANE_CAMPAIGN"
 RECORD_VARIABLE = "WINDOWPANE_CAMPAIGN_RECORD"
@@ -72,16 +71,11 @@ def campaign() -> Campaign:
     return Campaign(bool(os.environ.get(LONG_VARIABLE)), Path(path) if path else None)
 
 
-@pytest.fixture(scope="session")
-def attacked_registry() -> CollectorRegistry:
-    return large_registry()
-
-
 @pytest.fixture
-def attack_on(attacked_registry: CollectorRegistry) -> Iterator[AttackOn]:
+def attack_on() -> Iterator[AttackOn]:
     """Starts the server of a name."""
     with ExitStack() as stack:
-        yield lambda name, **options: start(name, stack, attacked_registry, **options)
+        yield lambda name, **options: start(name, stack, **options)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
+PIECE_BYTES: Final = 128 * 1024
+"""More than the connection buffers, so that each piece waits until the one before was read."""
+
 _AMBIGUOUS: Final = Response(
     400, b"Transfer-Encoding must be chunked, without a Content-Length\n", headers=(("Connection", "close"),)
 )
@@ -71,7 +74,18 @@ def guarded_app(
 
 def sent(response: Response) -> responses.Response:
     """Return a response in the form that Starlette sends."""
-    return responses.Response(response.body, response.status, dict(response.headers), response.content_type)
+    return _PiecewiseResponse(response.body, response.status, dict(response.headers), response.content_type)
+
+
+class _PiecewiseResponse(responses.Response):
+    """Sends a large body in pieces, so that a client that reads it is told from one that does not."""
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for start in range(0, max(1, len(self.body)), PIECE_BYTES):
+            more = start + PIECE_BYTES < len(self.body)
+            piece = self.body[start : start + PIECE_BYTES]
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
 class _RefusalMiddleware:
