@@ -115,7 +115,7 @@ def _position(link: BrokenLink) -> str:
 @store_option
 @report_errors
 def rebuild(store_path: StoreName | None) -> None:
-    """Replace the rows that pages and reports read by those that the events give; the events stay as they are.
+    """Make the rows that pages and reports read again from the events, which stay as they are.
 
     \b
     Example:

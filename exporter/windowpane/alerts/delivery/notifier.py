@@ -35,8 +35,7 @@ from windowpane.core.events import (
 from windowpane.core.quiet_hours import QuietHours
 from windowpane.core.stored_payloads import stored_payload
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.poller import Poller
-from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import Poller, TimeLimit
 
 _log = logging.getLogger("windowpane.alerts")
 
@@ -197,6 +196,8 @@ class Notifier:
 
     def _save(self) -> None:
         """Move unsaved alerts to the outbox: later if it is locked, to the one in memory if it is broken."""
+        if not self._unsaved:
+            return
         now = self._clock()
         due_at = now + self._settings.group_seconds
         with self._boundary.contain("writing the outbox"):
