@@ -141,7 +141,7 @@ def test_two_processes_have_two_logs(tmp_path: Path) -> None:
     second.close()
 
 
-def test_a_log_that_several_processes_left_is_read_by_the_next_ones(tmp_path: Path) -> None:
+def test_a_log_that_several_processes_wrote_is_read_by_the_next_ones(tmp_path: Path) -> None:
     """The second one, too, where only one process runs from then on."""
     logs = [RecordLog.beside(tmp_path / "store.db", "otlp") for _ in range(2)]
     for number, log in enumerate(logs):

@@ -16,6 +16,7 @@ from typing import Final
 
 from windowpane.alerts.conditions import (
     RELEVANT_PAYLOADS,
+    DueEvent,
     Occurrence,
     SignalHistory,
     level_readings,
@@ -30,7 +31,6 @@ from windowpane.core.events import (
     BlockAdded,
     Event,
     EventContext,
-    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -249,17 +249,15 @@ class AlertEngine:
                 yield from [session.event(one, event.context, event.at) for one in self._end(stream_id, session)]
             return
         while (due := session.history.next_due(events)) is not None:
-            context, _n, at, data = due.event
-            alerts = self._on_event(session, data, context.turn, due.occurrences)
+            context, _n, at, _ = due.event
+            alerts = self._on_due(session, due)
             yield from [session.event(one, context, at) for one in alerts]
 
-    def _on_event(
-        self, session: _Session, data: Payload, turn: int, occurrences: Sequence[Occurrence]
-    ) -> list[AlertPayload]:
-        alerts = self._on_occurrences(session, turn, occurrences) if occurrences else []
-        if isinstance(data, BlockAdded):  # no sample
-            return alerts
-        alerts += self._on_samples(session, turn)
+    def _on_due(self, session: _Session, due: DueEvent) -> list[AlertPayload]:
+        data, turn = due.event.data, due.event.context.turn
+        alerts = self._on_occurrences(session, turn, due.occurrences) if due.occurrences else []
+        if due.has_samples:
+            alerts += self._on_samples(session, turn)
         if isinstance(data, PressureMeasured) and data.phase == "final":
             alerts += self._on_turn_end(session, data, turn)
         return alerts

@@ -82,11 +82,11 @@ class RepeatedCalls:
         self, context: events.EventContext, at: float | None, data: events.BlockAdded | events.TurnEnded
     ) -> bool:
         """Return whether *data*, of the time *at*, ends a turn whose call another source reported before."""
-        number = number_in(data)
         if isinstance(data, events.BlockAdded):
-            if number is not None:
+            if data.block.content_type == "tool_call" and (number := number_in(data)) is not None:
                 self._add_tool_call(context, number)
             return False
+        number = number_in(data)
         numbers = self._open.pop(context.session_id, [])
         if number is not None:
             numbers.append(number)

@@ -197,6 +197,8 @@ class Notifier:
 
     def _save(self) -> None:
         """Move unsaved alerts to the outbox: later if it is locked, to the one in memory if it is broken."""
+        if not self._unsaved:
+            return
         now = self._clock()
         due_at = now + self._settings.group_seconds
         with self._boundary.contain("writing the outbox"):

@@ -14,7 +14,7 @@ TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
 MEDIA_KINDS: Final = frozenset(
     {
         "image", "image_url", "input_image", "document", "file", "input_file", "audio", "input_audio", "video",
-        "video_url", "media", "blob", "uri",
+        "video_url", "media", "blob", "uri", "image-data", "file-data",
     }
 )  # fmt: skip
 """Kinds of parts that are images, documents, recordings or films, by providers and tracing conventions."""

@@ -19,7 +19,7 @@ from windowpane.models.wire.blocks import (
     result_specs,
     text_specs,
 )
-from windowpane.models.wire.fields import field_of, json_text, name_of, parts_of
+from windowpane.models.wire.fields import field_of, json_text, name_of, parts_of, texts_of
 
 TYPE_OF_ROLE: Final[dict[str, ContentType]] = {
     "system": "system_prompt",
@@ -55,7 +55,8 @@ def _part(content_type: ContentType, part: object) -> Iterator[BlockSpec]:
 
 
 def _thinking(part: object) -> Iterator[BlockSpec]:
-    return text_specs("thinking", field_of(part, "thinking") or field_of(part, "data"))
+    thought = field_of(part, "thinking") or field_of(part, "data")
+    return text_specs("thinking", "".join(texts_of(thought)) if isinstance(thought, list) else thought)
 
 
 def _tool_use(part: object) -> Iterator[BlockSpec]:

@@ -182,8 +182,8 @@ class Conversations:
         self._end_idle(now)
         blocks = MessageBlocks(call)
         start = None if call.continues is not None else blocks.start()
-        found = self._match(call, scope, start, blocks) or _Match(self._open(call, scope, self._parent(scope)))
-        conversation = found.conversation
+        match = self._match(call, scope, start, blocks) or _Match(self._open(call, scope, self._parent(scope)))
+        conversation = match.conversation
         conversation.last_at = now
         conversation.system = copy_structure(system_prompt(call))
         conversation.busy, conversation.streaming = True, call.streams
@@ -194,7 +194,7 @@ class Conversations:
             self._index_start(conversation, start)
         else:
             self._index(conversation, call.continues)
-        return ConversationMatch(conversation, found.common, blocks)
+        return ConversationMatch(conversation, match.common, blocks)
 
     def release(self, conversation: Conversation) -> None:
         """Mark the conversation's call as ended."""

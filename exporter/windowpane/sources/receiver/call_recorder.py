@@ -34,7 +34,7 @@ from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 from windowpane.sources.telemetry.session_keys import SessionKeys
 from windowpane.sources.transcripts.compaction import recorded_compaction
-from windowpane.sources.transcripts.player import session_id_of
+from windowpane.sources.transcripts.playback import session_id_of
 from windowpane.sources.transcripts.records import Compacted
 
 if TYPE_CHECKING:

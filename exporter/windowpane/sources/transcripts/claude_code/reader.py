@@ -104,7 +104,8 @@ class _RowHead(NamedTuple):
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> _RowHead:
-        return cls(*map(text, map(row.get, _HEAD_FIELDS)), instant(row.get("timestamp")))
+        row_id, parent_id, session_id, version, folder, branch = map(text, map(row.get, _HEAD_FIELDS))
+        return cls(row_id, parent_id, session_id, version, folder, branch, instant(row.get("timestamp")))
 
 
 _HEAD_FIELDS: Final = ("uuid", "parentUuid", "sessionId", "version", "cwd", "gitBranch")
