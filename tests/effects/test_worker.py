@@ -101,6 +101,27 @@ def test_a_flush_tries_at_once_and_reports_that_items_wait(build: Callable[..., 
 
 
 @pytest.mark.usefixtures("short_pauses")
+def test_what_a_flush_could_not_handle_is_retried_without_another_signal(
+    build: Callable[..., Worker[int]],
+) -> None:
+    attempts, handled, polls = [2], list[int](), list[None]()
+
+    def work(items: list[int]) -> None:
+        if attempts[0]:
+            attempts[0] -= 1
+            raise RetryLaterError
+        handled.extend(items)
+
+    worker = build(work, linger_seconds=60, poll=lambda: polls.append(None))
+    worker.start()
+    until(lambda: bool(polls))
+    worker.put(1)
+
+    assert not worker.flush(10)
+    until(lambda: handled == [1])
+
+
+@pytest.mark.usefixtures("short_pauses")
 def test_closing_counts_items_that_still_wait(build: Callable[..., Worker[int]]) -> None:
     """Work that keeps failing holds closing until its timeout; what it had is counted as dropped."""
     drops: list[tuple[str, int]] = []
