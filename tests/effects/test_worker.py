@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from windowpane.effects import worker as worker_module
-from windowpane.effects.poller import Poller
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import RetryLaterError, Worker
+from windowpane.effects.worker import Poller, RetryLaterError, TimeLimit, Worker
 
 
 @pytest.fixture
@@ -100,6 +98,27 @@ def test_a_flush_tries_at_once_and_reports_that_items_wait(build: Callable[..., 
     assert not worker.flush(10)
     assert len(calls) == 2
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_what_a_flush_could_not_handle_is_retried_without_another_signal(
+    build: Callable[..., Worker[int]],
+) -> None:
+    attempts, handled, polls = [2], list[int](), list[None]()
+
+    def work(items: list[int]) -> None:
+        if attempts[0]:
+            attempts[0] -= 1
+            raise RetryLaterError
+        handled.extend(items)
+
+    worker = build(work, linger_seconds=60, poll=lambda: polls.append(None))
+    worker.start()
+    until(lambda: bool(polls))
+    worker.put(1)
+
+    assert not worker.flush(10)
+    until(lambda: handled == [1])
 
 
 @pytest.mark.usefixtures("short_pauses")

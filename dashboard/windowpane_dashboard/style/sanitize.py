@@ -24,7 +24,7 @@ def sanitized(text: str, *, length: int = LENGTH) -> str:
     if len(text) > length:
         half = length // 2
         text = f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"
-    return harmless(text)
+    return text if text.isprintable() else harmless(text)
 
 
 def harmless_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -35,7 +35,7 @@ def harmless_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _harmless_value(value: object) -> object:
-    return harmless(value) if isinstance(value, str) else value
+    return harmless(value) if isinstance(value, str) and not value.isprintable() else value
 
 
 def escape_markdown(text: str) -> str:

@@ -32,7 +32,7 @@ from windowpane.config.paths import local_base
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.effects.stop_request import StopRequest
-from windowpane.outputs.http.http_server import DEFAULT_PORT
+from windowpane.outputs.http.http_server import DEFAULT_PORT, start_http_server
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.outputs.runtime.notifier import configured_notifier
 from windowpane.sources.imports.pipeline import playback_settings
@@ -121,6 +121,7 @@ def command(
         try:
             serving.catch_up()
             with listen(
+                start_http_server,
                 serving.routes(bearer_token=configured_token(settings)),
                 host=settings.address,
                 port=settings.port if port is None else port,

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from windowpane.effects.commands import CommandResult
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import Worker
+from windowpane.effects.worker import TimeLimit, Worker
 from windowpane.exceptions import UnfinishedWriteError
 
 WAIT_SECONDS: Final = 0.25

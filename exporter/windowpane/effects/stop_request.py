@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Final
 
-from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import TimeLimit
 
 WAKE_SECONDS: Final = 0.5
 """Longest uninterrupted wait: a signal that comes as the wait starts, or on another thread, does not end it."""

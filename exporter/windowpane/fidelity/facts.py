@@ -180,7 +180,7 @@ def _sentence(kind: FactKind, text: str, block: int) -> Iterator[Fact]:
 
 
 class _ReadBlock(NamedTuple):
-    index: int
+    position: int
     content_type: ContentType
     reading: Reading
     turn: int
@@ -210,7 +210,7 @@ class _Mentions:
     def fact(self, name: str, weight: float = 1.0) -> Fact:
         """Return the fact that a name is, as its last block has it."""
         last = self.last[name]
-        return Fact(last.reading.names[name], name, block=last.index, weight=weight)
+        return Fact(last.reading.names[name], name, block=last.position, weight=weight)
 
 
 class FactFinder:
@@ -287,7 +287,7 @@ class FactFinder:
         candidates = self._recurring.union(*prose)
         mentions = _Mentions(self._blocks, candidates)
         ranked = (
-            (-mentions.blocks[name] - mentions.salience[name], -mentions.last[name].index, name)
+            (-mentions.blocks[name] - mentions.salience[name], -mentions.last[name].position, name)
             for name in self._stating_facts(candidates)
         )
         return [mentions.fact(name) for _, _, name in nsmallest(MAXIMUM_NAMES, ranked)]
@@ -295,7 +295,7 @@ class FactFinder:
     def _first_names(self) -> list[Fact]:
         """Return the first names where none is critical."""
         own = (
-            Fact(block.reading.names[name], name, block=block.index)
+            Fact(block.reading.names[name], name, block=block.position)
             for block in self._blocks
             for name in self._stating_facts(block.reading.names)
         )

@@ -21,7 +21,7 @@ from windowpane.effects.model_calls import (
     call_model_async,
     require_text,
 )
-from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import TimeLimit
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager import hooks
 from windowpane.manager.content import returned_reply

@@ -35,8 +35,7 @@ from windowpane.core.events import (
 from windowpane.core.quiet_hours import QuietHours
 from windowpane.core.stored_payloads import stored_payload
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.poller import Poller
-from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import Poller, TimeLimit
 
 _log = logging.getLogger("windowpane.alerts")
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowpane.core.events import Usage
-from windowpane.models.wire.blocks import BlockSpec, call_spec, result_specs, text_specs
-from windowpane.models.wire.contents import content_blocks
+from windowpane.models.wire.blocks import BlockSpec, call_spec, content_blocks, result_specs, text_specs
 from windowpane.models.wire.fields import field_of, items_of, name_of
 from windowpane.models.wire.replies import Reply, ReplyPart, reply_parts
 from windowpane.models.wire.usage import read_usage

@@ -20,9 +20,7 @@ from typing import Final
 
 from windowpane.core.events import Event
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.poller import Poller
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import Backoff
+from windowpane.effects.worker import Backoff, Poller, TimeLimit
 from windowpane.outputs.remote.batches import Record, event_records, text_records
 from windowpane.outputs.remote.delivery import Delivery, UndeliveredError
 from windowpane.store.captured_content import Redactor

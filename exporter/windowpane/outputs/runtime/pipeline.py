@@ -12,18 +12,16 @@ import atexit
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.core.events import Event
+from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.forks import ForkLock, follow_forks
-from windowpane.effects.time_limit import TimeLimit, run_within
-from windowpane.effects.worker import ProgressCounter, Worker
+from windowpane.effects.worker import ProgressCounter, TimeLimit, Worker, run_within
 from windowpane.metrics.internal import CountDrops
-from windowpane.outputs.runtime.admission import admit
 from windowpane.outputs.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkGroup
 
 CAPACITY_EVENTS: Final = 100_000
@@ -236,9 +234,9 @@ class Pipeline:
         with self._writing.lock:
             if self._dropped:
                 self._report_drops()
-            self._sinks.retry()
+            seconds = self._sinks.retry()
         self._worker.record_progress()
-        return self._sinks.retry_seconds
+        return seconds
 
     def _settle_within(self, limit: TimeLimit, is_last: bool) -> bool:  # noqa: FBT001
         """Have every sink take everything, waiting for one that is only locked; return False if one does not."""
@@ -275,7 +273,7 @@ class Pipeline:
 
     def _prepared(self, events: list[Event]) -> list[Event]:
         """Return the events that sinks can use, with the alerts they cause."""
-        admission = admit(events)
+        admission = _admit(events)
         if admission.refused:
             self._boundary.warn("refused", "%d events were refused: %s", admission.refused, admission.problem)
             self._lose("queue", "invalid", admission.refused)
@@ -300,6 +298,69 @@ class Pipeline:
             for listener in self._listeners.get(event.data.type, ()):
                 with self._boundary.contain(f"listener of {event.data.type}"):
                     listener(event)
+
+
+# -- the check of events: a malformed envelope would break a sink for other sessions too -----------------------
+
+_TEXTS: Final = ("session_id", "agent", "model", "source", "stream_id")
+_OPTIONAL_TEXTS: Final = ("parent_session_id", "trace_id", "span_id")
+_NUMBERS: Final = ("turn", "window_id")
+
+
+class _Admission(NamedTuple):
+    """Events that sinks can use, and the others."""
+
+    events: list[Event]
+    refused: int
+    problem: str
+    """Why the last of the others was refused; empty if there are none."""
+
+
+def _admit(events: Iterable[object]) -> _Admission:
+    """Separate the well-formed events from the others; the context is checked once per turn."""
+    admitted: list[Event] = []
+    refused, last_problem = 0, ""
+    context: EventContext | None = None
+    context_problem = ""
+    for event in events:
+        if not isinstance(event, Event):
+            problem = f"a {type(event).__name__} is not an event"
+        else:
+            if event.context is not context:  # another turn
+                context = event.context
+                context_problem = _problem_of(context)
+            problem = context_problem or _number_problem(event)
+            if not problem:
+                admitted.append(event)
+                continue
+        refused, last_problem = refused + 1, problem
+    return _Admission(admitted, refused, last_problem)
+
+
+def _problem_of(context: Any) -> str:
+    if not isinstance(context, EventContext):
+        return f"its context is a {type(context).__name__}"
+    for name in _TEXTS:
+        value = getattr(context, name)
+        if not isinstance(value, str):
+            return f"{name} must be text, it is a {type(value).__name__}"
+    for name in _NUMBERS:
+        value = getattr(context, name)
+        if not isinstance(value, int):
+            return f"{name} must be a whole number, it is a {type(value).__name__}"
+    for name in _OPTIONAL_TEXTS:
+        value = getattr(context, name)
+        if not isinstance(value, str | None):
+            return f"{name} must be text, it is a {type(value).__name__}"
+    return "" if context.session_id and context.stream_id else "session_id and stream_id must not be empty"
+
+
+def _number_problem(event: Any) -> str:
+    if not isinstance(event.n, int):
+        return f"its number is a {type(event.n).__name__}"
+    if event.at is not None and not isinstance(event.at, int | float):
+        return f"its time is a {type(event.at).__name__}"
+    return ""
 
 
 follow_forks(_pipelines)

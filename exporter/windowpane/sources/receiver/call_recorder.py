@@ -100,13 +100,13 @@ class CallRecorder:
         scope = self._scope(assembled)
         self._opening = assembled
         call = _api_call(assembled, scope)
-        conversation, common, blocks = self._conversations.find(call, scope, now=assembled.started_at)
+        conversation, common, content = self._conversations.find(call, scope, now=assembled.started_at)
         try:
             latest = self._latest.get(conversation.session_id)
             if latest is not None and assembled.started_at < latest - LATE_SECONDS:
                 self._record_late(assembled, conversation)
             else:
-                conversation.observer.record_call(call, assembled.started_at, common=common, blocks=blocks)
+                conversation.observer.record_call(call, assembled.started_at, common=common, content=content)
                 self._record_end(assembled, conversation)
         finally:
             self._conversations.release(conversation)

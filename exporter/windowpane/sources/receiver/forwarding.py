@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from email.message import Message
 from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.http_client import HttpClient, UnreachableError
 from windowpane.effects.worker import LONGEST_PAUSE_SECONDS, RetryLaterError, Worker
 from windowpane.metrics.internal import CountDrops
-from windowpane.outputs.http.routes import PostRequest
+from windowpane.outputs.http.routes import Headers, PostRequest
 
 CAPACITY_BYTES: Final = 64 * 2**20
 """Bytes of the requests that wait."""
@@ -115,7 +114,7 @@ class Forwarder:
         self._count_drops(SINK, reason, requests)
 
 
-def _passed_on(headers: Message, *, without_authorization: bool) -> dict[str, str]:
+def _passed_on(headers: Headers, *, without_authorization: bool) -> dict[str, str]:
     """Return the headers of a request that matter to the next collector."""
     excluded = _OWN_HEADERS | ({"authorization"} if without_authorization else set())
     return {name: value for name, value in headers.items() if name.lower() not in excluded}

@@ -19,9 +19,8 @@ from typing import Final, Protocol
 
 from windowpane.core.events import Event
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.poller import Poller
 from windowpane.effects.record_log import RecordLog
-from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import Poller, TimeLimit
 from windowpane.outputs.http.routes import PostRequest
 from windowpane.sources.receiver.call_recorder import CallRecorder
 from windowpane.sources.receiver.request_log import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from windowpane.effects.poller import Poller
-from windowpane.effects.worker import Backoff
+from windowpane.effects.worker import Backoff, Poller
 from windowpane.exceptions import WindowpaneError
 from windowpane.store.clickhouse.store_copy import StoreCopy
 
