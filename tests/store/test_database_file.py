@@ -15,8 +15,8 @@ from windowpane.store import migrations, tables
 from windowpane.store.embedded import SqliteReader, SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.search.content import ContentFilter
-from windowpane.store.sqlite.connection import open_reader, open_writer
 from windowpane.store.sqlite.dialect import SQLITE
+from windowpane.store.sqlite.engine import open_reader, open_writer
 
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 

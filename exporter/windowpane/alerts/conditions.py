@@ -90,6 +90,8 @@ class DueEvent(NamedTuple):
 
     event: Event
     occurrences: tuple[Occurrence, ...]
+    has_samples: bool
+    """Anything was compressed, or a compression evaluated, so far."""
 
 
 class Reading(NamedTuple):
@@ -176,8 +178,9 @@ class SignalHistory:
             data = event.data
             occurrences = self.record(data, event.context.turn)
             ends_turn = isinstance(data, PressureMeasured) and data.phase == "final"
-            if occurrences or ends_turn or (self.has_samples and not isinstance(data, BlockAdded)):
-                return DueEvent(event, occurrences)
+            has_samples = self.has_samples and not isinstance(data, BlockAdded)
+            if occurrences or ends_turn or has_samples:
+                return DueEvent(event, occurrences, has_samples)
         return None
 
     def record(self, data: Payload, turn: int) -> tuple[Occurrence, ...]:
@@ -390,8 +393,6 @@ def level_readings(
 
 def sample_readings(rules: Sequence[Rule], history: SignalHistory) -> list[Reading]:
     """Return the latest readings of sampled signals; empty before the first sample."""
-    if not history.has_samples:
-        return []
     readings = []
     for rule in rules:
         value = history.compression_ratio if rule.signal == "compression_ratio" else history.fidelity
@@ -419,7 +420,7 @@ def _threshold_of(rule: Rule, pressure: PressureMeasured | None, history: Signal
 
 
 def _in_scope(rule: Rule, pressure: PressureMeasured, history: SignalHistory) -> bool | None:
-    """Return whether *rule* applies to the window's zone and to what is known of its size; None when unknown."""
+    """Return whether *rule* applies to the window's zone and size; None when the size is unknown."""
     if rule.needs_certain_limit and history.limit_in_doubt:
         return False
     if rule.from_zone is None:

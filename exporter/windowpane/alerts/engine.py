@@ -1,7 +1,7 @@
 """The alert engine: evaluates rules over events; an alert is pending, firing, then resolved.
 
 A pure state machine: what it emits depends only on its input events, without a clock or chance, so that
-evaluating a recording twice gives the same bytes. Alerts are emitted in a separate stream beside the session's,
+evaluating a recording twice gives the same bytes. Alerts are emitted in a stream separate from the session's,
 so that they do not change the numbering of its events. A condition that starts to hold at turn *n* fires at most
 once for that turn.
 """
@@ -16,6 +16,7 @@ from typing import Final
 
 from windowpane.alerts.conditions import (
     RELEVANT_PAYLOADS,
+    DueEvent,
     Occurrence,
     SignalHistory,
     level_readings,
@@ -30,7 +31,6 @@ from windowpane.core.events import (
     BlockAdded,
     Event,
     EventContext,
-    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -235,7 +235,7 @@ class AlertEngine:
         return [session.event(data, context, at) for data in alerts]
 
     def _alerts(self, first: Event, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield the alerts of a run of one stream that starts with *first*; *events* are what is left of it."""
+        """Yield the alerts of a run of one stream that starts with *first*; *events* are the remaining ones."""
         stream_id = first.context.stream_id
         if isinstance(first.data, SessionStarted):
             next(events, None)
@@ -249,17 +249,15 @@ class AlertEngine:
                 yield from [session.event(one, event.context, event.at) for one in self._end(stream_id, session)]
             return
         while (due := session.history.next_due(events)) is not None:
-            context, _n, at, data = due.event
-            alerts = self._on_event(session, data, context.turn, due.occurrences)
+            context, _n, at, _ = due.event
+            alerts = self._on_due(session, due)
             yield from [session.event(one, context, at) for one in alerts]
 
-    def _on_event(
-        self, session: _Session, data: Payload, turn: int, occurrences: Sequence[Occurrence]
-    ) -> list[AlertPayload]:
-        alerts = self._on_occurrences(session, turn, occurrences) if occurrences else []
-        if isinstance(data, BlockAdded):  # no sample
-            return alerts
-        alerts += self._on_samples(session, turn)
+    def _on_due(self, session: _Session, due: DueEvent) -> list[AlertPayload]:
+        data, turn = due.event.data, due.event.context.turn
+        alerts = self._on_occurrences(session, turn, due.occurrences) if due.occurrences else []
+        if due.has_samples:
+            alerts += self._on_samples(session, turn)
         if isinstance(data, PressureMeasured) and data.phase == "final":
             alerts += self._on_turn_end(session, data, turn)
         return alerts

@@ -82,11 +82,11 @@ class RepeatedCalls:
         self, context: events.EventContext, at: float | None, data: events.BlockAdded | events.TurnEnded
     ) -> bool:
         """Return whether *data*, of the time *at*, ends a turn whose call another source reported before."""
-        number = number_in(data)
         if isinstance(data, events.BlockAdded):
-            if number is not None:
+            if data.block.content_type == "tool_call" and (number := number_in(data)) is not None:
                 self._add_tool_call(context, number)
             return False
+        number = number_in(data)
         numbers = self._open.pop(context.session_id, [])
         if number is not None:
             numbers.append(number)
@@ -198,7 +198,7 @@ class EventReducer:
         self._token_usage.observe(row, usage.output_tokens, ("output",))
 
     def _pressure_measured(self, row: Row, data: events.PressureMeasured) -> None:
-        """Count what a turn added and carried; only the final measurement counts, one per turn."""
+        """Count the tokens that a turn added and carried; only the final measurement counts, one per turn."""
         if data.phase != "final":
             return
         for component, tokens in data.added_by_component.items():
@@ -220,7 +220,7 @@ class EventReducer:
             self._evicted_tokens.add(row, unstated, (data.policy, "unattributed"))
 
     def _content_compressed(self, row: Row, data: events.ContentCompressed) -> None:
-        """Count an attempt to compress; its tokens only where they are those of the replaced content."""
+        """Count an attempt to compress; its tokens only where they are the replaced content's."""
         self._compressions.add(row, 1, (data.strategy, data.outcome))
         if data.outcome == "accepted" and data.scope == "content":
             self._compression_input.add(row, data.tokens_before)

@@ -86,7 +86,7 @@ class Store(Reader):
             with self._writing() as writer:
                 if self._refuses_events:
                     raise StoreError(f"{self.name}: the events are spooled")
-                writer.append(self._unstored(writer, batch))
+                writer.append(self._unstored(writer, batch) if self._unconfirmed else batch)
             self._unconfirmed.clear()
         except UnconfirmedWriteError:
             self._unconfirmed.update((event.context.stream_id, event.n) for event in batch)

@@ -206,7 +206,7 @@ def test_an_event_that_cannot_be_evaluated_does_not_affect_others(build: Callabl
 def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipeline]) -> None:
     sink, drops = Recorder(), Drops()
     sink.open.clear()
-    pipeline = build({"store": sink}, capacity_events=10, count_drops=drops)
+    pipeline = build({"store": sink}, capacity_events=14, count_drops=drops)
     pipeline.put(events(0, 3))
     assert sink.entered.wait(10)
 
@@ -226,7 +226,7 @@ def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipel
 def test_a_drop_is_reported_before_later_events_of_its_stream(build: Callable[..., Pipeline]) -> None:
     sink = Recorder()
     sink.open.clear()
-    pipeline = build({"store": sink}, capacity_events=10)
+    pipeline = build({"store": sink}, capacity_events=11)
     pipeline.put(events(0, 0))
     assert sink.entered.wait(10)
 
@@ -300,7 +300,7 @@ def test_no_thread_before_the_first_event(build: Callable[..., Pipeline]) -> Non
 def test_flush_and_close_time_out_with_a_hung_sink(build: Callable[..., Pipeline]) -> None:
     sink, drops = Recorder(), Drops()
     sink.open.clear()
-    pipeline = build({"store": sink}, capacity_events=100, count_drops=drops)
+    pipeline = build({"store": sink}, capacity_events=110, count_drops=drops)
     pipeline.put(events(0, 9))
     assert sink.entered.wait(10)
 

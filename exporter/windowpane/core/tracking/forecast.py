@@ -70,7 +70,7 @@ class UnknownForecast(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """Growth of a window and the turns that it leaves: fields of `Pressure`, where each is described."""
+    """Growth of a window and the turns until its levels: fields of `Pressure`, where each is described."""
 
     velocity: float | None
     burn_rate: float | None

@@ -376,7 +376,7 @@ class PressureGauge:
             eviction_rate=outlook.eviction_rate,
             estimate_error=self.estimate_error if phase == "final" else None,
             cache_hit_ratio=self.cache_hit_ratio,
-            blocks=len(window),
+            blocks=window.blocks,
             compaction_tokens=None if level is None else level.tokens,
             compaction_evidence=None if level is None else level.evidence,
             turns_until_compaction=outlook.until_compaction.median,
@@ -384,6 +384,14 @@ class PressureGauge:
             turns_until_compaction_p90=outlook.until_compaction.late,
             phase=phase,
         )
+
+    def measure_next(self, final: PressureMeasured, limits: WindowLimits | None) -> PressureMeasured | None:
+        """Measure the window with the reply, after its turn was measured; None where that changes nothing."""
+        used = self.used
+        if used == final.used_tokens:
+            return None
+        self.count_call()
+        return self.measure("next", limits, reported_tokens=used, count_source=final.count_source)
 
     def _components(self) -> dict[Component, int]:
         """Return the counts of the measured content; hidden reasoning of the last reply is unattributed."""

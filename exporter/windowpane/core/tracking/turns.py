@@ -261,7 +261,8 @@ class TurnTracker:
         self._measured = True
         self._call_end = self.window.next_position
         measured = gauge.measure(phase, self.limits)
-        self._record_measured(measured, at)
+        self.record(measured, at)
+        self._trend.count(measured, self.turn, self.info.model)
         if measured.zone is not None and measured.zone != gauge.zone:
             previous, gauge.zone = gauge.zone, measured.zone
             self.record(
@@ -311,18 +312,22 @@ class TurnTracker:
             self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)
         added = gauge.added
         baseline = gauge.close_turn(self.turn)
-        measured = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
-        self._record_measured(measured, at, cost_dollars=cost_dollars)
+        final = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
+        following = gauge.measure_next(final, self.limits)
+        self.record(final, at)
         if baseline is not None and self.settings.is_large(added, self.limits):
             self.record(VelocitySpiked(added, baseline), at)
         self.in_turn = False
         self._measured = self._replied = False
         self._reply_group = None
-        if gauge.used != measured.used_tokens:
-            measured = self._measure_next(source)
-            self._record_measured(measured, at)
+        if following is not None:
+            self.record(following, at)
+        model = self.info.model
+        self._trend.count(final, self.turn, model, cost_dollars=cost_dollars)
+        if following is not None:
+            self._trend.count(following, self.turn, model)
         self.flush()
-        return measured
+        return following or final
 
     def _compare_totals(self, total: int, at: float | None) -> bool:
         """Record what a total shows beside the one before it; return whether it shows a removal."""
@@ -356,17 +361,6 @@ class TurnTracker:
         )
         if broken is not None:
             self.record(broken, ended.at)
-
-    def _record_measured(
-        self, measured: PressureMeasured, at: float | None, *, cost_dollars: float | None = None
-    ) -> None:
-        self.record(measured, at)
-        self._trend.count(measured, self.turn, self.info.model, cost_dollars=cost_dollars)
-
-    def _measure_next(self, source: CountSource) -> PressureMeasured:
-        """Measure the window with the turn's reply."""
-        self.gauge.count_call()
-        return self.gauge.measure("next", self.limits, reported_tokens=self.gauge.used, count_source=source)
 
     def _open_turn(self, at: float | None) -> None:
         self.turn += 1

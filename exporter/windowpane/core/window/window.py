@@ -44,6 +44,8 @@ class Window:
         self.next_position = 0
         """Position behind the last block: that of the next one added."""
         self._ordered = True
+        self.blocks = 0
+        """Number of blocks."""
         self.tokens = 0
         """Sum of the blocks' tokens."""
         self.tokens_by_component: dict[Component, int] = dict.fromkeys(COMPONENTS, 0)
@@ -54,7 +56,7 @@ class Window:
         """Increases with every edit; a plan for another version is out of date."""
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return self.blocks
 
     def __contains__(self, block_id: object) -> bool:
         return block_id in self._slots
@@ -171,6 +173,7 @@ class Window:
         self._slots[block_id] = slot = Slot(block, position, expires)
         if group != block_id:
             self._join_group(group, block_id)
+        self.blocks += 1
         self.tokens += tokens
         self.tokens_by_component[COMPONENT_OF[block.content_type]] += tokens
         if expires is not None:
@@ -205,6 +208,7 @@ class Window:
             group.remove(block.id)
             if not group:
                 del self._groups[block.group]
+        self.blocks -= 1
         self.tokens -= block.tokens
         self.tokens_by_component[COMPONENT_OF[block.content_type]] -= block.tokens
         if slot.duplicate:

@@ -182,7 +182,7 @@ class _Player:
             if call_id is None:
                 call_id = f"recorded-{self._calls}"
                 self._waiting.append(call_id)
-            arguments = text.removeprefix(f"{record.tool_name} ") if record.tool_name else text
+            arguments = text
             self._parts.append(ReplyPart("tool_call", arguments, call_id, record.tool_name))
         elif text:
             thinking = record.content_type == "thinking"

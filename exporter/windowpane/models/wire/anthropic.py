@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from windowpane.models.wire.blocks import BlockSpec
-from windowpane.models.wire.contents import content_blocks
+from windowpane.models.wire.blocks import BlockSpec, content_blocks
 from windowpane.models.wire.fields import as_dict, field_of, items_of, json_text
 from windowpane.models.wire.replies import ContextEdit, Reply, ReplyPart, reply_parts
 from windowpane.models.wire.usage import read_usage, tokens_of

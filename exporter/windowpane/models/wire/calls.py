@@ -75,7 +75,8 @@ def message_blocks(shape: Shape, message: object) -> list[BlockSpec]:
 
 def is_system(message: object) -> bool:
     """Return whether *message* is a system prompt."""
-    return field_of(message, "role") in ("system", "developer")
+    role = message.get("role") if type(message) is dict else field_of(message, "role")  # most are dictionaries
+    return role in ("system", "developer")
 
 
 def read_whole(reply: object, shape: Shape) -> Reply:

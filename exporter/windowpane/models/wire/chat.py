@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowpane.core.events import Usage
-from windowpane.models.wire.blocks import BlockSpec, call_spec, result_specs, text_specs
-from windowpane.models.wire.contents import content_blocks
+from windowpane.models.wire.blocks import BlockSpec, call_spec, content_blocks, result_specs, text_specs
 from windowpane.models.wire.fields import field_of, items_of, name_of
 from windowpane.models.wire.replies import Reply, ReplyPart, reply_parts
 from windowpane.models.wire.usage import read_usage
@@ -26,6 +25,7 @@ def message_blocks(message: object) -> Iterator[BlockSpec]:
         name = field_of(message, "tool_call_id") or field_of(message, "name")
         yield from result_specs(name, content, tool_name=field_of(message, "name"))
     else:
+        yield from text_specs("thinking", reasoning_of(message))
         yield from content_blocks(role, content)
     for call in items_of(message, "tool_calls"):
         function = field_of(call, "function") or field_of(call, "custom")
@@ -37,6 +37,11 @@ def message_blocks(message: object) -> Iterator[BlockSpec]:
         yield from text_specs("assistant_response", field_of(message, "refusal"))
 
 
+def reasoning_of(message: object) -> object:
+    """Return the reasoning in a reply or a piece of one; within a loop of tools it is sent back."""
+    return field_of(message, "reasoning_content") or field_of(message, "reasoning")
+
+
 def read_reply(reply: object) -> Reply:
     """Return the first choice of a reply."""
     choice = field_of(reply, "choices")[0]
@@ -45,13 +50,11 @@ def read_reply(reply: object) -> Reply:
 
 def read_message(message: object, reply: object, *, stop_reason: str | None = None) -> Reply:
     """Return a reply's *message*; *reply* has the usage and the id."""
-    has_reasoning = field_of(message, "reasoning_content") or field_of(message, "reasoning")
     return Reply(
         tuple(reply_parts(message_blocks(message))),
         read_usage(field_of(reply, "usage")),
         str(field_of(reply, "model") or ""),
         stop_reason,
-        unread=("reasoning",) if has_reasoning else (),
         response_id=str(field_of(reply, "id") or ""),
     )
 
@@ -61,6 +64,7 @@ class ChatAssembler:
 
     def __init__(self) -> None:
         self._id: object = None
+        self._reasoning: list[str] = []
         self._text: list[str] = []
         self._calls: dict[int, _ToolCall] = {}
         self._usage: Usage | None = None
@@ -78,6 +82,9 @@ class ChatAssembler:
         choice = choices[0]
         self._stop_reason = field_of(choice, "finish_reason") or self._stop_reason
         delta = field_of(choice, "delta")
+        reasoning = reasoning_of(delta)
+        if isinstance(reasoning, str):
+            self._reasoning.append(reasoning)
         text = field_of(delta, "content") or field_of(delta, "refusal")
         if text:
             self._text.append(text)
@@ -90,8 +97,9 @@ class ChatAssembler:
 
     def reply(self) -> Reply:
         """Return the reply as far as its pieces have come."""
-        text = "".join(self._text)
-        parts = [ReplyPart("assistant_response", text)] if text else []
+        reasoning, text = "".join(self._reasoning), "".join(self._text)
+        parts = [ReplyPart("thinking", reasoning)] if reasoning else []
+        parts += [ReplyPart("assistant_response", text)] if text else []
         parts += [call.part() for _, call in sorted(self._calls.items())]
         return Reply(tuple(parts), self._usage, self._model, self._stop_reason, response_id=str(self._id or ""))
 

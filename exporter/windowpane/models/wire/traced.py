@@ -121,7 +121,7 @@ def message_of(item: Any, *, role: str = "user") -> Message:
         return {"role": role, "content": item if isinstance(item, str) else _json(item)}
     fields = _fields(item)
     names = (fields.get("role"), fields.get("type"), _class_name(item))
-    stated = next((known for name in names if (known := _ROLES.get(str(name).lower()))), None)
+    stated = next((common for name in names if (common := _ROLES.get(str(name).lower()))), None)
     if stated is None and item and not any(name in fields for name in _CONTENT):
         return {"role": role, "content": _json(item)}
     stated = stated or str(fields.get("role") or role)

@@ -12,18 +12,16 @@ import atexit
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.core.events import Event
+from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.forks import follow_forks
-from windowpane.effects.time_limit import TimeLimit, run_within
-from windowpane.effects.worker import ProgressCounter, Worker
+from windowpane.effects.forks import ForkLock, follow_forks
+from windowpane.effects.worker import ProgressCounter, TimeLimit, Worker, run_within
 from windowpane.metrics.internal import CountDrops
-from windowpane.outputs.runtime.admission import admit
 from windowpane.outputs.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkGroup
 
 CAPACITY_EVENTS: Final = 100_000
@@ -74,16 +72,16 @@ class Pipeline:
             "pipeline",
             self._write,
             capacity=capacity_events,
-            weigh=len,
             batch=CHUNK_EVENTS,
             linger_seconds=linger_seconds,
             urgent=min(capacity_events // 2, 2 * CHUNK_EVENTS),
             poll=self._retry,
             settle=self._settle_within,
-            bounds_current=False,
-            fork_waits=True,
-            follows_forks=False,  # the sinks follow after the worker
         )
+        self._writing = ForkLock()
+        """Held while sinks are written to, and by a thread that forks."""
+        self._written_events = 0
+        """Number of events that the worker is writing now."""
         self._count_drops = count_drops
         self._boundary = ErrorBoundary(_log)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
@@ -105,8 +103,8 @@ class Pipeline:
                 return
             if self._dropped and batch and self._worker.has_room(size):
                 batch = [*self._dropped.take(batch[0].context.stream_id), *batch]
-                self._worker.put(batch, required=True)
-            elif not self._worker.put(batch):
+                self._worker.put(batch, weight=len(batch), required=True)
+            elif not self._worker.put(batch, weight=size):
                 self._drop(batch, size)
         except Exception as error:  # noqa: BLE001  # no exception may reach the agent
             self._boundary.log_failure("queueing events", error)
@@ -119,7 +117,7 @@ class Pipeline:
     @property
     def queued_events(self) -> int:
         """Approximate number of events that wait in the queue, or for a sink that takes none now."""
-        return self._worker.waiting + self._sinks.waiting_events
+        return max(0, self._worker.waiting - self._written_events) + self._sinks.waiting_events
 
     @property
     def progress(self) -> ProgressCounter | None:
@@ -171,7 +169,7 @@ class Pipeline:
 
     def before_fork(self) -> None:
         """Wait for the write in progress, and start no other until the fork is done."""
-        self._worker.before_fork()
+        self._writing.before_fork()
         for runner in self._sinks:
             with self._boundary.contain(f"preparing sink {runner.name}"):
                 runner.call("before_fork")
@@ -181,11 +179,12 @@ class Pipeline:
         for runner in self._sinks:
             with self._boundary.contain(f"resuming sink {runner.name}"):
                 runner.call("after_fork_in_parent")
-        self._worker.after_fork_in_parent()
+        self._writing.after_fork_in_parent()
 
     def after_fork(self) -> None:
         """Start over in a forked child, where the sinks reopen what must not be shared."""
-        self._worker.after_fork()
+        self._writing.after_fork()
+        self._written_events = 0
         self._dropped = DropReport("queue_full")
         if self._engine is not None:
             self._engine = AlertEngine(self._engine.rules)
@@ -194,7 +193,7 @@ class Pipeline:
                 runner.after_fork()
 
     def _write_late(self, batch: list[Event]) -> None:
-        if not self._worker.handling.acquire(FLUSH_SECONDS):  # the worker hangs in a write
+        if not self._writing.acquire(FLUSH_SECONDS):  # the worker hangs in a write
             self._drop(batch, len(batch))
             return
         try:
@@ -205,7 +204,7 @@ class Pipeline:
                 with self._boundary.contain(f"releasing sink {runner.name}"):
                     runner.call("release")
         finally:
-            self._worker.handling.release()
+            self._writing.release()
 
     def _drop(self, batch: list[Event], size: int) -> None:
         if not self._closed:
@@ -222,21 +221,27 @@ class Pipeline:
     # -- run by the worker ------------------------------------------------------------------------------------
 
     def _write(self, batches: list[list[Event]]) -> None:
-        if batches:
-            self._deliver([event for batch in batches for event in batch])
+        if not batches:
+            return
+        events = [event for batch in batches for event in batch]
+        with self._writing.lock:
+            self._written_events = len(events)
+            self._deliver(events)
+            self._written_events = 0
 
     def _retry(self) -> float | None:
         """Report drops, and write to the sinks whose pause is over; return the seconds to the next."""
-        if self._dropped:
-            self._report_drops()
-        self._sinks.retry()
+        with self._writing.lock:
+            if self._dropped:
+                self._report_drops()
+            seconds = self._sinks.retry()
         self._worker.record_progress()
-        return self._sinks.retry_seconds
+        return seconds
 
     def _settle_within(self, limit: TimeLimit, is_last: bool) -> bool:  # noqa: FBT001
         """Have every sink take everything, waiting for one that is only locked; return False if one does not."""
         while True:
-            with self._worker.handling.lock:
+            with self._writing.lock:
                 if self._dropped:
                     self._report_drops()
                 settled = self._sinks.settle()
@@ -268,7 +273,7 @@ class Pipeline:
 
     def _prepared(self, events: list[Event]) -> list[Event]:
         """Return the events that sinks can use, with the alerts they cause."""
-        admission = admit(events)
+        admission = _admit(events)
         if admission.refused:
             self._boundary.warn("refused", "%d events were refused: %s", admission.refused, admission.problem)
             self._lose("queue", "invalid", admission.refused)
@@ -293,6 +298,69 @@ class Pipeline:
             for listener in self._listeners.get(event.data.type, ()):
                 with self._boundary.contain(f"listener of {event.data.type}"):
                     listener(event)
+
+
+# -- the check of events: a malformed envelope would break a sink for other sessions too -----------------------
+
+_TEXTS: Final = ("session_id", "agent", "model", "source", "stream_id")
+_OPTIONAL_TEXTS: Final = ("parent_session_id", "trace_id", "span_id")
+_NUMBERS: Final = ("turn", "window_id")
+
+
+class _Admission(NamedTuple):
+    """Events that sinks can use, and the others."""
+
+    events: list[Event]
+    refused: int
+    problem: str
+    """Why the last of the others was refused; empty if there are none."""
+
+
+def _admit(events: Iterable[object]) -> _Admission:
+    """Separate the well-formed events from the others; the context is checked once per turn."""
+    admitted: list[Event] = []
+    refused, last_problem = 0, ""
+    context: EventContext | None = None
+    context_problem = ""
+    for event in events:
+        if not isinstance(event, Event):
+            problem = f"a {type(event).__name__} is not an event"
+        else:
+            if event.context is not context:  # another turn
+                context = event.context
+                context_problem = _problem_of(context)
+            problem = context_problem or _number_problem(event)
+            if not problem:
+                admitted.append(event)
+                continue
+        refused, last_problem = refused + 1, problem
+    return _Admission(admitted, refused, last_problem)
+
+
+def _problem_of(context: Any) -> str:
+    if not isinstance(context, EventContext):
+        return f"its context is a {type(context).__name__}"
+    for name in _TEXTS:
+        value = getattr(context, name)
+        if not isinstance(value, str):
+            return f"{name} must be text, it is a {type(value).__name__}"
+    for name in _NUMBERS:
+        value = getattr(context, name)
+        if not isinstance(value, int):
+            return f"{name} must be a whole number, it is a {type(value).__name__}"
+    for name in _OPTIONAL_TEXTS:
+        value = getattr(context, name)
+        if not isinstance(value, str | None):
+            return f"{name} must be text, it is a {type(value).__name__}"
+    return "" if context.session_id and context.stream_id else "session_id and stream_id must not be empty"
+
+
+def _number_problem(event: Any) -> str:
+    if not isinstance(event.n, int):
+        return f"its number is a {type(event.n).__name__}"
+    if event.at is not None and not isinstance(event.at, int | float):
+        return f"its time is a {type(event.at).__name__}"
+    return ""
 
 
 follow_forks(_pipelines)

@@ -290,12 +290,6 @@ class SinkGroup:
         return max((runner.unstored_events for runner in self._runners), default=0)
 
     @property
-    def retry_seconds(self) -> float | None:
-        """Seconds until the next attempt to write what waits; None if nothing does."""
-        pauses = [runner.retry_seconds for runner in self._runners]
-        return min((pause for pause in pauses if pause is not None), default=None)
-
-    @property
     def is_busy(self) -> bool:
         """True while one of the sinks is only locked."""
         return any(runner.is_busy for runner in self._runners)
@@ -305,10 +299,12 @@ class SinkGroup:
         for runner in self._runners:
             self._report(runner.write(events))
 
-    def retry(self) -> None:
-        """Write to each sink what waits for it, if it is time."""
+    def retry(self) -> float | None:
+        """Write to each sink what waits for it, if it is time; return the seconds to the next attempt, if any."""
         for runner in self._runners:
             self._report(runner.retry())
+        pauses = [runner.retry_seconds for runner in self._runners]
+        return min((pause for pause in pauses if pause is not None), default=None)
 
     def settle(self) -> bool:
         """Write what waits for each sink, and have it flush; return False if one does not take everything."""

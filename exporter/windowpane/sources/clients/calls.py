@@ -72,9 +72,10 @@ class WatchedClient:
             reported = reported_call.get()
             if at is None and reported is not None and reported.is_sent_as(shape, body):
                 return None
+            scope = scope or self._current_scope()
             call = CapturedJson(shape, body, model) if isinstance(body, str | bytes) else _captured(shape, body)
             if call is not None:
-                record = CallRecord(call, scope or self._current_scope(), outputs)
+                record = CallRecord(call, scope, outputs)
                 task = partial(record.start, time.time() if at is None else at)
                 if outputs.observations.put("observing a call", task, weight=1 + call.message_count):
                     watched = WatchedCall(call, record, outputs)

@@ -17,18 +17,15 @@ JSON_CHARACTERS_PER_MESSAGE: Final = 500
 class CapturedCall:
     """References to a call's arguments, taken on the agent's thread; what they refer to is not read there."""
 
-    __slots__ = ("_body", "_read", "shape")
+    __slots__ = ("_body", "_read", "message_count", "shape")
 
     def __init__(self, shape: Shape, body: dict[str, Any]) -> None:
         self.shape: Shape = shape
+        messages = body.get(MESSAGES_FIELD[shape], "")
+        self.message_count = 1 if isinstance(messages, str) else len(messages)
+        """The number of its messages."""
         self._body = body
         self._read = False
-
-    @property
-    def message_count(self) -> int:
-        """The number of its messages."""
-        messages = self._body[MESSAGES_FIELD[self.shape]]
-        return 1 if isinstance(messages, str) else len(messages)
 
     def before_return(self) -> None:
         """Copy the messages if the agent is about to get them back unread, and could edit them in place."""
@@ -52,13 +49,9 @@ class CapturedJson(CapturedCall):
 
     def __init__(self, shape: Shape, body: str | bytes, model: str) -> None:
         super().__init__(shape, {})
+        self.message_count = len(body) // JSON_CHARACTERS_PER_MESSAGE
         self._json: str | bytes | None = body
         self._model = model
-
-    @property
-    def message_count(self) -> int:
-        """The number of its messages, by the length of the body."""
-        return len(self._json or "") // JSON_CHARACTERS_PER_MESSAGE
 
     def before_return(self) -> None:
         """Copy nothing."""

@@ -75,9 +75,9 @@ class CallRecord:
         """Record the call in its conversation."""
         conversations = live_conversations.of(self._outputs)
         call = self._call.read()
-        conversation, common, blocks = conversations.find(call, self._scope, now=at)
+        conversation, common, content = conversations.find(call, self._scope, now=at)
         try:
-            conversation.observer.record_call(call, at, common=common, blocks=blocks)
+            conversation.observer.record_call(call, at, common=common, content=content)
         except BaseException:
             conversations.release(conversation)
             raise
@@ -114,7 +114,7 @@ class CallRecord:
         try:
             record(conversation)
         finally:
-            live_conversations.of(self._outputs).release(conversation)
+            conversation.busy = False
 
     def _add(self, conversation: Conversation, reply: Reply, at: float) -> None:
         content = conversation.observer.record_reply(reply, at)

@@ -124,8 +124,8 @@ class ConversationMatch(NamedTuple):
     conversation: Conversation
     common: int | None
     """Leading messages that the call shares with the one before; None for a new conversation."""
-    blocks: MessageBlocks
-    """The content of the call's messages, as far as it was read."""
+    content: list[list[BlockSpec]] | None
+    """The content of the messages after these."""
 
 
 class _Match(NamedTuple):
@@ -154,6 +154,8 @@ class _Evidence(NamedTuple):
     came_back: bool
     """The conversation's last reply comes back."""
     conversation: Conversation
+    has_all_sent: bool
+    """The call starts with all messages of the conversation's last one."""
 
 
 OpenConversation = Callable[[ApiCall, Scope, Conversation | None], Conversation]
@@ -182,9 +184,10 @@ class Conversations:
         self._end_idle(now)
         blocks = MessageBlocks(call)
         start = None if call.continues is not None else blocks.start()
-        found = self._match(call, scope, start, blocks) or _Match(self._open(call, scope, self._parent(scope)))
-        conversation = found.conversation
+        match = self._match(call, scope, start, blocks) or _Match(self._open(call, scope, self._parent(scope)))
+        conversation = match.conversation
         conversation.last_at = now
+        content = None if match.common is None else blocks.between(match.common, len(call.messages))
         conversation.system = copy_structure(system_prompt(call))
         conversation.busy, conversation.streaming = True, call.streams
         self._hold(conversation, len(call.messages))
@@ -194,7 +197,7 @@ class Conversations:
             self._index_start(conversation, start)
         else:
             self._index(conversation, call.continues)
-        return ConversationMatch(conversation, found.common, blocks)
+        return ConversationMatch(conversation, match.common, content)
 
     def release(self, conversation: Conversation) -> None:
         """Mark the conversation's call as ended."""
@@ -232,11 +235,11 @@ class Conversations:
 
     def _claim(self, call: ApiCall, evidence: _Evidence) -> _Match | None:
         """Return the conversation that *evidence* names, or a branch of it while another call is under way."""
-        conversation, observer = evidence.conversation, evidence.conversation.observer
-        repeated = evidence.common == observer.sent_count == len(call.messages)
+        conversation = evidence.conversation
+        repeated = evidence.has_all_sent and evidence.common == len(call.messages)
         if not conversation.in_use and not (repeated and conversation.busy):
             return _Match(conversation, evidence.common)
-        if repeated and observer.tracker.turn == 1:  # another run of the same task
+        if repeated and conversation.observer.tracker.turn == 1:  # another run of the same task
             return None
         return _Match(self._open(call, conversation.scope, conversation))
 
@@ -283,11 +286,10 @@ class Conversations:
             common = conversation.observer.common_messages(call)
             if longest is not None and common < longest.common:
                 continue
-            came_back = common == conversation.observer.sent_count and blocks.hold_any(
-                conversation.reply_keys, after=common
-            )
+            has_all_sent = common == conversation.observer.sent_count
+            came_back = has_all_sent and blocks.hold_any(conversation.reply_keys, after=common)
             if longest is None or (common, came_back) > (longest.common, longest.came_back):
-                longest = _Evidence(ANSWERED, common, came_back, conversation)
+                longest = _Evidence(ANSWERED, common, came_back, conversation, has_all_sent)
         return longest if longest is not None and longest.came_back else None
 
     def _candidates(
@@ -313,7 +315,8 @@ class Conversations:
         common = conversation.observer.common_messages(call)
         came_back = not conversation.observer.answered or bool(conversation.reply_keys & generated)
         rank = self._rank(call, conversation, common, blocks, came_back=came_back, generated=generated)
-        return None if rank is None else _Evidence(rank, common, came_back, conversation)
+        has_all_sent = common == conversation.observer.sent_count
+        return None if rank is None else _Evidence(rank, common, came_back, conversation, has_all_sent)
 
     def _rank(
         self,

@@ -15,11 +15,11 @@ from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.wire.blocks import BlockSpec, same_content
-from windowpane.models.wire.calls import ApiCall, head_blocks, is_system, message_blocks
+from windowpane.models.wire.calls import ApiCall, Shape, head_blocks, is_system, message_blocks
 from windowpane.models.wire.fields import copy_structure
 from windowpane.models.wire.replies import Reply, reply_blocks
 from windowpane.sources.conversations.alignment import TrackedBlock
-from windowpane.sources.conversations.conversation_keys import MessageBlocks, first_message
+from windowpane.sources.conversations.conversation_keys import first_message
 from windowpane.sources.conversations.diff import ChangeRecorder, ModelProfiles
 
 UNMISTAKABLE_CHARACTERS: Final = 80
@@ -120,14 +120,13 @@ class WindowObserver:
         at: float | None = None,
         *,
         common: int | None = None,
-        blocks: MessageBlocks | None = None,
+        content: list[list[BlockSpec]] | None = None,
     ) -> None:
         """Record a call that is about to be sent.
 
-        *common* is the result of `common_messages`, and *blocks* the content of the messages, where the caller
-        has them already.
+        *common* is the result of `common_messages`, and *content* that of the messages after these, where the
+        caller has them already.
         """
-        blocks = MessageBlocks(call) if blocks is None else blocks
         if self.in_call:  # its end was never seen
             self.tracker.end_turn(None, at=at)
         self._use_model(call.model, at)
@@ -140,9 +139,10 @@ class WindowObserver:
             self._head = (copy_structure(call.system), copy_structure(call.tools))
         if call.continues is None:
             common = self.common_messages(call) if common is None else common
-            self._diff(call.messages[common:], blocks.between(common, len(call.messages)), common, at)
+            messages = call.messages[common:]
+            self._diff(messages, _content(call.shape, messages) if content is None else content, common, at)
         else:
-            self._add_all(blocks.between(0, len(call.messages)), at)
+            self._add_all(_content(call.shape, call.messages) if content is None else content, at)
         self.tracker.measure("before", at)
 
     def record_reply(self, reply: Reply, at: float | None = None) -> list[BlockSpec]:
@@ -223,3 +223,7 @@ class WindowObserver:
             self._model = model
             self._changes.profile = profile = self._profiles(model)
             self.tracker.set_model(model, profile.limits, at)
+
+
+def _content(shape: Shape, messages: Sequence[Any]) -> list[list[BlockSpec]]:
+    return [message_blocks(shape, message) for message in messages]

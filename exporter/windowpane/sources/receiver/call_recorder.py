@@ -34,7 +34,7 @@ from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 from windowpane.sources.telemetry.session_keys import SessionKeys
 from windowpane.sources.transcripts.compaction import recorded_compaction
-from windowpane.sources.transcripts.player import session_id_of
+from windowpane.sources.transcripts.playback import session_id_of
 from windowpane.sources.transcripts.records import Compacted
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ class CallRecorder:
         scope = self._scope(assembled)
         self._opening = assembled
         call = _api_call(assembled, scope)
-        conversation, common, blocks = self._conversations.find(call, scope, now=assembled.started_at)
+        conversation, common, content = self._conversations.find(call, scope, now=assembled.started_at)
         try:
             latest = self._latest.get(conversation.session_id)
             if latest is not None and assembled.started_at < latest - LATE_SECONDS:
                 self._record_late(assembled, conversation)
             else:
-                conversation.observer.record_call(call, assembled.started_at, common=common, blocks=blocks)
+                conversation.observer.record_call(call, assembled.started_at, common=common, content=content)
                 self._record_end(assembled, conversation)
         finally:
             self._conversations.release(conversation)

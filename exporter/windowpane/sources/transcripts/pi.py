@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import is_media
 from windowpane.models.wire.usage import PI
 from windowpane.sources.transcripts.inherited import InheritedHistory
 from windowpane.sources.transcripts.json_lines import (
@@ -230,9 +231,7 @@ class PiTranscript(Transcript):
         name = text(block.get("name"))
         self.stats.tool_calls += 1
         self.stats.content_chars += len(arguments)
-        self._add(
-            "tool_call", f"{name} {arguments}", at, call_id=text(block.get("id")) or None, name=name or None
-        )
+        self._add("tool_call", arguments, at, call_id=text(block.get("id")) or None, name=name or None)
 
     def _end_call(self, message: dict[str, Any], at: float | None) -> None:
         """Add the call's record; the zeros of an aborted or failed call are not usage."""
@@ -349,7 +348,7 @@ class PiTranscript(Transcript):
             return content, 0
         parts = [mapping(part) for part in sequence(content)]
         written = "".join(text(part.get("text")) for part in parts if part.get("type") == "text")
-        return written, sum(part.get("type") == "image" for part in parts)
+        return written, sum(map(is_media, parts))
 
     def _written(self, content_type: ContentType, written: str, at: float | None) -> None:
         self.stats.content_chars += len(written)

@@ -16,8 +16,8 @@ from windowpane.store import migrations
 from windowpane.store.database import Database
 from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.projections import session_drafts, trends
-from windowpane.store.sqlite.connection import transaction
 from windowpane.store.sqlite.dialect import SqliteDatabase
+from windowpane.store.sqlite.engine import transaction
 from windowpane.store.tables import PROJECTIONS, Table
 from windowpane.store.writes import session_import
 

@@ -26,7 +26,7 @@ from windowpane.store.postgres.connections import ReaderPool, connect
 from windowpane.store.postgres.database import PostgresDatabase
 from windowpane.store.postgres.errors import explain, reporting
 from windowpane.store.postgres.write_count import ANNOUNCE, WriteCount
-from windowpane.store.sqlite.connection import BUSY_SECONDS
+from windowpane.store.sqlite.engine import BUSY_SECONDS
 
 MONTH_SECONDS: Final = 60.0
 """The longest that a process continues the partition of a month after its end."""

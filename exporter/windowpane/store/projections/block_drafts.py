@@ -19,7 +19,7 @@ from windowpane.core.events import BlocksEvicted, BlocksReferenced, ContentCompr
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.store.projections.session_drafts import SessionDraft
-from windowpane.store.statements import END, StatementBatch, in_lists, placeholders
+from windowpane.store.statements import END, StatementBatch, Value, in_lists, placeholders
 
 AT_THE_END: Final = -1
 TOOL_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_call", "tool_result", "placeholder"})
@@ -219,18 +219,28 @@ class StoredBlocks:
     def __init__(self, statements: StatementBatch, session: int) -> None:
         self._statements = statements
         self._session = session
+        self._added: list[tuple[Value, ...]] = []
+        """Rows of the blocks that were added since the last other change."""
 
     def add(self, block: BlockDraft) -> None:
         """Add a block, unless its id has a row."""
-        self._statements.add(_INSERT_ADDED, _added_row(block))
+        self._added.append(_added_row(block))
+
+    def save(self) -> None:
+        """Store the added blocks."""
+        if self._added:
+            rows, self._added = self._added, []
+            self._statements.add_all(_INSERT_ADDED, rows)
 
     def position(self, block_id: str) -> int | None:
         """Return the position of a block; None where it is not in the window."""
+        self.save()
         row = self._statements.first(_POSITION, (self._session, block_id, IN_WINDOW))
         return None if row is None else int(row[0] or 0)
 
     def first_position(self, block_ids: Sequence[str]) -> int | None:
         """Return the first position of those blocks that are in the window; None without any."""
+        self.save()
         positions: list[int] = []
         for ids in in_lists(block_ids, IDS_PER_STATEMENT):
             row = self._statements.first(
@@ -242,14 +252,17 @@ class StoredBlocks:
 
     def remove(self, block_id: str, removal: Removal) -> None:
         """Remove a block from the window."""
+        self.save()
         self._statements.add(_REMOVE, (*removal, self._session, block_id, IN_WINDOW))
 
     def remove_all(self, removal: Removal) -> None:
         """Remove every block from the window."""
+        self.save()
         self._statements.add(_REMOVE_ALL, (*removal, self._session, IN_WINDOW))
 
     def move_back(self, position: int, by: int) -> None:
         """Increase the positions behind *position*."""
+        self.save()
         self._statements.add(_MOVE_BACK, (by, self._session, position))
 
     def refer(self, block_id: str, turn: int, seq: int) -> None:
@@ -277,9 +290,11 @@ class BlockDrafts:
         return self._stored.get(key) or self._stored.setdefault(key, StoredBlocks(self._statements, key))
 
     def save(self) -> None:
-        """Store the blocks of the new sessions."""
-        for blocks in self._new.values():
-            blocks.save()
+        """Store the blocks."""
+        for new in self._new.values():
+            new.save()
+        for stored in self._stored.values():
+            stored.save()
         self._new.clear()
 
 

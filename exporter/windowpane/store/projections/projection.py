@@ -103,7 +103,11 @@ class Projection:
         self._settle(session)
         if self._has_new_peak:
             self._has_new_peak = False
-            _show_peak(session)
+            peak = session.memory.peak
+            fullest = peak.fullest
+            if fullest is not None:
+                session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
+                session.worst_zone = peak.worst_zone
 
     def _apply(self, session: SessionDraft, event: Event, seq: int) -> None:
         context, _n, at, data = event
@@ -147,9 +151,10 @@ class Projection:
 
     def _enter(self, session: SessionDraft, context: EventContext) -> None:
         """Record the session's identity."""
-        self._settle(session)
-        session.agent = context.agent
-        session.model = context.model or session.model
+        model = context.model or session.model
+        if (context.agent, model) != (session.agent, session.model):
+            self._settle(session)
+            session.agent, session.model = context.agent, model
         session.source = context.source
         session.parent_session_id = context.parent_session_id or session.parent_session_id
         session.windows = max(session.windows, context.window_id)
@@ -231,15 +236,17 @@ class Projection:
             session.compressions_in_task += session.memory.compressed_exchange == session.exchanges
             session.memory.compressed_exchange = None
         _add_cost(session, data.cost_dollars)
+        total = 0 if data.usage is None else data.usage.input_total
         if data.usage is not None:
-            session.input_tokens += data.usage.input_total
+            session.input_tokens += total
             session.output_tokens += data.usage.output_tokens
             session.cache_read_tokens += data.usage.cache_read_tokens
-            if data.cost_dollars and data.usage.input_total > 0:
-                session.carried_price += round(data.cost_dollars * PRICE_SCALE / data.usage.input_total)
+            if data.cost_dollars and total > 0:
+                session.carried_price += round(data.cost_dollars * PRICE_SCALE / total)
         if session.memory.called_turn != event.context.turn:
             self._called(session, event, seq)
-        self._turn_changes.append(TurnChange(event, seq, partial(TurnDraft.end, event=event, data=data)))
+        change = partial(TurnDraft.end, event=event, data=data, input_tokens=total)
+        self._turn_changes.append(TurnChange(event, seq, change))
 
     def _measured(self, session: SessionDraft, event: Event, seq: int, data: PressureMeasured) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -360,14 +367,6 @@ class Projection:
 def _add_cost(session: SessionDraft, dollars: float | None) -> None:
     if dollars is not None:
         session.cost_dollars = (session.cost_dollars or 0.0) + dollars
-
-
-def _show_peak(session: SessionDraft) -> None:
-    peak = session.memory.peak
-    fullest = peak.fullest
-    if fullest is not None:
-        session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
-        session.worst_zone = peak.worst_zone
 
 
 Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]

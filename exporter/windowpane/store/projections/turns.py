@@ -97,14 +97,14 @@ class TurnDraft:
         if data.estimate_error is not None:
             values["estimate_error"] = data.estimate_error
 
-    def end(self, event: Event, data: TurnEnded) -> None:
-        """Record what the model call reported."""
+    def end(self, event: Event, data: TurnEnded, input_tokens: int) -> None:
+        """Record what the model call reported, with an input of *input_tokens*."""
         values, usage = self.values, data.usage
         values["model"] = event.context.model or values["model"]
         values.update(cost_dollars=data.cost_dollars, latency_seconds=data.latency_seconds)
         if usage is not None:
             values.update(
-                input_tokens=usage.input_total, output_tokens=usage.output_tokens,
+                input_tokens=input_tokens, output_tokens=usage.output_tokens,
                 cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.cache_write_tokens,
             )  # fmt: skip
 
@@ -192,8 +192,7 @@ class TurnDrafts:
     def save(self) -> None:
         """Write every touched row."""
         drafts, self._drafts = self._drafts, {}
-        for draft in drafts.values():
-            self._statements.add(_SAVE, draft.row())
+        self._statements.add_all(_SAVE, [draft.row() for draft in drafts.values()])
 
     def _add(self, row: Sequence[Any]) -> TurnDraft:
         draft = TurnDraft(dict(zip(_COLUMNS, row, strict=True)))

@@ -86,7 +86,9 @@ def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projectio
                 shared[calls[call], other] += 1
     pairs: list[tuple[int, int, Evidence]] = [(key, other, "call") for (key, other), _ in shared.most_common()]
     stated = {_stated(own[key].session_id): key for key in own.keys() & projection.first_turns}
-    pairs += [(stated[one], other, "id") for one, other in fleet.current_keys(writer.connection, list(stated))]
+    if stated:
+        current = fleet.current_keys(writer.connection, list(stated))
+        pairs += [(stated[one], other, "id") for one, other in current]
     for key, other, evidence in pairs:
         session, match = own[key], own.get(other) or session_drafts.load_key(writer.connection, other)
         if match is None or not match.turns or session.same_as or match.project != session.project:

@@ -45,6 +45,8 @@ class CallLines:
     repeated: bool = False
     """A call of this id was closed before: its usage is counted already."""
     usage: dict[str, int] = field(default_factory=dict)
+    output_details: object = None
+    """The reasoning within the output, where the provider states it."""
     reported: bool = False
     stop_reason: str | None = None
     at: float | None = None
@@ -61,6 +63,7 @@ class CallLines:
         writes = usage.get("cache_creation")
         if isinstance(writes, dict):
             self.usage[HOUR_WRITES] = max(self.usage.get(HOUR_WRITES, 0), count(writes.get(HOUR_WRITES)))
+        self.output_details = usage.get("output_tokens_details") or self.output_details
 
     def add_end(self, stop_reason: str | None, at: float | None) -> None:
         """Add the latest line's stop reason and time."""
@@ -70,8 +73,8 @@ class CallLines:
 
     def record(self) -> ModelCalled:
         """Return the call as one record."""
-        sums = self.usage
-        usage = ANTHROPIC.read_sent({**sums, "cache_creation": sums})
+        stated = {**self.usage, "cache_creation": self.usage, "output_tokens_details": self.output_details}
+        usage = ANTHROPIC.read_sent(stated)
         is_counted = self.reported and not self.repeated
         return ModelCalled(
             usage if is_counted else None,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
 from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.cline.task import texts_of
 from windowpane.sources.transcripts.json_document import JsonObject
@@ -120,7 +121,7 @@ class ClineMessages:
             yield self._added("thinking", None, at)
         elif kind == "file":
             yield from self._written("memory_injection", text(block.get("content")), at)
-        elif kind in ("image", "media"):
+        elif kind in MEDIA_KINDS:
             yield self._added("media", None, at, media=1)
         elif kind == "tool_use":
             yield self._call(block, at)
@@ -140,7 +141,7 @@ class ClineMessages:
         self._names[own] = name
         self._stats.tool_calls += 1
         self._stats.content_chars += len(arguments)
-        return self._added("tool_call", f"{name} {arguments}", at, tool=own)
+        return self._added("tool_call", arguments, at, tool=own)
 
     def _result(self, block: dict[str, Any], at: float | None) -> ContentAdded:
         own, content = text(block.get("tool_use_id")), block.get("content")
@@ -150,7 +151,7 @@ class ClineMessages:
         self._names.setdefault(own, text(block.get("name")))
         self._stats.content_chars += len(output)
         self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
-        media = sum(part.get("type") in ("image", "media") for part in parts)
+        media = sum(map(is_media, parts))
         return self._added("tool_result", output, at, tool=own, media=media, child=self._children.get(own))
 
     def _added(

@@ -331,7 +331,7 @@ class _CopilotTranscript(Transcript):
     ) -> None:
         self.stats.tool_calls += 1
         session.requested.add(call_id)
-        self._add(session, "tool_call", f"{name} {arguments}", at, call_id=call_id, name=name)
+        self._add(session, "tool_call", arguments, at, call_id=call_id, name=name)
 
     def _tool_started(self, session: CopilotSession, data: dict[str, Any], at: float | None) -> None:
         """Add a tool call that no reply requested: the user ran it."""

@@ -38,7 +38,7 @@ def contents_of(records: Iterable[Record]) -> Iterator[Record]:
             reply = record.reply
             for spec in reply_blocks(reply):
                 current[spec.key] += 1
-                yield content_of(spec, record.at)
+                yield ContentAdded.of(spec, record.at)
             yield ModelCalled(
                 reply.usage, reply.model, reply.cost_dollars, reply.latency_seconds, reply.stop_reason, record.at,
                 reply.response_id or None,
@@ -54,9 +54,4 @@ def _added(specs: Iterable[BlockSpec], seen: Counter[Key], at: float | None) -> 
         sent[spec.key] += 1
         if sent[spec.key] > seen[spec.key]:
             seen[spec.key] += 1
-            yield content_of(spec, at)
-
-
-def content_of(spec: BlockSpec, at: float | None) -> ContentAdded:
-    """Return the record of a block that was sent or received at *at*."""
-    return ContentAdded(spec.content_type, spec.text, spec.tool_call_id, spec.tool_name, spec.media, at=at)
+            yield ContentAdded.of(spec, at)

@@ -80,11 +80,11 @@ class ExchangeSorter:
         yield from self._end(before=exchange.sent_at)
         self._sending = exchange
         scope = self._scope(exchange)
-        conversation, common, blocks = self._conversations.find(exchange.call, scope, now=0.0)
+        conversation, common, content = self._conversations.find(exchange.call, scope, now=0.0)
         yield from self._switch(conversation.session_id)
         if common is None and exchange.description is not None:
             yield exchange.description
-        conversation.observer.record_call(exchange.call, common=common, blocks=blocks)
+        conversation.observer.record_call(exchange.call, common=common, content=content)
         yield CallSent(exchange.call, exchange.sent_at)
         self._under_way.append((exchange, conversation))
         if exchange.ended_at is None or exchange.sent_at is None:

@@ -19,7 +19,6 @@ from windowpane.models.wire.replies import Reply
 from windowpane.models.wire.traced import Message, messages_of, reply_parts_of
 from windowpane.models.wire.usage import INSPECT_AI
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
-from windowpane.sources.transcripts.exchanges.contents import content_of
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply
 from windowpane.sources.transcripts.folders import in_number_order
 from windowpane.sources.transcripts.json_document import (
@@ -36,6 +35,7 @@ from windowpane.sources.transcripts.json_lines import count, dollars, instant, m
 from windowpane.sources.transcripts.openai_chat import Chat
 from windowpane.sources.transcripts.reader import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem
 from windowpane.sources.transcripts.records import (
+    ContentAdded,
     ModelCalled,
     Record,
     SessionClosed,
@@ -303,6 +303,6 @@ def _contents(messages: Iterable[Message]) -> Iterator[Record]:
     """Yield the records of a sample whose calls were not logged; every reply is one call."""
     for message in messages:
         for spec in message_blocks("chat", message):
-            yield content_of(spec, None)
+            yield ContentAdded.of(spec, None)
         if message["role"] == "assistant":
             yield ModelCalled(None)

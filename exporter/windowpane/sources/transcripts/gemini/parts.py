@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from windowpane.models.wire.gemini import result_text
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 
 
@@ -44,14 +45,10 @@ def _part(value: dict[str, Any]) -> Part:
 
 
 def response_text(response: object) -> str:
-    """Return the text of a tool's response: its output or error, or the whole as JSON."""
-    if isinstance(response, str):
-        return response
-    fields = mapping(response)
-    for name in ("output", "error"):
-        if isinstance(fields.get(name), str):
-            return str(fields[name])
-    return as_json(response) if response is not None else ""
+    """Return the text of a tool's response."""
+    if response is None or isinstance(response, str):
+        return response or ""
+    return result_text(response)
 
 
 def written_text(contents: object) -> str:

@@ -232,7 +232,7 @@ class GeminiSession(Transcript):
         recorded = {text(call.get("id")) for call in calls}
         for part in parts_of(message.get("content")):
             if part.kind == "call" and (part.call_id or "") not in recorded:
-                self._add("tool_call", f"{part.name or ''} {part.text}", keys, at, part=part)
+                self._add("tool_call", part.text, keys, at, part=part)
             elif part.kind in ("text", "thought") and part.text:
                 self._add("thinking" if part.kind == "thought" else "assistant_response", part.text, keys, at)
             elif part.kind not in ("call", "text", "thought"):
@@ -248,7 +248,7 @@ class GeminiSession(Transcript):
         call_id, name = text(call.get("id")), text(call.get("name"))
         self._calls.add(call_id)
         part = Part("call", "", call_id or None, name or None)
-        self._add("tool_call", f"{name} {as_json(call.get('args'))}", keys, at, part=part)
+        self._add("tool_call", as_json(call.get("args")), keys, at, part=part)
 
     def _result(self, call: dict[str, Any], keys: list[str]) -> None:
         call_id, name = text(call.get("id")), text(call.get("name"))

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
 from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.json_lines import (
     as_json,
@@ -229,7 +230,7 @@ class GooseMessages:
             yield from self._written("thinking", text(item.get("thinking")), message)
         elif kind == "redactedThinking":
             yield self._added("thinking", None, message)
-        elif kind in ("image", "document"):
+        elif kind in MEDIA_KINDS:
             yield self._added("media", None, message, media=1)
         elif kind in ("toolRequest", "frontendToolRequest"):
             yield self._call(item, message)
@@ -256,7 +257,7 @@ class GooseMessages:
         arguments = as_json(stated.get("arguments"))
         self._stats.tool_calls += 1
         self._stats.content_chars += len(arguments)
-        return self._added("tool_call", f"{name} {arguments}", message, call_id=call_id)
+        return self._added("tool_call", arguments, message, call_id=call_id)
 
     def _result(self, item: dict[str, Any], message: GooseMessage) -> ContentAdded:
         result = mapping(item.get("toolResult"))
@@ -264,7 +265,7 @@ class GooseMessages:
         parts = [mapping(part) for part in sequence(mapping(value).get("content") or value)]
         output = "\n".join(filter(None, map(_result_text, parts)))
         output = output or text(result.get("error"))
-        media = sum(part.get("type") == "image" for part in parts)
+        media = sum(map(is_media, parts))
         self._stats.content_chars += len(output)
         self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
         return self._added("tool_result", output, message, call_id=text(item.get("id")), media=media)

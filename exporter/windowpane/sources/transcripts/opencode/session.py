@@ -250,7 +250,7 @@ class OpencodeSession:
         call_id = self._call_id(part)
         started = milliseconds(state.item("time").value.get("start"))
         arguments = as_json(state.value.get("input"))
-        yield ContentAdded("tool_call", f"{name} {arguments}", call_id, name, key=_call_key(key), at=started)
+        yield ContentAdded("tool_call", arguments, call_id, name, key=_call_key(key), at=started)
         status = state.text("status")
         output = state.text("output") if status == "completed" else _failure(state, status)
         media = sum(file.text("mime") not in _TEXT_FILES for file in state.items("attachments"))

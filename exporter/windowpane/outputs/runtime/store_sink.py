@@ -1,13 +1,13 @@
-"""The sinks of a process: the event store, the metrics with their endpoint, and the alert notifier.
+"""The sink of a process's event store, and the store that is opened on another thread.
 
-Store and metrics may each be missing or broken without harm to the other. In a forked child each starts over at
-the first event: a connection, a lock or a listening thread of the parent is never used.
+In a forked child it starts over at the first event: a connection or a lock of the parent is never used.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,27 +16,14 @@ from typing import TYPE_CHECKING
 from windowpane.core.events import Event, SessionEnded, SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.times import is_live
-from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import EventsRefusedError, StoreError, StoreReplacedError, WindowpaneError
-from windowpane.metrics.families import Family, FamilySource
-from windowpane.metrics.fold import AlertKey, MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.metrics.labels import AdmittedNames, LabelPolicy, model_label
-from windowpane.metrics.prometheus import registry_of
-from windowpane.models.catalog import packaged_catalog
-from windowpane.outputs.http.authentication import TlsOptions
-from windowpane.outputs.http.http_server import MetricsServer, start_http_server
-from windowpane.outputs.http.routes import Health, Routes, Target
-from windowpane.outputs.http.service_discovery import running_targets, target_at, this_machine
 from windowpane.outputs.runtime.current import process_digester
-from windowpane.outputs.runtime.store_opening import StoreOpening
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from windowpane.config.schema import Config
-    from windowpane.outputs.remote.sink import RemoteSink
     from windowpane.store.store import Store
     from windowpane.store.writes.spool import Spool
 
@@ -255,122 +242,46 @@ class StoreSink:
         self.problem = type(error).__name__ if not str(error) else str(error)
 
 
-class MetricsSink:
-    """Folds events into metrics and serves them over HTTP."""
+class StoreOpening:
+    """One attempt to open a store, which starts at once and continues until it succeeds or fails."""
 
-    def __init__(self, config: Config, *, alerts: Sequence[AlertKey], queue_events: Callable[[], int]) -> None:
-        self._config = config
-        self._alerts = tuple(alerts)
-        self._queue_events = queue_events
-        self._store_sink: StoreSink | RemoteSink | None = None
-        self._boundary = ErrorBoundary(_log)
-        self.internal = InternalMetrics(
-            version=package_version(),
-            clock=time.time,
-            last_event_at=lambda: self.state.last_event_at,
-            queue_events=queue_events,
-            store_available=lambda: None if self._store_sink is None else self._store_sink.available,
-        )
-        self._start_over()
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
+        self._lock = threading.Lock()  # guards the three below
+        self._store: Store | None = None
+        self._error: BaseException | None = None
+        self._is_discarded = False
+        self._thread = threading.Thread(target=self._open, name="windowpane-opening", daemon=True)
+        self._thread.start()
 
-    def _start_over(self) -> None:
-        self._serving = False
-        self._fallback_names = AdmittedNames()
-        self.server: MetricsServer | None = None
-        self.state = MetricState(
-            labels=LabelPolicy(agent=self._agent_label, model=model_label(packaged_catalog())),
-            alerts=self._alerts,
-        )
-        self.sources: tuple[FamilySource, ...] = (
-            _OneProcessSource(StateSource(self.state, clock=time.time, top_sessions=self._config.session_label)),
-            _OneProcessSource(self.internal),
-        )
-        """All metrics of this process, for the endpoint and for a push."""
+    def wait(self, seconds: float | None = None) -> Store | None:
+        """Return the store, or None if it is not open within *seconds*. Raises what the attempt raised."""
+        self._thread.join(seconds)
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            return self._store
 
-    def after_fork(self) -> None:
-        """Start from zero in a child; its endpoint is opened at its first event."""
-        self.internal.reset()
-        self._start_over()
-
-    def serve(self, store_sink: StoreSink | RemoteSink | None = None) -> None:
-        """Open the endpoint and register it in the store."""
-        self._serving = True
-        if store_sink is not None:
-            self._store_sink = store_sink
-            store_sink.on_opened.append(self._register)
-        with self._boundary.contain("serving metrics"):
-            self.server = self._listen()
-        with self._boundary.contain("registering the endpoint"):
-            self._register()
-
-    def write(self, batch: Sequence[Event]) -> None:
-        """Fold a batch."""
-        if not self._serving:
-            self.serve()
-        self.state.write(batch)
-
-    def close(self) -> None:
-        """Stop serving and remove the endpoint from the store's register."""
-        server, self.server = self.server, None
-        if server is not None:
-            server.close()
-            store = self._store
-            if store is not None:
-                with self._boundary.contain("unregistering the endpoint"):
-                    store.unregister_endpoint(server.host, server.port, machine=this_machine())
-
-    @property
-    def _store(self) -> Store | None:
-        return None if self._store_sink is None else self._store_sink.store
-
-    def _listen(self) -> MetricsServer:
-        settings = self._config.server
-        token, tls = settings.bearer_token, settings.tls
-        routes = Routes(
-            registry=registry_of(*self.sources),
-            health=self._health,
-            targets=self._targets,
-            bearer_token=None if token is None else token.get_secret_value(),
-        )
-        options = None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
-        server = start_http_server(
-            routes, host=settings.address, port=settings.port, tls=options, insecure=settings.insecure
-        )
-        _log.info("metrics are on %s", server.url)
-        return server
-
-    def _register(self) -> None:
-        store, server = self._store, self.server
-        if store is not None and server is not None:
-            origin = {"scheme": server.scheme, "machine": this_machine()}
-            store.register_endpoint(server.host, server.port, pid=os.getpid(), started_at=time.time(), **origin)
-
-    def _agent_label(self, agent: str) -> str:
-        """Return the label of an agent, the same in every process that shares the store."""
-        store = self._store
+    def discard(self) -> None:
+        """Have the store closed, now or as soon as it is open."""
+        with self._lock:
+            self._is_discarded = True
+            store, self._store = self._store, None
         if store is not None:
-            with self._boundary.contain("admitting an agent's name"):
-                return store.admit_agent(agent)
-        return self._fallback_names(agent)
+            store.close()
 
-    def _health(self) -> Health:
-        problem = "" if self._store_sink is None else self._store_sink.problem
-        return Health(
-            degraded=bool(problem),
-            details={
-                "queued_events": self._queue_events(),
-                "dropped_events": self.internal.dropped_events(),
-                "open_sessions": self.state.open_sessions,
-                "stores_events": self._store_sink is not None and self._store_sink.available,
-                "store_problem": problem,
-            },
-        )
-
-    def _targets(self) -> list[Target]:
-        store, server = self._store, self.server
-        if store is not None:
-            return running_targets(store.endpoints())
-        return [] if server is None else [target_at(server.host, server.port, server.scheme)]
+    def _open(self) -> None:
+        try:
+            store = self._open_store()
+        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
+            with self._lock:
+                self._error = error
+            return
+        with self._lock:
+            if not self._is_discarded:
+                self._store = store
+                return
+        store.close()
 
 
 def _started_streams(batch: Sequence[Event]) -> dict[str, str]:
@@ -386,14 +297,3 @@ def _live_sessions(store: Store, session_ids: Iterable[str]) -> set[str]:
     """Return those of the sessions that are stored and live already."""
     rows = (store.session(session_id) for session_id in session_ids)
     return {row.session_id for row in rows if row is not None and is_live(row, time.time())}
-
-
-class _OneProcessSource:
-    """A source that is empty in a forked child, where an inherited reader may still collect from it."""
-
-    def __init__(self, source: FamilySource) -> None:
-        self._source = source
-        self._process = os.getpid()
-
-    def collect(self) -> list[Family]:
-        return list(self._source.collect()) if os.getpid() == self._process else []

@@ -11,7 +11,6 @@ from message_rules import openai_faults
 
 from windowpane.core.window.boundaries import (
     exchange_starts,
-    groups,
     is_pair_safe,
     safe_boundary,
 )
@@ -181,12 +180,3 @@ def test_a_cut_at_a_safe_boundary_makes_no_orphan(history: list[Any], target: in
     assert is_pair_safe(whole, cut)
     assert openai_faults(whole[:cut]) == []
     assert openai_faults(whole[cut:]) == []
-
-
-@given(MESSAGES)
-def test_groups_cover_a_valid_history_and_keep_results_with_their_calls(history: list[Any]) -> None:
-    whole = repair(history).messages
-    found = groups(whole)
-
-    assert [index for group in found for index in group] == list(range(len(whole)))
-    assert all(whole[index]["role"] == "tool" for group in found for index in list(group)[1:])
