@@ -70,7 +70,7 @@ def test_malformed_requests_are_refused(attack_on: AttackOn, name: str, head: by
     attacked = attack_on(name)
     answer = answers(attacked, POST % attacked.path[1:].encode() + head)
 
-    # GET only: refused before its body; and a client of the proxy that has closed its side has left
+    # GET only: refused before its body; and a client of the proxy that has closed its side is disconnected
     alike = {"serve": {expected, 405}, "proxy": {expected, 502}}.get(name, {expected})
 
     assert (name == "proxy" and not answer) or status(answer) in alike

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.recorded_texts import recorded_texts
 
-from windowpane.core.redaction import join_split_secrets, redact
+from windowpane.core.redaction import LONGEST_NAME_BYTES, join_split_secrets, redact, stored_id
 
 # Assembled here, so that no scanner takes this file for a leak.
 ALNUM = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG"
@@ -397,3 +397,8 @@ def test_a_value_of_few_distinct_characters_is_not_a_secret() -> None:
 
 def test_letters_that_grow_in_lower_case_do_not_shift_the_replacement() -> None:
     assert redact("İİİİ PASSWORD=Hunter2Hunter2 end").text == "İİİİ PASSWORD=[redacted:password] end"
+
+
+def test_a_long_id_is_stored_within_the_bytes_of_an_index() -> None:
+    assert len(stored_id("a" * 900).encode()) == LONGEST_NAME_BYTES
+    assert stored_id("a" * 900) != stored_id("a" * 901)

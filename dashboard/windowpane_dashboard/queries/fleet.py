@@ -1,6 +1,6 @@
 """The sessions that the fleet page lists, the alerts that fire in them, and how long the store keeps them.
 
-Their order is that of `windowpane.store.fleet_order`.
+Their order is that of `windowpane.store.reads.fleet`.
 """
 
 from __future__ import annotations

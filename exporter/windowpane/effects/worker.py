@@ -251,7 +251,7 @@ class Poller:
         seconds: float | None = FAILED_SECONDS
         try:
             seconds = self._poll()
-        except Exception as error:  # noqa: BLE001  # the thread goes on
+        except Exception as error:  # noqa: BLE001  # the thread continues
             self._boundary.log_failure(self._name, error)
         self._poll_at = None if seconds is None else time.monotonic() + seconds
 

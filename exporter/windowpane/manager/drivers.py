@@ -27,11 +27,11 @@ from windowpane.manager import hooks
 from windowpane.manager.content import returned_reply
 from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.history import add_history
-from windowpane.manager.plans.subagent import SubagentResult, Subtask
+from windowpane.manager.plans.subagent_delegation import SubagentResult, Subtask
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import Decision
 from windowpane.manager.steps.completion import Completion, complete
-from windowpane.manager.steps.subagent import delegate
+from windowpane.manager.steps.subagent_delegation import delegate
 from windowpane.manager.tool_results import add_tool_result
 from windowpane.manager.window import ManagedWindow
 

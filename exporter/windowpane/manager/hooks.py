@@ -10,8 +10,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.effects.commands import Effect
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import IrreducibleContextError
+from windowpane.manager.budget_enforcement import enforce, over_budget
 from windowpane.manager.content import add_reply
-from windowpane.manager.enforce_budgets import enforce, over_budget
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.protection import GRADES

@@ -1,6 +1,6 @@
 """Pieces of a message as they were sent, and how each kind is built, whatever the shape of the message.
 
-Proxies accept the parts of OpenAI's and Anthropic's messages in either. Markers that change nothing the model sees,
+Proxies accept the parts of OpenAI's and Anthropic's messages in either. Markers without an effect on the model,
 such as `cache_control`, are not part of a block.
 """
 

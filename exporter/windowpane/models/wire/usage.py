@@ -39,11 +39,13 @@ def tokens_of(value: object) -> int | None:
 def count_at(report: object, path: Path) -> int | None:
     """Return the count at *path*; None where there is none."""
     for name in path[:-1]:
-        report = field_of(report, name)
-    if report is None:
-        return None
+        report = _field(report, name)
+    return None if report is None else tokens_of(_field(report, path[-1]))
+
+
+def _field(report: Any, name: str) -> Any:
     # Written out for the dictionaries of a recording: eight counts for every reply.
-    return tokens_of(report.get(path[-1]) if type(report) is dict else field_of(report, path[-1]))
+    return report.get(name) if type(report) is dict else field_of(report, name)
 
 
 class UsageReader:
@@ -126,9 +128,9 @@ def read_usage(usage: object) -> Usage | None:
     """Return the usage of a reply of OpenAI or Anthropic, whose names show the interface."""
     if isinstance(usage, Usage):
         return usage
-    if field_of(usage, "prompt_tokens") is not None:
+    if _field(usage, "prompt_tokens") is not None:
         return CHAT.read(usage)
-    if field_of(usage, "input_tokens_details") is not None:
+    if _field(usage, "input_tokens_details") is not None:
         return RESPONSES.read(usage)
     return ANTHROPIC.read(usage)
 

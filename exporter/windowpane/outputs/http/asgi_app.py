@@ -28,7 +28,7 @@ PIECE_BYTES: Final = 128 * 1024
 _AMBIGUOUS: Final = Response(
     400, b"Transfer-Encoding must be chunked, without a Content-Length\n", headers=(("Connection", "close"),)
 )
-"""What follows could be taken for another request by a server on the way."""
+"""The response to a body of ambiguous length, whose rest a server on the way could take for another request."""
 _AMBIGUOUS_HEADERS: Final = {"content-length", "transfer-encoding"}
 
 _log = logging.getLogger(__name__)

@@ -108,7 +108,7 @@ def _file_limit() -> int:
 
 
 class _Server(uvicorn.Server):
-    """Closes the connections whose client missed its deadline, and all that are left at the end."""
+    """Closes the connections whose client missed its deadline, and all remaining ones at the end."""
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)

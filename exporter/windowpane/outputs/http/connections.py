@@ -40,7 +40,7 @@ class Limits:
     connection, and its response with it.
     """
     serves_half_closed: bool = True
-    """Whether a client that has closed its side gets its response, and is not taken for one that has left."""
+    """A client that has closed its side still gets its response; False: it counts as disconnected."""
 
 
 AGENT_LIMITS: Final = Limits()

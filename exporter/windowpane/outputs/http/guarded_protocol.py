@@ -182,9 +182,9 @@ class _EncryptedProtocol(SSLProtocol):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, protocol: _GuardedProtocol, context: ssl.SSLContext, limits: Limits
     ) -> None:
-        nobody: Any = None  # waits for the handshake
+        waiter: Any = None  # waits for the handshake
         seconds = max(1, int(limits.head_seconds))
-        super().__init__(loop, protocol, context, nobody, server_side=True, ssl_handshake_timeout=seconds)
+        super().__init__(loop, protocol, context, waiter, server_side=True, ssl_handshake_timeout=seconds)
         self._guarded = protocol
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the base class

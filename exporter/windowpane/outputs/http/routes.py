@@ -77,6 +77,6 @@ class Routes:
     targets: Callable[[], Sequence[Target]] = tuple
     bearer_token: str | None = None
     posts: Mapping[str, PostHandler] = field(default_factory=dict)
-    """The handlers of POST requests, by path; in an agent's process there are none."""
+    """The handlers of POST requests, by path; an agent's process has none."""
     authorized: Mapping[str, Callable[[str], bool]] = field(default_factory=dict)
     """The checks of the `Authorization` header for those paths that accept other tokens than *bearer_token*."""

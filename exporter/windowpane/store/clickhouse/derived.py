@@ -14,8 +14,8 @@ from typing import Final
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.rows import day_of, version_of
 from windowpane.store.clickhouse.tables import ALERTS, BY_DAY, SESSION_DAYS, TOOL_USE, TURNS, CopyTable
-from windowpane.store.day_sums import DAILY_SUMS
 from windowpane.store.records import SessionRow
+from windowpane.store.tables import DAILY_SUMS
 
 NAMED_SESSIONS: Final = 500
 """Sessions that one statement names: their ids are part of the address of its request."""

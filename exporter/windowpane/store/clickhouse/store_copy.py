@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from time import time
-from typing import Any, Final, Protocol
+from typing import Final
 
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import StoreError
@@ -39,8 +39,9 @@ from windowpane.store.clickhouse.tables import (
     CopyTable,
 )
 from windowpane.store.interface import AlertFilter
-from windowpane.store.reads.event_records import FOLDED_SUMS, EventRecord, IdentifiedStore, identity_of
-from windowpane.store.records import AlertRow, SessionRow, ToolUse, TrendRow, TurnRow
+from windowpane.store.reads.event_records import FOLDED_SUMS, EventRecord
+from windowpane.store.reads.reader import Reader
+from windowpane.store.records import SessionRow
 
 BATCH_EVENTS: Final = 20_000
 INSERTED_ROWS: Final = 20_000
@@ -64,48 +65,12 @@ _VERSION: Final = slice(1, 3)
 _log: Final = logging.getLogger(__name__)
 
 
-class CopiedStore(IdentifiedStore, Protocol):
-    """The part of a store that the copy reads."""
-
-    def event_records(self, *, after_seq: int, limit: int) -> list[EventRecord]:
-        """Return the next events of all sessions as they are stored."""
-        ...
-
-    def session(self, session_id: str) -> SessionRow | None:
-        """Return the current revision of a session, or None."""
-        ...
-
-    def session_sums(self, *, after: str, limit: int) -> Sequence[tuple[Any, ...]]:
-        """Return the id and the `FOLDED_SUMS` of the next sessions in the order of their ids."""
-        ...
-
-    def turns(self, session_id: str, *, first: int = 1) -> Sequence[TurnRow]:
-        """Return the turns of a session in order."""
-        ...
-
-    def alerts(self, query: AlertFilter) -> Sequence[AlertRow]:
-        """Return the firings of a session."""
-        ...
-
-    def tool_use(self, session_id: str, *, limit: int = 200) -> Sequence[ToolUse]:
-        """Return the tools, files and commands of a session."""
-        ...
-
-    def session_days(self, session_id: str) -> Sequence[TrendRow]:
-        """Return what a session adds to the trends of each day."""
-        ...
-
-    def pruned_days(self) -> Sequence[tuple[str, TrendRow]]:
-        """Return the trends of the sessions that retention has deleted, each with its project."""
-        ...
-
-
 class StoreCopy:
     """The copy of *store*; `open` first, then `copy_batch` as often as it copies something."""
 
     def __init__(
         self,
-        store: CopiedStore,
+        store: Reader,
         clickhouse: ClickHouse,
         schema: Schema,
         *,
@@ -117,7 +82,7 @@ class StoreCopy:
         self._schema = schema
         self._clock = clock
         self._batch_events = batch_events
-        self._identity = identity_of(store)
+        self._identity = store.copy_identity()
         self.position = 0
         """Number of the last event that is copied with all its rows."""
 

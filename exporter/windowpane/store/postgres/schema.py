@@ -9,10 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from windowpane.store.day_sums import ADD_TO_SUMS, ADDED_COLUMNS, DAILY_KEY, DAILY_SUMS, parts_of_day
 from windowpane.store.postgres.months import EVENT_MONTHS
 from windowpane.store.search.gin import GIN_INDEXES, GIN_TABLES
-from windowpane.store.tables import EVENTS, TABLES, Column, Index, Kind, Table
+from windowpane.store.tables import (
+    ADD_TO_SUMS,
+    ADDED_COLUMNS,
+    DAILY_KEY,
+    DAILY_SUMS,
+    EVENTS,
+    TABLES,
+    Column,
+    Index,
+    Kind,
+    Table,
+    parts_of_day,
+)
 
 _TYPES: Final = {
     Kind.INTEGER: "BIGINT", Kind.FLAG: "BIGINT", Kind.DAY: "BIGINT", Kind.REAL: "DOUBLE PRECISION",

@@ -43,15 +43,13 @@ from windowpane.core.events import (
     WindowRolled,
 )
 from windowpane.core.vocabulary import REPLY_TYPES, REWOUND, SEVERITIES
-from windowpane.store import alerts
-from windowpane.store.projections import block_drafts
+from windowpane.store.projections import alerts, block_drafts
 from windowpane.store.projections.block_drafts import BlockDrafts
 from windowpane.store.projections.call_ids import CallIds
-from windowpane.store.projections.session_drafts import RunPart, SessionDraft
+from windowpane.store.projections.session_drafts import PRICE_SCALE, RunPart, SessionDraft
 from windowpane.store.projections.trends import COUNTED, DayDrafts
+from windowpane.store.projections.turns import TurnChange, TurnDraft, TurnDrafts
 from windowpane.store.statements import StatementBatch
-from windowpane.store.tool_use import PRICE_SCALE
-from windowpane.store.turns import TurnChange, TurnDraft, TurnDrafts
 
 _log: Final = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from typing import Final
 from windowpane.core.codec import decode
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
-from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.projections import session_drafts
 from windowpane.store.projections.projection import Projection
 from windowpane.store.projections.session_drafts import SessionDraft
@@ -61,7 +60,7 @@ def _folded(connection: Database, key: int, into: Database) -> SessionDraft:
         rows = list(events)
         projection.apply(session, [decode(body) for _, _, body in rows], [seq for _, seq, _ in rows])
         projection.save()
-    session.pressure = pressure_rank(session.zone, session.utilization)
+    session.pressure = session_drafts.pressure_rank(session.zone, session.utilization)
     return session
 
 

@@ -24,11 +24,10 @@ from windowpane.core.events import (
     TurnEnded,
 )
 from windowpane.store.database import Database, Engine
-from windowpane.store.day_sums import ADD_TO_SUMS, ADDED_COLUMNS, DAILY_SUMS, PEAK, SUMS, parts_of_day
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.records import RepeatedDay, TrendRow
 from windowpane.store.statements import Conditions, StatementBatch
-from windowpane.store.tables import SESSION_DAYS
+from windowpane.store.tables import ADD_TO_SUMS, ADDED_COLUMNS, DAILY_SUMS, PEAK, SESSION_DAYS, SUMS, parts_of_day
 
 DAY_SECONDS: Final = 86_400
 LAST_DAY: Final = 73_048

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from windowpane.store.day_sums import ADD_TO_SUMS, ADDED_COLUMNS, DAILY_KEY, parts_of_day
-from windowpane.store.tables import TABLES, Column, Index, Kind, Table
+from windowpane.store.tables import (
+    ADD_TO_SUMS,
+    ADDED_COLUMNS,
+    DAILY_KEY,
+    TABLES,
+    Column,
+    Index,
+    Kind,
+    Table,
+    parts_of_day,
+)
 
 _TYPES: Final = {
     Kind.INTEGER: "INTEGER", Kind.FLAG: "INTEGER", Kind.DAY: "INTEGER", Kind.REAL: "REAL", Kind.BYTES: "BLOB",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.manager.plans.progressive import (
+from windowpane.manager.plans.progressive_summarization import (
     LEVELS,
     AgedBlock,
     ShortenedBlocks,

@@ -16,7 +16,7 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import ModelUse, may_run_subagent
 from windowpane.manager.plans.prompts import COMPACTION, transcript
-from windowpane.manager.plans.subagent import SubagentResult, Subtask, bounded_result, plan_delegation
+from windowpane.manager.plans.subagent_delegation import SubagentResult, Subtask, bounded_result, plan_delegation
 from windowpane.manager.step import StepResult
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.summary import Draft, SummaryInput, SummaryWriter, complete_summary

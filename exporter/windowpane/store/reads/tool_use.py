@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from windowpane.store.database import Database
+from windowpane.store.projections.session_drafts import PRICE_SCALE
 from windowpane.store.records import ToolUse
 from windowpane.store.statements import Conditions
 
-PRICE_SCALE: Final = 1_000_000_000_000
 COMPARED_SESSIONS: Final = 200
 """Sessions of a leaderboard, the latest; more would cost more with every session stored."""
 

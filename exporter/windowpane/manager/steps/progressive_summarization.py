@@ -21,7 +21,7 @@ from windowpane.manager.model_calls import (
     shorten_texts,
     texts_per_call,
 )
-from windowpane.manager.plans.progressive import (
+from windowpane.manager.plans.progressive_summarization import (
     EXTRACTIVE,
     LEVELS,
     PROMPT,
