@@ -22,11 +22,11 @@ from tests.providers.npm_programs import release  # noqa: E402
 RESULTS = Path(__file__).with_name("AGENTS.md")
 HEAD = """# Coding agents through every door
 
-Written by `python benchmarks/write_agents.py`. Each agent does one task against a scripted provider:
-it reads a file, runs a command, edits a file, starts a sub-agent, is compacted and goes on. `run`, `watch`, `import`, hooks
-and OTLP observe it at the same time, each with a separate store; *together* is one store for all. *Right* is one
-session whose calls, input, cache and output are those that the provider reported, with its compactions and its
-sub-agent.
+Written by `python benchmarks/write_agents.py`. Each agent does one task against a scripted provider: it reads
+a file, runs a command, edits a file, starts a sub-agent, is compacted and continues. `run`, `watch`, `import`,
+hooks and OTLP observe it at the same time, each with a separate store; *together* is one store for all.
+*Right* is one session whose calls, input, cache and output are those that the provider reported, with its
+compactions and its sub-agent.
 """
 COLUMNS = ("door", "right", "sessions", "calls", "input", "cache", "output", "compactions", "sub-agent's calls")
 
