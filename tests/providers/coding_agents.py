@@ -358,15 +358,12 @@ QWEN: Final = Agent(
 )  # fmt: skip
 
 
-def _opencode_home(home: Path, url: str, _otlp: str) -> None:
+def _opencode_home(home: Path, _url: str, _otlp: str) -> None:
     settings = {
         "share": "disabled", "autoupdate": False, "permission": "allow",
         "experimental": {"openTelemetry": True},
         "provider": {
-            "anthropic": {
-                "options": {"baseURL": f"{url}/v1"},
-                "models": {"claude-sonnet-5": {"limit": {"context": 30_000, "output": 4_000}}},
-            }
+            "anthropic": {"models": {"claude-sonnet-5": {"limit": {"context": 30_000, "output": 4_000}}}},
         },
     }  # fmt: skip
     folder = home / ".config" / "opencode"

@@ -24,6 +24,7 @@ KNOWN_FAULTS: dict[tuple[str, str], str] = {
     ("gemini-cli", "watch"): "a compression, which replaces the list of messages, is not counted",
     ("gemini-cli", "import"): "a compression, which replaces the list of messages, is not counted",
     ("gemini-cli", "otlp"): "calls of sub-agents and of the compression are counted in the session",
+    ("opencode", "otlp"): "the call that writes the title is the session, the sub-agent a second one",
     ("qwen-code", "run"): "its calls state no session: the sub-agent is a second one",
     ("qwen-code", "otlp"): "calls of sub-agents are counted in the session",
 }
