@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from windowpane.config.schema import Config
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event, Usage
-from windowpane.models.replies import Reply, ReplyPart
 from windowpane.models.tokens import counter_for
+from windowpane.models.wire.replies import Reply, ReplyPart
 from windowpane.outputs.runtime.current import set_running_outputs
 from windowpane.outputs.runtime.task_queue import TaskQueue
 from windowpane.sources.clients.calls import WatchedClient

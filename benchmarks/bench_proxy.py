@@ -1,11 +1,11 @@
 """Calls through the proxy beside a bare pass-through of the same server and client libraries.
 
-Five processes: a provider that answers at once, the proxy and the reader of its calls, a bare pass-through
+Four processes: a provider that answers at once, the proxy with the reader of its calls, a bare pass-through
 (uvicorn and httpx2, nothing between), and the client. Rounds alternate between the two, and a round starts when
-the reader has stored the calls of the one before, every one of them. Eight agents send histories of 200 messages
+the proxy has stored the calls of the one before, every one of them. Eight agents send histories of 200 messages
 and 400 kB, which grow by two messages a call; a reply is a stream of 400 events. Prints the time to the first
-byte, the throughput without a pause, the time of a call at a usual rate, and the processor time of a call in each
-process (Linux); accepts `--json`.
+byte, the throughput of a burst, the time of a call at a usual rate, and the processor time of a call (Linux);
+accepts `--json`.
 """
 
 from __future__ import annotations
@@ -114,15 +114,14 @@ def serve_floor(upstream: str, port: Any) -> None:
 
 
 def serve_proxy(upstream: str, folder: str, port: Any) -> None:
-    from windowpane.sources.proxy.call_queue import CallQueue
-    from windowpane.sources.proxy.reader_process import ReaderSettings
-    from windowpane.sources.proxy.server import ProxyServer
-    from windowpane.sources.proxy.upstreams import upstreams_of
+    from windowpane.cli.proxy import running_proxy
 
-    settings = ReaderSettings(agent="agent", store=str(Path(folder) / "windowpane.db"))
-    upstreams = upstreams_of([f"openai={upstream}"], {})
-    with CallQueue(settings) as calls, ProxyServer("127.0.0.1", 0, upstreams, calls) as server:
-        port.put((server.port, os.getpid(), calls.reader.pid))
+    options = {
+        "agent": "agent", "limit_tokens": None, "metrics_port": 0, "capture": None,
+        "store_path": Path(folder) / "windowpane.db",
+    }  # fmt: skip
+    with running_proxy("127.0.0.1", 0, [f"openai={upstream}"], options) as (server, _, _):
+        port.put((server.port, os.getpid()))
         time.sleep(3_600)
 
 
@@ -130,8 +129,8 @@ class Target(NamedTuple):
     """One way to the provider."""
 
     url: str
-    processes: list[int]
-    """Ids of its processes: the one that forwards, and the reader."""
+    process: int
+    """Id of its process."""
 
 
 def processor_seconds(process: int) -> float:
@@ -141,7 +140,7 @@ def processor_seconds(process: int) -> float:
 
 
 class Readings:
-    """The calls that the reader has stored."""
+    """The calls that the proxy has stored."""
 
     def __init__(self, folder: str) -> None:
         self._store = Path(folder) / "windowpane.db"
@@ -227,17 +226,12 @@ async def measure(targets: dict[str, Target], readings: Readings) -> dict[str, d
                 sent(name, PARALLEL)
             for name, target in targets.items():
                 await readings.settle()
-                used = [processor_seconds(process) for process in target.processes]
+                used = processor_seconds(target.process)
                 calls = PARALLEL * (CALLS // 4)
                 measured[name]["rate"].append(await calls_per_second(client, target.url, agents[name]))
                 sent(name, calls)
                 measured[name]["behind"].append(await readings.settle())
-                measured[name]["cpu"].append(
-                    [
-                        (processor_seconds(process) - before) / calls * 1_000
-                        for process, before in zip(target.processes, used, strict=True)
-                    ]
-                )
+                measured[name]["cpu"].append((processor_seconds(target.process) - used) / calls * 1_000)
     return measured
 
 
@@ -250,8 +244,8 @@ def main() -> None:
         process = context.Process(target=target, args=(*arguments, port), daemon=True)
         process.start()
         running.append(process)
-        number, *processes = port.get(timeout=60)
-        return Target(f"http://127.0.0.1:{number}{path}", processes)
+        number, process_id = port.get(timeout=60)
+        return Target(f"http://127.0.0.1:{number}{path}", process_id)
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         direct = started("/chat/completions", serve_provider)
@@ -275,31 +269,26 @@ def main() -> None:
         ours / floor
         for ours, floor in zip(measured["proxy"]["rate"], measured["pass-through"]["rate"], strict=True)
     )
-    forwarding, reading = (statistics.median(values) for values in zip(*measured["proxy"]["cpu"], strict=True))
-    (floor_cpu,) = (statistics.median(values) for values in zip(*measured["pass-through"]["cpu"], strict=True))
+    cpu, floor_cpu = (statistics.median(measured[name]["cpu"]) for name in ("proxy", "pass-through"))
     if "--json" in sys.argv:
         values = {
             "first_byte_ms": first, "calls_per_second": rate, "added_ms": added, "ratio": ratio,
-            "forwarding_cpu_ms": forwarding, "reading_cpu_ms": reading, "pass_through_cpu_ms": floor_cpu,
-            "cpu_ratio": floor_cpu / forwarding, "paced_ms": paced, "read_after_s": behind,
+            "cpu_ms": cpu, "pass_through_cpu_ms": floor_cpu, "paced_ms": paced, "read_after_s": behind,
             "calls": readings.sent,
         }  # fmt: skip
         print(json.dumps(values))
         return
-    print(f"{os.cpu_count()} cores, shared by client, provider, forwarding process and reader")
+    print(f"{os.cpu_count()} cores, shared by client, provider and proxy")
     for name in targets:
         print(f"{name:<14} first byte {first[name]:6.2f} ms   {rate[name]:6.1f} calls per second")
     print(f"first byte: {added:+.2f} ms beside the pass-through (limit {FIRST_BYTE_LIMIT_MS} ms)")
-    print(f"throughput without a pause: {ratio:.2f} of the pass-through's (limit {THROUGHPUT_LIMIT})")
+    print(f"throughput of a burst: {ratio:.2f} of the pass-through's (limit {THROUGHPUT_LIMIT})")
     print(
         f"{PACED_A_SECOND} calls per second: {paced['proxy']:.1f} ms a call, "
         f"{paced['pass-through']:.1f} ms by the pass-through, {paced['direct']:.1f} ms without either"
     )
     print(f"all {readings.sent} calls are stored, the last of a burst {behind:.1f} s after its end")
-    print(
-        f"processor time of a call: forwarding {forwarding:.1f} ms, {floor_cpu / forwarding:.2f} of the "
-        f"pass-through's {floor_cpu:.1f} ms; reading {reading:.1f} ms, when no other process needs the processor"
-    )
+    print(f"processor time of a call, read and stored: {cpu:.1f} ms; of the pass-through {floor_cpu:.1f} ms")
 
 
 if __name__ == "__main__":

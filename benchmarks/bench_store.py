@@ -29,7 +29,7 @@ from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.keys import link_with
-from windowpane.store.sqlite.connection import open_writer
+from windowpane.store.sqlite.engine import open_writer
 from windowpane.store.writes.chain import genesis
 
 ARRIVAL = {"events": "seq", "blocks": "event_seq", "turns": "first_seq", "sessions": "key", "late_events": "seq"}

@@ -1,11 +1,13 @@
-"""Functions, modules and returns on the way of one observed call, and of one imported line, to rows of the store.
+"""Functions, modules and returns on the way of an observed call and of an imported line to rows, and to a page.
 
-    python benchmarks/call_path.py [--list] [--json]
+    python benchmarks/call_path.py [--list] [--transitions] [--json]
 
 Counts the package's own functions in all threads. *Functions* and *modules* are distinct. A *return* is a call
 into a module that was entered earlier, from another one. A call is counted when eleven others came before it. A
-line is counted as the difference between two imports of a transcript: with its last turn and without it. `--list`
-prints the modules in the order in which the call enters them. Compare checkouts on one version of Python.
+line is counted as the difference between two imports of a transcript: with its last turn and without it. A page
+is that of an imported session, drawn a second time, without what is cached of the first. `--list` prints the
+modules in the order in which the call enters them, `--transitions` the most frequent steps from one module to
+another on each way. Compare checkouts on one version of Python.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import tempfile
 import threading
 from collections import Counter
+from itertools import groupby, pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
-PACKAGE: Final = "/exporter/windowpane/"
+PACKAGES: Final = ("/exporter/windowpane/", "/dashboard/windowpane_dashboard/")
+LISTED_TRANSITIONS: Final = 25
 TURNS: Final = 12
 ROUNDS: Final = 5
 """Ticks of background threads fall into some rounds; the smallest count of the rounds is without them."""
@@ -40,7 +45,8 @@ class Counts(NamedTuple):
 
 
 def _profile(frame: FrameType, event: str, _argument: Any) -> None:
-    if _is_recording and event == "call" and PACKAGE in frame.f_code.co_filename:
+    name = frame.f_code.co_filename
+    if _is_recording and event == "call" and (PACKAGES[0] in name or PACKAGES[1] in name):
         _entered.setdefault(threading.get_ident(), []).append(frame.f_code)
 
 
@@ -69,6 +75,20 @@ def returns(entered: list[CodeType]) -> int:
     return count
 
 
+def module_of(code: CodeType) -> str:
+    """Return the path of a function's module within its package."""
+    for package in PACKAGES:
+        if package in code.co_filename:
+            return code.co_filename.rpartition(package)[2]
+    return code.co_filename
+
+
+def transitions(entered: list[CodeType]) -> Counter[tuple[str, str]]:
+    """Return how often one module is entered from another."""
+    modules = [module for module, _ in groupby(map(module_of, entered))]
+    return Counter(pairwise(modules))
+
+
 def counts(entered: list[CodeType]) -> Counts:
     """Return the counts of one recorded way."""
     return Counts(len(set(entered)), len({code.co_filename for code in entered}), returns(entered))
@@ -78,7 +98,7 @@ def observed_call(folder: Path) -> list[list[CodeType]]:
     """Return the functions of an observed call until its rows are stored, once per round."""
     import windowpane  # after the profile function is set
     from windowpane.core.events import Usage
-    from windowpane.models.replies import Reply, ReplyPart
+    from windowpane.models.wire.replies import Reply, ReplyPart
     from windowpane.sources.clients.calls import WatchedClient
     from windowpane.sources.conversations.conversations import Scope
 
@@ -146,8 +166,8 @@ def _line(number: int, kind: str, message: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def imported_turn(folder: Path) -> Counts:
-    """Return the counts that the last turn of a transcript adds to its import: a reply and a tool's result."""
+def imported_turn(folder: Path) -> tuple[list[CodeType], list[CodeType]]:
+    """Return the functions of two imports: of a transcript without its last turn, and of the whole one."""
     from windowpane.core.digests import keyed_digester
     from windowpane.sources.imports.importer import import_paths
     from windowpane.sources.imports.pipeline import playback_settings
@@ -167,32 +187,82 @@ def imported_turn(folder: Path) -> Counts:
             return recorded(action)
 
     entered(TURNS, "first")  # what is loaded once is loaded
-    without, with_line = entered(TURNS - 1, ""), entered(TURNS, "")
-    more = Counter(with_line) - Counter(without)
-    return Counts(len(more), len({code.co_filename for code in more}), returns(with_line) - returns(without))
+    return entered(TURNS - 1, ""), entered(TURNS, "")
+
+
+def turn_counts(without: list[CodeType], with_turn: list[CodeType]) -> Counts:
+    """Return the counts that a turn adds."""
+    more = Counter(with_turn) - Counter(without)
+    return Counts(len(more), len({code.co_filename for code in more}), returns(with_turn) - returns(without))
+
+
+def drawn_page(folder: Path) -> list[CodeType]:
+    """Return the functions that draw the page of an imported session."""
+    import streamlit as st
+    from streamlit.testing.v1 import AppTest
+
+    from windowpane.core.digests import keyed_digester
+    from windowpane.sources.imports.importer import import_paths
+    from windowpane.sources.imports.pipeline import playback_settings
+    from windowpane.sources.transcripts.discovery import all_readers
+    from windowpane.store.embedded import SqliteStore
+    from windowpane_dashboard.server.launch import APP
+
+    database = folder / "page.db"
+    with contextlib.closing(SqliteStore(database)) as store:
+        settings = playback_settings(keyed_digester(b"benchmark"))
+        import_paths([transcript(folder / "page.jsonl", TURNS)], store, playback=settings, readers=all_readers())
+        (session,) = store.sessions()
+    os.environ["WINDOWPANE_STORE"] = str(database)
+
+    def draw() -> None:
+        st.cache_resource.clear()
+        st.cache_data.clear()
+        page = AppTest.from_file(str(APP), default_timeout=300)
+        page.switch_page("views/session.py")
+        page.query_params["session"] = session.session_id
+        page.run()
+        assert not page.exception, page.exception
+
+    draw()
+    return recorded(draw)
 
 
 def main() -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="print the modules in the order of the call")
+    parser.add_argument(
+        "--transitions", action="store_true", help="print the most frequent steps between modules"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     threading.setprofile(_profile)
     sys.setprofile(_profile)
     with tempfile.TemporaryDirectory() as folder:
         ways = observed_call(Path(folder))
-        turn = imported_turn(Path(folder))
+        without, with_turn = imported_turn(Path(folder))
+        page = drawn_page(Path(folder))
     sys.setprofile(None)
-    call = Counts(*(min(values) for values in zip(*map(counts, ways), strict=True)))
+    call = min(ways, key=returns)
     if arguments.list:
-        for module in dict.fromkeys(code.co_filename for code in min(ways, key=len)):
-            print(module.rpartition(PACKAGE)[2])
+        print(*dict.fromkeys(map(module_of, call)), sep="\n")
+    found = {
+        "observed call": Counts(*(min(values) for values in zip(*map(counts, ways), strict=True))),
+        "imported turn": turn_counts(without, with_turn),
+        "drawn page": counts(page),
+    }
+    if arguments.transitions:
+        steps = (transitions(call), transitions(with_turn) - transitions(without), transitions(page))
+        for name, way in zip(found, steps, strict=True):
+            print(f"{name}:")
+            for (left, entered), times in way.most_common(LISTED_TRANSITIONS):
+                print(f"{times:>6}  {left} → {entered}")
     if arguments.json:
-        print(json.dumps({"call": call._asdict(), "turn": turn._asdict()}))
+        print(json.dumps({name: one._asdict() for name, one in found.items()}))
         return
-    for name, found in (("observed call", call), ("imported turn", turn)):
-        print(f"{name}: {found.functions} functions in {found.modules} modules, {found.returns} returns")
+    for name, one in found.items():
+        print(f"{name}: {one.functions} functions in {one.modules} modules, {one.returns} returns")
 
 
 if __name__ == "__main__":

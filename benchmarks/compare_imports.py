@@ -49,7 +49,7 @@ def differences(before: Path, after: Path) -> Iterator[str]:
     connection.execute("ATTACH ? AS later", (str(after),))
     names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
     for (name,) in names.fetchall():
-        if name == "migrations":  # they have the time of the store's making
+        if name == "schema_versions":  # it has the time of the store's making
             continue
         for first, second, side in (("main", "later", "only before"), ("later", "main", "only after")):
             rows = connection.execute(f'SELECT * FROM {first}."{name}" EXCEPT SELECT * FROM {second}."{name}"')

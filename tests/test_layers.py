@@ -28,8 +28,8 @@ READ_BY_THE_DASHBOARD = (
 """The parts of `windowpane` that the dashboard may use: nothing that manages, observes or imports a session."""
 
 PURE = (
-    "alerts", "core", "fidelity", "manager", "metrics", "report", "sources.conversations", "sources.telemetry",
-    "text",
+    "alerts", "core", "fidelity", "manager", "metrics", "models.wire", "report", "sources.conversations",
+    "sources.telemetry", "text",
 )  # fmt: skip
 IMPURE_WITHIN = ("alerts.delivery", "manager.files")
 """Folders inside pure ones that touch files, the network or a clock."""

@@ -266,7 +266,7 @@ def test_a_manager_without_outputs_loads_none() -> None:
         "import json, sys, windowpane\n"
         "windowpane.ContextWindowManager(agent='a', model='gpt-5', limit_tokens=8_000)\n"
         "outputs = ('windowpane.outputs.runtime.start', 'windowpane.outputs.runtime.pipeline',"
-        " 'windowpane.outputs.runtime.sinks', 'windowpane.outputs.http', 'windowpane.store',"
+        " 'windowpane.outputs.runtime.store_sink', 'windowpane.outputs.http', 'windowpane.store',"
         " 'prometheus_client')\n"
         "print(json.dumps([name for name in sys.modules if name.startswith(outputs)]))"
     )

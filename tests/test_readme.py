@@ -117,7 +117,7 @@ def test_how_it_works_names_what_exists() -> None:
     assert folders == set(re.findall(r"`(\w+)/`(?=[^|\n]*\|[^|\n]+\|$)", text, flags=re.MULTILINE))
     assert len(names) > 20
     dashboard = ROOT / "dashboard" / "windowpane_dashboard"
-    rooms = re.findall(r"`(\w+)`", text.split("Its folders: ")[1].split("\n\n")[0])
+    rooms = re.findall(r"^\| `(\w+)` \|", text.split("Its folders:")[1].split("\n## ")[0], flags=re.MULTILINE)
     assert set(rooms) == {path.parent.name for path in dashboard.glob("*/__init__.py")}
     for name in sorted(names):
         assert pkgutil.resolve_name(f"windowpane.{name}") is not None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from windowpane.manager.dependencies import Dependencies
     from windowpane.manager.messages import AnthropicMessages
     from windowpane.manager.plans.policies import Policy
-    from windowpane.manager.plans.subagent import SubagentResult, Subtask
+    from windowpane.manager.plans.subagent_delegation import SubagentResult, Subtask
     from windowpane.manager.presets.ai_sdk_go import Custom, DropOldest, SlidingWindow, Summarize, ai_sdk_go
     from windowpane.manager.presets.baseagent import baseagent
     from windowpane.manager.presets.picoclaw import picoclaw
@@ -126,8 +126,8 @@ _HOMES: Final = {
     "SlidingWindow": "windowpane.manager.presets.ai_sdk_go",
     "Status": "windowpane.manager.status",
     "Step": "windowpane.manager.step",
-    "SubagentResult": "windowpane.manager.plans.subagent",
-    "Subtask": "windowpane.manager.plans.subagent",
+    "SubagentResult": "windowpane.manager.plans.subagent_delegation",
+    "Subtask": "windowpane.manager.plans.subagent_delegation",
     "Summarize": "windowpane.manager.presets.ai_sdk_go",
     "Thresholds": "windowpane.core.limits",
     "WindowSpanProcessor": "windowpane.agents.spans",

@@ -7,7 +7,7 @@ WindowpaneError
 │   └── UnknownFormatError      no reader recognizes the file
 ├── VocabularyError             a tokenizer vocabulary of the package is missing or damaged
 ├── StoreError                  the event store refused or lost something
-│   ├── SchemaVersionError      the database was written by a newer release
+│   ├── SchemaVersionError      the database was written by a newer release, or before 0.1.0
 │   ├── OlderStoreError         the database was written by an older release and is read only
 │   ├── StoreBusyError          another process holds the store's lock; a later attempt may succeed
 │   ├── UnconfirmedWriteError   the connection broke at a commit: stored or not, the next write finds out
@@ -72,11 +72,17 @@ class StoreError(WindowpaneError):
 
 
 class SchemaVersionError(StoreError):
-    """The database was written by a newer release than this one."""
+    """The database was written by a newer release than this one, or before release 0.1.0."""
 
 
 class OlderStoreError(StoreError):
     """The database was written by an older release and has to be opened for writing once."""
+
+    def __init__(self, store: object) -> None:
+        super().__init__(
+            f"{store}: was written by an older release; "
+            "open it once for writing, for example with `windowpane serve`"
+        )
 
 
 class StoreBusyError(StoreError):

@@ -88,6 +88,11 @@ def test_forecasts_as_text(turns: float, text: str) -> None:
     assert value_text(turns, "turns") == text
 
 
+@pytest.mark.parametrize(("index", "text"), [(-1.0, "green"), (2.0, "orange"), (3.0, "red"), (9.0, "overflow")])
+def test_zones_as_text(index: float, text: str) -> None:
+    assert value_text(index, "zone") == text
+
+
 @pytest.mark.parametrize(
     ("name", "threshold"),
     [

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
+
+from windowpane.outputs.http.authentication import TlsOptions
 
 sys.path.insert(0, str(Path(__file__).parent))  # importlib mode does not add the folder of a test
+
+from attacked_servers import AttackOn, large_registry, start  # found by the path above
 
 LONG_VARIABLE = "WINDOWPANE_CAMPAIGN"
 RECORD_VARIABLE = "WINDOWPANE_CAMPAIGN_RECORD"
@@ -62,3 +70,29 @@ def campaign() -> Campaign:
     """This run's campaign: a sample unless `make campaign` asks for the whole."""
     path = os.environ.get(RECORD_VARIABLE)
     return Campaign(bool(os.environ.get(LONG_VARIABLE)), Path(path) if path else None)
+
+
+@pytest.fixture(scope="session")
+def attacked_registry() -> CollectorRegistry:
+    return large_registry()
+
+
+@pytest.fixture
+def attack_on(attacked_registry: CollectorRegistry) -> Iterator[AttackOn]:
+    """Starts the server of a name."""
+    with ExitStack() as stack:
+        yield lambda name, **options: start(name, stack, attacked_registry, **options)
+
+
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory: pytest.TempPathFactory, require_server: Callable[[str], str]) -> TlsOptions:
+    folder = tmp_path_factory.mktemp("certificate")
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            require_server("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=127.0.0.1", "-keyout", key, "-out", certificate,
+        ],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    return TlsOptions(certificate, key)

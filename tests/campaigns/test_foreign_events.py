@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from collections.abc import Iterator
@@ -125,7 +126,7 @@ class Door:
     def send(self, body: bytes, project: str) -> tuple[int, dict[str, Any]]:
         headers = EmailMessage()
         headers["Content-Type"], headers["Authorization"] = CONTENT_TYPE, project
-        response = self._endpoint.respond(PostRequest(PATH, headers, body))
+        response = asyncio.run(self._endpoint.respond(PostRequest(PATH, headers, body)))
         return response.status, json.loads(response.body)
 
     def close(self) -> None:

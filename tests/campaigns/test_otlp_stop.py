@@ -22,7 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.campaigns.conftest import Campaign
 from tests.campaigns.ingest_server import is_intact
 
-RECORDED = Path(__file__).parents[1] / "telemetry" / "recorded"
+RECORDED = Path(__file__).parents[1] / "sources" / "telemetry" / "recorded"
 NAMES = sorted({path.name.split(".")[0] for path in RECORDED.glob("*.pb")})
 CALLS_OF_A_RUN = 3
 PATIENCE_SECONDS = 120.0

@@ -1,30 +1,24 @@
-"""Clients that hold connections of the endpoint without using them, during scrapes."""
+"""Clients that hold connections of a server without using them, while others make good requests."""
 
 from __future__ import annotations
 
-import http.client
 import socket
 import ssl
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry, Gauge
+from attacked_servers import NAMES, Attacked, AttackOn
 
-from windowpane.outputs.http import connections, http_server
 from windowpane.outputs.http.authentication import TlsOptions
-from windowpane.outputs.http.http_server import MetricsServer, start_http_server
-from windowpane.outputs.http.routes import Routes
+from windowpane.outputs.http.connections import Limits
 
-SCRAPE_SECONDS = 2.0
-"""A scrape during the attack takes at most this long; Prometheus waits for ten."""
 HALF_REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Half: "
-WHOLE_REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HALF_BODY = b"POST /openai/v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nx"
 
 Attack = Callable[[socket.socket], socket.socket]
 
@@ -40,9 +34,16 @@ def half_headers(raw: socket.socket) -> socket.socket:
     return raw
 
 
+def half_body(raw: socket.socket) -> socket.socket:
+    """Send a request whose body does not end."""
+    raw.sendall(HALF_BODY)
+    return raw
+
+
 def never_reading(raw: socket.socket) -> socket.socket:
     """Request the metrics, and never read them."""
-    raw.sendall(WHOLE_REQUEST)
+    for path in (b"/metrics", b"/openai/metrics"):
+        raw.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
     return raw
 
 
@@ -62,7 +63,7 @@ def half_headers_within_tls(raw: socket.socket) -> socket.socket:
     return half_headers(unverified().wrap_socket(raw))
 
 
-PLAIN = (silent, half_headers, never_reading)
+PLAIN = (silent, half_headers, half_body, never_reading)
 WITHIN_TLS = (silent, half_hello, silent_within_tls, half_headers_within_tls)
 
 
@@ -76,9 +77,9 @@ def unverified() -> ssl.SSLContext:
 class Attackers:
     """A thread that keeps connections open, and opens each again when the endpoint closes it."""
 
-    def __init__(self, server: MetricsServer, attack: Attack, *, count: int, drip: bool) -> None:
+    def __init__(self, attacked: Attacked, attack: Attack, *, count: int, drip: bool) -> None:
         self._count = count
-        self._address = (server.host, server.port)
+        self._address = (attacked.server.host, attacked.server.port)
         self._attack = attack
         self._drip = drip
         self._stop = threading.Event()
@@ -136,139 +137,110 @@ class Attackers:
             return False
 
 
-def scrape(server: MetricsServer) -> float | None:
-    """Return the seconds of a complete scrape, or None where it failed."""
-    started = time.monotonic()
-    if server.scheme == "https":
-        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            server.host, server.port, timeout=SCRAPE_SECONDS, context=unverified()
-        )
-    else:
-        connection = http.client.HTTPConnection(server.host, server.port, timeout=SCRAPE_SECONDS)
-    try:
-        connection.request("GET", "/metrics")
-        response = connection.getresponse()
-        body = response.read()
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
-    return time.monotonic() - started if response.status == 200 and b"last_gauge" in body else None
+LIMITS = Limits(connections=40)
 
 
-@pytest.fixture(scope="module")
-def registry() -> CollectorRegistry:
-    """Metrics that are larger than the buffers of a connection."""
-    registry = CollectorRegistry()
-    gauge = Gauge("large", "One of many.", ["number"], registry=registry)
-    for number in range(5_000):
-        gauge.labels(f"{number:0200}").set(number)
-    Gauge("last_gauge", "The end.", registry=registry).set(1)
-    return registry
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory, require_server: Callable[[str], str]) -> TlsOptions:
-    folder = tmp_path_factory.mktemp("certificate")
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            require_server("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", "/CN=127.0.0.1", "-keyout", key, "-out", certificate,
-        ],
-        check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    return TlsOptions(certificate, key)
-
-
-@pytest.fixture
-def servers(registry: CollectorRegistry) -> Iterator[Callable[..., MetricsServer]]:
-    with ExitStack() as stack:
-        yield lambda tls=None: stack.enter_context(start_http_server(Routes(registry), port=0, tls=tls))
-
-
-def held_scrapes(server: MetricsServer, attempts: int) -> list[float | None]:
-    results = []
-    for _ in range(attempts):
-        results.append(scrape(server))
-        time.sleep(0.05)
-    return results
-
-
-def check(campaign: Any, fault: str, server: MetricsServer, attack: Attack, *, drip: bool = False) -> None:
-    alone = scrape(server)
-    count = campaign.attempts(sample=80, whole=200)  # both are more than the endpoint's connections
-    with Attackers(server, attack, count=count, drip=drip):
-        seconds = held_scrapes(server, campaign.attempts(sample=5, whole=50))
+def check(campaign: Any, fault: str, attacked: Attacked, attack: Attack, *, drip: bool = False) -> None:
+    alone = attacked.seconds()
+    count = campaign.attempts(sample=60, whole=200)  # both are more than the server's connections
+    with Attackers(attacked, attack, count=count, drip=drip):
+        seconds = []
+        for _ in range(campaign.attempts(sample=3, whole=50)):
+            seconds.append(attacked.seconds())
+            time.sleep(0.05)
     good = [value for value in seconds if value is not None]
     campaign.record(
-        f"slow clients: {fault}", tried=len(seconds), held=len(good),
-        note=f"{count} clients; slowest scrape {max(good, default=0):.2f} s, without them {alone:.2f} s",
+        f"slow clients of {attacked.name}: {fault}", tried=len(seconds), held=len(good),
+        note=f"{count} clients; slowest request {max(good, default=0):.2f} s, without them {alone:.2f} s",
     )  # fmt: skip
-    assert len(good) == len(seconds), f"{fault}: {len(seconds) - len(good)} of {len(seconds)} scrapes failed"
+    assert len(good) == len(seconds), f"{fault}: {len(seconds) - len(good)} of {len(seconds)} requests failed"
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("attack", PLAIN)
-def test_a_scrape_succeeds_beside_idle_clients(servers: Any, campaign: Any, attack: Attack) -> None:
-    check(campaign, attack.__name__.replace("_", " "), servers(), attack)
-
-
-def test_a_scrape_succeeds_beside_clients_of_one_byte_a_moment(servers: Any, campaign: Any) -> None:
-    check(campaign, "a byte now and then", servers(), half_headers, drip=True)
-
-
-@pytest.mark.parametrize("attack", WITHIN_TLS)
-def test_a_scrape_over_tls_succeeds_beside_idle_clients(
-    servers: Any, campaign: Any, tls: TlsOptions, attack: Attack
+def test_a_good_request_succeeds_beside_idle_clients(
+    attack_on: AttackOn, campaign: Any, name: str, attack: Attack
 ) -> None:
-    check(campaign, f"TLS, {attack.__name__.replace('_', ' ')}", servers(tls), attack)
+    check(campaign, attack.__name__.replace("_", " "), attack_on(name, limits=LIMITS), attack)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_good_request_succeeds_beside_clients_of_one_byte_a_moment(
+    attack_on: AttackOn, campaign: Any, name: str
+) -> None:
+    check(campaign, "a byte now and then", attack_on(name, limits=LIMITS), half_headers, drip=True)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "proxy"])
+@pytest.mark.parametrize("attack", WITHIN_TLS)
+def test_a_good_request_over_tls_succeeds_beside_idle_clients(
+    attack_on: AttackOn, campaign: Any, tls: TlsOptions, name: str, attack: Attack
+) -> None:
+    attacked = attack_on(name, limits=LIMITS, tls=tls)
+    check(campaign, f"TLS, {attack.__name__.replace('_', ' ')}", attacked, attack)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("sent", [b"", HALF_REQUEST, HALF_BODY], ids=["nothing", "half a head", "half a body"])
 @pytest.mark.parametrize("drip", [False, True], ids=["silent", "a byte now and then"])
 def test_a_request_has_one_deadline(
-    servers: Any, monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., None], *, drip: bool
+    attack_on: AttackOn, wait_until: Callable[..., None], name: str, sent: bytes, *, drip: bool
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
-    server = servers()
-    with socket.create_connection((server.host, server.port), timeout=5) as client:
-        client.sendall(HALF_REQUEST)
-
-        def is_closed() -> bool:
-            try:
-                client.settimeout(0.01)
-                if drip:
-                    client.send(b"x")
-                return client.recv(1) == b""
-            except TimeoutError:
-                return False
-            except OSError:
-                return True
-
-        wait_until(is_closed, what="the connection being closed")
+    limits = Limits(head_seconds=0.3, body_seconds=0.3, refused_seconds=0.3, idle_seconds=0.3)
+    attacked = attack_on(name, limits=limits)
+    with socket.create_connection((attacked.server.host, attacked.server.port), timeout=5) as client:
+        client.sendall(sent)
+        wait_until(lambda: is_closed(client, drip=drip), what="the connection being closed")
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "proxy"])
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01"], ids=["nothing", "half a greeting"])
+def test_a_handshake_has_a_deadline(
+    attack_on: AttackOn, tls: TlsOptions, wait_until: Callable[..., None], name: str, sent: bytes
+) -> None:
+    attacked = attack_on(name, limits=Limits(head_seconds=0.3), tls=tls)
+    with socket.create_connection((attacked.server.host, attacked.server.port), timeout=5) as client:
+        client.sendall(sent)
+        wait_until(lambda: is_closed(client, drip=False), what="the connection being closed")
+
+
+@pytest.mark.parametrize("name", ["agent", "serve", "proxy"])
 def test_a_response_that_is_not_read_has_a_deadline(
-    servers: Any, monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., None]
+    attack_on: AttackOn, wait_until: Callable[..., None], name: str
 ) -> None:
-    monkeypatch.setattr(connections, "RESPONSE_SECONDS", 0.3)
-    server = servers()
+    attacked = attack_on(name, limits=Limits(response_seconds=0.3))
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        client.connect((server.host, server.port))
-        client.sendall(WHOLE_REQUEST)
+        client.connect((attacked.server.host, attacked.server.port))
+        client.sendall(b"GET " + attacked.path.encode() + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         client.recv(1)
 
-        wait_until(lambda: not threads_of_requests(), what="the end of the request's thread")
+        wait_until(lambda: not attacked.open_connections, what="the end of the connection")
 
 
-def test_a_request_has_a_largest_size(servers: Any) -> None:
-    server = servers()
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=5)
-    connection.request("GET", "/metrics", headers={"X-Large": "x" * http_server.MAXIMUM_HEAD_BYTES})
+@pytest.mark.parametrize("name", NAMES)
+def test_thousands_of_connections_leave_room(attack_on: AttackOn, campaign: Any, name: str) -> None:
+    attacked = attack_on(name)
+    count = campaign.attempts(sample=1_000, whole=5_000)
+    held = []
+    for number in range(count):
+        with suppress(OSError):
+            held.append(socket.create_connection((attacked.server.host, attacked.server.port), timeout=5))
+        if number % 500 == 499:
+            assert attacked.seconds() is not None
+    for connection in held:
+        connection.close()
 
-    assert connection.getresponse().status == 431
-    connection.close()
 
-
-def threads_of_requests() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
+def is_closed(client: socket.socket, *, drip: bool) -> bool:
+    try:
+        client.settimeout(0.01)
+        if drip:
+            client.send(b"x")
+        while client.recv(1_000):  # the reason comes first
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from windowpane.config.loading import load_config
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.overflow_errors import classify_error
+from windowpane.store import migrations
 
 Run = Callable[..., Result]
 
@@ -143,12 +142,10 @@ def test_a_store_that_is_no_file_is_named(
 
 
 def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(
-    run: Run, imported: Path, store: Path
+    run: Run, imported: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM migrations WHERE name = 'm002_add_replays'")
-        for name in ("replay_runs", "replays"):
-            connection.execute(f"DROP TABLE {name}")
+    monkeypatch.setattr(migrations, "MIGRATIONS", {2: lambda database: database.execute("CREATE TABLE note (a)")})
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 2)
 
     first, second = run("sessions"), run("sessions")
 

@@ -19,7 +19,7 @@ from windowpane.cli.otlp_receiver import CHECK_SECONDS, RecordedElsewhere
 from windowpane.core.events import Event, EventContext, SessionStarted
 from windowpane.store.embedded import SqliteReader, SqliteStore
 
-RECORDED = Path(__file__).parents[1] / "telemetry" / "recorded"
+RECORDED = Path(__file__).parents[1] / "sources" / "telemetry" / "recorded"
 SECONDS = 30.0
 open_url = build_opener(ProxyHandler({})).open
 

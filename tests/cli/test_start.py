@@ -78,9 +78,8 @@ def test_the_import_hook_loads_nothing_heavy() -> None:
 
 
 def ours(modules: set[str]) -> set[str]:
-    """Return the modules of this package, without those that create a store."""
-    package = {name for name in modules if name.partition(".")[0] == "windowpane"}
-    return {name for name in package if not name.startswith("windowpane.store.migrations.")}
+    """Return the modules of this package."""
+    return {name for name in modules if name.partition(".")[0] == "windowpane"}
 
 
 @pytest.mark.parametrize(("arguments", "most"), [((), 1), (("--help",), 5), (("hook", "import"), 6)], ids=str)

@@ -12,8 +12,8 @@ import pytest
 
 from windowpane.core.events import BlockAdded, Event, TurnEnded, Usage
 from windowpane.core.redaction import encodings, redact, stored_id
-from windowpane.core.tracking.emitter import SessionInfo
 from windowpane.core.tracking.tracker import SessionTracker
+from windowpane.core.tracking.turns import SessionInfo
 
 PASSWORD = "kT7xQ2vLp9Wm"
 TOKEN = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fGhJ6k"

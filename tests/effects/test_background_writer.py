@@ -1,8 +1,10 @@
-"""Writes off the agent's thread: what happens when the caller's callback fails."""
+"""Writes off the agent's thread: callbacks that fail, and the end of the interpreter."""
 
 from __future__ import annotations
 
 import threading
+
+import pytest
 
 from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.effects.commands import CommandResult
@@ -22,3 +24,16 @@ def test_a_callback_that_fails_does_not_stop_the_writer() -> None:
 
     assert written.is_set()
     assert writer.settle(10)
+
+
+def test_a_write_is_carried_out_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the interpreter shuts down the caller's thread does the work."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    writer = BackgroundWriter()
+
+    assert writer.run(lambda: 7).value == 7
+    assert writer.settle(1)

@@ -141,6 +141,23 @@ def test_two_processes_have_two_logs(tmp_path: Path) -> None:
     second.close()
 
 
+def test_a_log_that_several_processes_wrote_is_read_by_the_next_ones(tmp_path: Path) -> None:
+    """The second one, too, where only one process runs from then on."""
+    logs = [RecordLog.beside(tmp_path / "store.db", "otlp") for _ in range(2)]
+    for number, log in enumerate(logs):
+        log.sync(log.append(b"%d" % number))
+        log.close()
+
+    found = []
+    for _ in range(3):
+        log = RecordLog.beside(tmp_path / "store.db", "otlp")
+        found.append([record.content for record in log.earlier()])
+        log.release(log.next_number)
+        log.close()
+
+    assert found == [[b"0"], [b"1"], []]
+
+
 def test_one_sync_serves_all_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = RecordLog(tmp_path / "log")
     syncs, slow = list[int](), threading.Event()

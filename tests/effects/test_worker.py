@@ -1,17 +1,17 @@
-"""The worker: order, batches, bounds, retries, polls, and the ends of its thread."""
+"""Poller and worker: order, batches, bounds, retries, polls, and the ends of their threads."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import RetryLaterError, Worker
+from windowpane.effects import worker as worker_module
+from windowpane.effects.worker import Poller, RetryLaterError, TimeLimit, Worker
 
 
 @pytest.fixture
@@ -19,13 +19,22 @@ def build() -> Iterator[Callable[..., Worker[int]]]:
     """Builds workers and closes them after the test."""
     made: list[Worker[int]] = []
 
-    def make(*arguments: Any, **options: Any) -> Worker[int]:
-        made.append(Worker("test", *arguments, **{"capacity": 1_000} | options))
+    def make(work: Callable[[list[int]], object] = len, **options: Any) -> Worker[int]:
+        made.append(Worker("test", work, **{"capacity": 1_000} | options))
         return made[-1]
 
     yield make
     for worker in made:
         worker.close(2)
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "FIRST_PAUSE_SECONDS", 0.01)
+
+
+def put_all(worker: Worker[int], items: Iterable[int]) -> list[bool]:
+    return [worker.put(item) for item in items]
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -39,23 +48,23 @@ def test_items_are_handled_in_order_in_batches(build: Callable[..., Worker[int]]
     """No batch exceeds its weight, and a flush ends the wait for more items."""
     batches: list[list[int]] = []
     worker = build(batches.append, batch=4, linger_seconds=60)
-    assert worker.put_all(range(10)) == 10
+    assert put_all(worker, range(10)) == [True] * 10
 
     assert worker.flush(10)
     assert batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert worker.waiting == 0
 
 
-def test_put_all_drops_what_does_not_fit(build: Callable[..., Worker[int]]) -> None:
-    """The items without room are counted, and the next flush reports them once."""
+def test_what_does_not_fit_is_dropped(build: Callable[..., Worker[int]]) -> None:
     drops: list[tuple[str, int]] = []
     worker = build(capacity=3, linger_seconds=60, on_drop=lambda *drop: drops.append(drop))
 
-    assert worker.put_all(range(5)) == 3
-    assert drops == [("full", 2)]
+    assert put_all(worker, range(5)) == [True, True, True, False, False]
+    assert drops == [("full", 1), ("full", 1)]
     assert [worker.flush(10), worker.flush(10)] == [False, True]
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_items_that_are_retried_stay_first(build: Callable[..., Worker[int]]) -> None:
     """A batch that is to be handled later holds up those behind it, and nothing is lost or repeated."""
     attempts, handled = [3], list[int]()
@@ -66,8 +75,8 @@ def test_items_that_are_retried_stay_first(build: Callable[..., Worker[int]]) ->
             raise RetryLaterError
         handled.extend(items)
 
-    worker = build(work, first_pause_seconds=0.001)
-    worker.put_all(range(20))
+    worker = build(work)
+    put_all(worker, range(20))
 
     until(lambda: handled == list(range(20)))
     assert worker.flush(10)
@@ -91,6 +100,28 @@ def test_a_flush_tries_at_once_and_reports_that_items_wait(build: Callable[..., 
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.usefixtures("short_pauses")
+def test_what_a_flush_could_not_handle_is_retried_without_another_signal(
+    build: Callable[..., Worker[int]],
+) -> None:
+    attempts, handled, polls = [2], list[int](), list[None]()
+
+    def work(items: list[int]) -> None:
+        if attempts[0]:
+            attempts[0] -= 1
+            raise RetryLaterError
+        handled.extend(items)
+
+    worker = build(work, linger_seconds=60, poll=lambda: polls.append(None))
+    worker.start()
+    until(lambda: bool(polls))
+    worker.put(1)
+
+    assert not worker.flush(10)
+    until(lambda: handled == [1])
+
+
+@pytest.mark.usefixtures("short_pauses")
 def test_closing_counts_items_that_still_wait(build: Callable[..., Worker[int]]) -> None:
     """Work that keeps failing holds closing until its timeout; what it had is counted as dropped."""
     drops: list[tuple[str, int]] = []
@@ -98,8 +129,8 @@ def test_closing_counts_items_that_still_wait(build: Callable[..., Worker[int]])
     def fail(_: list[int]) -> None:
         raise RetryLaterError
 
-    worker = build(fail, first_pause_seconds=0.01, batch=2, on_drop=lambda *drop: drops.append(drop))
-    worker.put_all(range(5))
+    worker = build(fail, batch=2, on_drop=lambda *drop: drops.append(drop))
+    put_all(worker, range(5))
 
     assert not worker.close(0.1)
     until(lambda: sum(items for _, items in drops) == 5)
@@ -111,7 +142,7 @@ def test_failed_items_are_lost_and_later_ones_handled(build: Callable[..., Worke
     drops: list[tuple[str, int]] = []
     handled: list[int] = []
     worker = build(lambda items: handled.append(6 // items[0]), on_drop=lambda *drop: drops.append(drop))
-    worker.put_all([0, 1, 2])
+    put_all(worker, [0, 1, 2])
 
     assert not worker.flush(10)
     assert (handled, drops) == ([6, 3], [("error", 1)])
@@ -150,25 +181,23 @@ def test_an_idle_thread_ends_and_another_starts(build: Callable[..., Worker[int]
     until(lambda: not worker.is_running)
 
 
-def test_items_are_handled_where_no_thread_can_be_started(
+def test_a_put_where_no_thread_can_be_started_does_not_raise(
     build: Callable[..., Worker[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the interpreter shuts down the caller's thread does the work, if the worker allows that."""
+    """While the interpreter shuts down."""
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    handled: list[int] = []
-    worker = build(handled.extend, works_without_thread=True)
+    worker = build()
 
-    assert worker.put(1)
-    assert handled == [1]
-    assert worker.flush(1)
-    assert not build(handled.extend).put(2)
+    assert not worker.put(1)
+    with pytest.raises(RuntimeError):
+        worker.start()
 
 
-def test_it_polls_when_woken_and_when_time_is_over(build: Callable[..., Worker[int]]) -> None:
+def test_it_polls_when_woken_and_when_time_is_over() -> None:
     """A poll returns the seconds until the next one; after None only a caller wakes it; closing ends it."""
     polls: list[str] = []
     pauses: list[float | None] = [0.0, 0.001, None]
@@ -181,13 +210,13 @@ def test_it_polls_when_woken_and_when_time_is_over(build: Callable[..., Worker[i
         polls.append("end" if is_last else "flush")
         return True
 
-    worker = build(poll=poll, settle=settle)
-    worker.start()
+    poller = Poller("test", poll, settle=settle)
+    poller.start()
     until(lambda: len(polls) == 3)
-    worker.wake()
+    poller.wake()
     until(lambda: len(polls) == 4)
 
-    assert worker.close(10)
+    assert poller.close(10)
     assert polls == [*["poll"] * 4, "end"]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
+
 import pytest
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.fidelity import facts
 from windowpane.fidelity.facts import FactFinder
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
@@ -32,3 +35,24 @@ def test_tokens_are_read_whole() -> None:
     assert TOKEN.findall("see ./src/app-1.py, $HOME and x=--y. 50%!") == [
         "see", "./src/app-1.py", "$HOME", "and", "x", "=", "--y", "50%",
     ]  # fmt: skip
+
+
+def test_names_that_a_tool_printed_once_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full window of logs has tens of thousands of them, and a hook of the agent waits for its facts."""
+    weighed: list[int] = []
+
+    class Counted(facts._Mentions):
+        def __init__(self, blocks: Iterable[facts._ReadBlock], names: Set[str]) -> None:
+            weighed.append(len(names))
+            super().__init__(blocks, names)
+
+    monkeypatch.setattr(facts, "_Mentions", Counted)
+    finder = FactFinder()
+    for n in range(100):
+        lines = "\n".join(f"opened src/module_{n}_{line}.py" for line in range(50))
+        finder.read(n, "tool_result", f"{lines}\nread src/app.py", turn=n)
+    finder.read(100, "assistant_response", "I changed src/main.py", turn=100)
+    names = {fact.text for fact in finder.facts()}
+
+    assert names == {"src/app.py", "src/main.py"}
+    assert weighed == [2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 from windowpane import ContextWindowManager, EngineSettings
@@ -13,6 +14,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.fidelity import probe
 from windowpane.fidelity.statement_index import Work
+from windowpane.manager.plans.acceptance import SAMPLE_CHARACTERS, sampled_fidelity
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 PATIENCE_SECONDS = 30.0
@@ -145,3 +147,74 @@ def test_neighboring_lines_are_not_compared_without_end() -> None:
     finally:
         probe.Work = original  # type: ignore[misc]
     assert compared < 2 * 8_000_000 + 1_000_000
+
+
+def test_the_acceptance_check_reads_a_bounded_part_of_a_long_conversation() -> None:
+    """It decides while the agent waits; the fidelity of the whole is measured afterwards."""
+    read: dict[str, list[int]] = {"hook": [], "after": []}
+    hook_thread = threading.current_thread()
+
+    def counted(removed: Sequence[Block], visible: Sequence[Block], **options: object) -> FidelityEvaluated:
+        where = "hook" if threading.current_thread() is hook_thread else "after"
+        read[where].append(sum(len(block.text or "") for block in removed))
+        return probe.evaluate(removed, visible, **options)  # type: ignore[arg-type]
+
+    sink = RecordingSink()
+    model = ScriptedModel(["## Decisions and reasons\n- Read src/module_1.py and keep limit: 1, word by word."])
+    dependencies = replace(in_memory_dependencies(sink), evaluations=BackgroundWriter(), model=model)
+    settings = EngineSettings(evaluate=counted, policy=None)
+    with ContextWindowManager(
+        agent="agent", model="none", limit_tokens=40_000, dependencies=dependencies, settings=settings
+    ) as window:
+        for n in range(28):
+            window.add_user(f"Read src/module_{n}.py and keep limit: {n}. " + "word " * 1_200)
+            window.on_turn_end(chat_reply(f"I read src/module_{n}.py."))
+        window.on_turn_start()
+
+    assert sink.of(ContentCompressed)
+    assert 0 < max(read["hook"]) <= SAMPLE_CHARACTERS
+    assert max(read["after"]) > 2 * SAMPLE_CHARACTERS
+
+
+def test_a_sample_is_the_newest_content_and_half_of_it_is_written() -> None:
+    blocks = [
+        repetitive_lines(40, kind="tool_result" if n % 2 else "assistant_response", number=n) for n in range(40)
+    ]
+    sampled = probe.sample(blocks, characters=16_000)
+
+    written = sum(len(block.text or "") for block in sampled if block.content_type == "assistant_response")
+    assert 7_000 < written <= 8_000
+    assert 14_000 < sum(len(block.text or "") for block in sampled) <= 16_000
+    assert [block.id for block in sampled] == [block.id for block in blocks[-len(sampled) :]]
+    assert probe.sample(blocks, characters=1_000_000) == tuple(blocks)
+
+
+def test_a_sample_of_one_long_block_reaches_to_its_end() -> None:
+    long = repetitive_lines(1_000, kind="tool_result", number=1)
+    lines = (long.text or "").split("\n")
+    (sampled,) = probe.sample([long], characters=10_000)
+
+    chosen = (sampled.text or "").split("\n")
+    assert 7_000 < len(sampled.text or "") <= 10_000
+    assert lines.index(chosen[-2]) > 900
+    assert sampled.tokens < long.tokens / 4
+
+
+def test_what_a_replacement_states_of_the_text_that_is_not_read_is_not_invented() -> None:
+    faithful: list[float | None] = []
+
+    def recorded(*args: object, **options: object) -> FidelityEvaluated:
+        event = probe.evaluate(*args, **options)  # type: ignore[arg-type]
+        faithful.append(event.faithfulness)
+        return event
+
+    older, newer = (repetitive_lines(1_000, kind="tool_result", number=n) for n in (1, 2))
+    first, _, rest = (older.text or "").partition("\n")
+    older = replace(
+        older, text=f"{first}\nhandle_refund is in src/ledger_import.py\n{rest}"
+    )  # no second line is read
+    newer = replace(newer, text=f"read src/app.py, limit: 30\n{newer.text}")
+    statement = "The refund handler handle_refund is in src/ledger_import.py."
+    sampled_fidelity(recorded, [older, newer], replace(older, content_type="summary", text=statement))
+
+    assert faithful == [1.0]

@@ -34,7 +34,7 @@ from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.files.notes import FileNotes
 from windowpane.manager.plans.policies import SCORERS
-from windowpane.manager.plans.subagent import Subtask
+from windowpane.manager.plans.subagent_delegation import Subtask
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import DEFAULT_CASCADE, SAFETY_NET, EngineSettings
 from windowpane.manager.steps.cascade import STEPS, cascade_from_thresholds

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import Reply, read_reply, read_usage
+from windowpane.manager.content import returned_reply
+from windowpane.models.wire.calls import read_reply
+from windowpane.models.wire.replies import Reply
+from windowpane.models.wire.usage import read_usage
 
 CHAT = {
     "id": "x",
@@ -112,6 +115,14 @@ def test_signed_thinking_is_kept_as_it_came() -> None:
 
 def test_reasoning_that_is_not_sent_back_is_not_kept() -> None:
     assert read_reply(RESPONSES).unread == ("reasoning",)
+
+
+def test_the_manager_does_not_retain_unsigned_reasoning() -> None:
+    message = {"role": "assistant", "content": "hello", "reasoning_content": "hm"}
+
+    assert [part.text for part in read_reply(message).parts] == ["hm", "hello"]
+    assert [part.text for part in returned_reply(message).parts] == ["hello"]
+    assert returned_reply(ANTHROPIC).parts == read_reply(ANTHROPIC).parts
 
 
 @pytest.mark.parametrize("reply", ["hello", {"role": "assistant", "content": "hello"}])

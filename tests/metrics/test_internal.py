@@ -39,7 +39,18 @@ def test_recorded_values_are_exposed() -> None:
 def test_drops_start_at_zero_and_an_age_without_events_is_absent(value_of) -> None:
     families = recorder().collect()
 
-    assert value_of(families, "windowpane_dropped_events_total", sink="store", reason="error") == 0
+    dropped = next(family for family in families if family.metric.name == "windowpane_dropped_events_total")
+    assert {point.labels: point.value for point in dropped.points} == {
+        ("observer", "full"): 0,
+        ("queue", "full"): 0,
+        ("queue", "invalid"): 0,
+        ("store", "error"): 0,
+        ("store", "unavailable"): 0,
+        ("metrics", "error"): 0,
+        ("alerts", "error"): 0,
+        ("otlp", "error"): 0,
+        ("otlp", "full"): 0,
+    }
     assert value_of(families, "windowpane_last_event_age_seconds") is None
 
 

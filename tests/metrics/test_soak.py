@@ -20,7 +20,7 @@ from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
 from windowpane.testing import ManualClock
 
-SESSIONS = 3_000
+SESSIONS = 2_000
 WARM_UP = 1_000
 """As many as the fold remembers raw names, so that both measurements are of a full memory."""
 HOSTILE = ('"}\n{', "\\", "\x00", "😀" * 40, "a" * 5_000, "", "../../etc", 'agent="x"')
@@ -91,10 +91,10 @@ def benchmark_soak() -> ModuleType:
 
 @pytest.mark.timeout(3_600)
 def test_a_day_of_agents_does_not_grow_memory_or_series(benchmark_soak: ModuleType) -> None:
-    """60 agents for half a day, 1,000 for a day in `make test-all`: flat after the first quarter."""
-    agents, hours = (1_000, 24.0) if os.environ.get("WINDOWPANE_TEST_ALL") else (60, 12.0)
+    """60 agents for six hours, 1,000 for a day in `make test-all`: flat in the second half."""
+    agents, hours = (1_000, 24.0) if os.environ.get("WINDOWPANE_TEST_ALL") else (60, 6.0)
     samples = benchmark_soak.soak(agents=agents, hours=hours, samples=24)
-    warm = samples[len(samples) // 4 :]
+    warm = samples[len(samples) // 2 :]
     allocated = [sample.allocated_blocks for sample in warm]
     series = [sample.series for sample in samples]
 
@@ -102,4 +102,4 @@ def test_a_day_of_agents_does_not_grow_memory_or_series(benchmark_soak: ModuleTy
     assert benchmark_soak.slope(warm, allocated) <= 0.01
     assert max(allocated) <= allocated[0] * 1.02
     assert max(series) <= 101 * 250, "fifty admitted agents, and `other` with fifty admitted models and `other`"
-    assert max(series[6:]) <= series[5] * 1.02
+    assert max(series[12:]) <= series[11] * 1.02

@@ -103,9 +103,9 @@ def dropping() -> list[Event]:
     return events
 
 
-@pytest.fixture(params=["reviewer", HOSTILE])
-def report(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionReport]:
-    with closing(SqliteStore(tmp_path / "store.db")) as store:
+@pytest.fixture(scope="module", params=["reviewer", HOSTILE])
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionReport]:
+    with closing(SqliteStore(tmp_path_factory.mktemp("report") / "store.db")) as store:
         store.append(eventful(request.param))
         session = store.session("eventful")
         assert session is not None

@@ -17,9 +17,9 @@ from windowpane.report.turn_report import scaled_to
 from windowpane.store.embedded import SqliteStore
 
 
-@pytest.fixture(params=["reviewer", HOSTILE])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteStore]:
-    with closing(SqliteStore(tmp_path / "store.db")) as opened:
+@pytest.fixture(scope="module", params=["reviewer", HOSTILE])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path_factory.mktemp("turns") / "store.db")) as opened:
         opened.append(eventful(request.param))
         yield opened
 

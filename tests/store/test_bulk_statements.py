@@ -8,9 +8,8 @@ pytest.importorskip(
     "psycopg", reason="psycopg is not installed: pip install 'windowpane-observability[postgres]'"
 )
 
-from windowpane.store import alerts, turns
 from windowpane.store.postgres.bulk_statements import Conflicts, ManyRows, for_many_rows, translated
-from windowpane.store.projections import block_drafts, session_drafts, trends
+from windowpane.store.projections import alerts, block_drafts, session_drafts, trends, turns
 from windowpane.store.writes import chain, received
 from windowpane.store.writes import write as writes
 

@@ -1,4 +1,4 @@
-"""The database file: migrations, damaged and foreign files, privacy, flush and full disks."""
+"""The database file: schema versions, damaged and foreign files, privacy, flush and full disks."""
 
 from __future__ import annotations
 
@@ -10,78 +10,94 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.exceptions import SchemaVersionError, StoreError
-from windowpane.store import migrations
+from windowpane.exceptions import OlderStoreError, SchemaVersionError, StoreError
+from windowpane.store import migrations, tables
 from windowpane.store.embedded import SqliteReader, SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.search.content import ContentFilter
-from windowpane.store.sqlite.connection import open_reader, open_writer
 from windowpane.store.sqlite.dialect import SQLITE
+from windowpane.store.sqlite.engine import open_reader, open_writer
+
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 
 
-class AddNote:
-    """A migration that works."""
-
-    def apply(self, connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE note (text TEXT)")
-
-
-class Fail:
-    """A migration that fails half-way."""
-
-    def apply(self, connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE half (text TEXT)")
-        connection.execute("CREATE TABLE half (text TEXT)")
+def later_release(monkeypatch: pytest.MonkeyPatch, migration: migrations.Migration) -> None:
+    """Let the package be of a release whose schema version is 2."""
+    monkeypatch.setattr(migrations, "MIGRATIONS", {2: migration})
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 2)
 
 
-# -- migrations and files -------------------------------------------------------------------------------------
-
-
-def test_every_migration_is_recorded_and_runs_once(store):
-    names = [step.name for step in migrations.available()]
+def version_of(store: SqliteStore) -> int | None:
     with closing(open_writer(store.path)) as connection:
-        assert migrations.applied(connection) == set(names)
-        assert migrations.migrate(connection, store.path) == []
-    assert names == sorted(names)
-    assert names[0] == "m001_create_store"
+        return connection.execute("SELECT max(version) FROM schema_versions").fetchone()[0]
 
 
-def test_a_later_migration_is_applied_to_an_older_store(store):
-    listed = [*migrations.available(), migrations.NamedMigration("m900_add_note", AddNote())]
+# -- schema versions and files --------------------------------------------------------------------------------
+
+
+def test_a_new_store_has_the_schema_version_of_this_release(store):
+    assert version_of(store) == migrations.SCHEMA_VERSION
     with closing(open_writer(store.path)) as connection:
-        assert migrations.migrate(connection, store.path, listed) == ["m900_add_note"]
-        assert connection.execute("SELECT count(*) FROM note").fetchone() == (0,)
+        created = {name for (name,) in connection.execute(TABLES)}
+    assert {table.name for table in tables.TABLES} <= created
 
 
-def test_a_failed_migration_is_rolled_back(store):
-    listed = [*migrations.available(), migrations.NamedMigration("m900_fail", Fail())]
-    with closing(open_writer(store.path)) as connection:
-        with pytest.raises(StoreError, match="m900_fail"):
-            migrations.migrate(connection, store.path, listed)
-        assert "m900_fail" not in migrations.applied(connection)
-        assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
+def test_a_store_of_an_older_release_is_migrated_once(store, make_session, monkeypatch):
+    store.append(make_session(turns=2))
+    runs = []
+
+    def migrate(database):
+        runs.append(database)
+        for statement in database.dialect.create_table(tables.table("note", "id integer, text text", key="id")):
+            database.execute(statement)
+        column = tables.Column.parse("mood text default 'calm'")
+        database.execute(f"ALTER TABLE sessions ADD COLUMN {database.dialect.define(column)}")
+
+    later_release(monkeypatch, migrate)
+    with pytest.raises(OlderStoreError, match="written by an older release; open it once for writing"):
+        SqliteReader(store.path)
+    SqliteStore(store.path).close()
+    with closing(SqliteStore(store.path)) as migrated:
+        assert migrated._read("SELECT mood FROM sessions") == [("calm",)]
+        assert migrated._read("SELECT count(*) FROM note") == [(0,)]
+        assert migrated.verify().intact
+    assert len(runs) == 1
+    assert version_of(store) == 2
 
 
-@pytest.mark.parametrize("kept", [0, 1, 2])
-def test_a_table_of_migrations_that_was_cut_short_is_named(store, kept):
-    """Its changes are there, so they cannot be made again; the error has the next step, and nothing changes."""
-    names = [migration.name for migration in migrations.available()]
-    with closing(open_writer(store.path)) as connection:
-        connection.executemany("DELETE FROM migrations WHERE name = ?", [(name,) for name in names[kept:]])
+def test_a_failed_migration_is_rolled_back(store, monkeypatch):
+    def fail(database):
+        for _ in range(2):
+            database.execute("CREATE TABLE half (text TEXT)")
 
-    with pytest.raises(StoreError, match=rf"table of migrations lacks {names[kept]}.*restore a copy"):
+    later_release(monkeypatch, fail)
+    with pytest.raises(StoreError, match="half"):
         SqliteStore(store.path)
+
+    assert version_of(store) == 1
     with closing(open_writer(store.path)) as connection:
-        assert migrations.applied(connection) == set(names[:kept])
+        assert ("half",) not in connection.execute(TABLES).fetchall()
 
 
 @pytest.mark.parametrize("opened", [SqliteStore, SqliteReader])
-def test_a_store_of_a_newer_release_is_rejected(store, opened):
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("INSERT INTO schema_versions VALUES (999, 0)", r"by a newer release .*999.*upgrade the package"),
+        ("DROP TABLE schema_versions", r"before release 0\.1\.0.*Name a new store, and import the sessions"),
+        ("DELETE FROM schema_versions", r"schema_versions is empty.*Restore a copy"),
+    ],
+)
+def test_a_store_of_an_unknown_version_is_refused_and_not_changed(store, opened, change, problem):
+    store.close()
     with closing(open_writer(store.path)) as connection:
-        connection.execute("INSERT INTO migrations VALUES ('m999_from_the_future', 0)")
+        connection.execute(change)
+    before = store.path.read_bytes()
 
-    with pytest.raises(SchemaVersionError, match="m999_from_the_future"):
+    with pytest.raises(SchemaVersionError, match=problem):
         opened(store.path)
+
+    assert store.path.read_bytes() == before
 
 
 def test_a_reader_rejects_the_database_of_another_program(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +19,12 @@ from windowpane.core.store_names import StoreUrl
 from windowpane.exceptions import (
     ConfigurationError,
     EventsRefusedError,
+    OlderStoreError,
     SchemaVersionError,
     StoreBusyError,
     StoreError,
 )
-from windowpane.store import copying, migrations
+from windowpane.store import copying, migrations, tables
 from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.postgres import connections, errors, months, write_count
@@ -60,22 +60,6 @@ def stored(store: Store, **query: str) -> list[Event]:
 # -- schema ---------------------------------------------------------------------------------------------------
 
 
-def test_the_tables_have_the_columns_of_sqlite(store: Store, postgres_url: str) -> None:
-    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as lite:
-        migrations.migrate(lite, Path("memory"))
-        expected = {
-            table: {column for _, column, *_ in lite.execute(f"PRAGMA table_info({table})")}
-            for (table,) in lite.execute(tables)
-            if not table.startswith("events_text")
-        }
-    columns = rows(postgres_url, "SELECT table_name, column_name FROM information_schema.columns "
-                                 "WHERE table_schema = 'public'")  # fmt: skip
-    for table, names in expected.items():
-        assert {column for name, column in columns if name == table} == names, table
-    assert store.version() == 0
-
-
 def test_several_processes_may_open_a_new_store_at_once(postgres_url: str, make_session) -> None:
     opened: list[Store] = []
     threads = [threading.Thread(target=lambda: opened.append(open_store(postgres_url))) for _ in range(4)]
@@ -94,17 +78,48 @@ def test_several_processes_may_open_a_new_store_at_once(postgres_url: str, make_
 
 
 def test_a_store_of_a_newer_release_is_refused(store: Store, postgres_url: str) -> None:
-    rows(postgres_url, "INSERT INTO migrations VALUES ('m999_later', 0)")
+    rows(postgres_url, "INSERT INTO schema_versions VALUES (999, 0)")
 
     for opening in (PostgresReader, PostgresStore):
         with pytest.raises(SchemaVersionError, match="by a newer release"):
             opening(postgres_url)
 
 
+def test_a_store_from_before_the_first_release_is_refused(store: Store, postgres_url: str) -> None:
+    rows(postgres_url, "DROP TABLE schema_versions")
+
+    for opening in (PostgresReader, PostgresStore):
+        with pytest.raises(SchemaVersionError, match=r"before release 0\.1\.0.*Name a new store"):
+            opening(postgres_url)
+
+
+def test_a_store_of_an_older_release_is_migrated(
+    store: Store, postgres_url: str, make_session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append(make_session("s1"))
+
+    def migrate(database) -> None:
+        for statement in database.dialect.create_table(tables.table("note", "id integer, text text", key="id")):
+            database.execute(statement)
+        column = tables.Column.parse("mood text default 'calm'")
+        database.execute(f"ALTER TABLE sessions ADD COLUMN {database.dialect.define(column)}")
+
+    monkeypatch.setattr(migrations, "MIGRATIONS", {2: migrate})
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 2)
+    with pytest.raises(OlderStoreError, match="open it once for writing"):
+        PostgresReader(postgres_url)
+    PostgresStore(postgres_url).close()
+
+    with closing(PostgresReader(postgres_url)) as reader:
+        assert reader.session("s1") is not None
+    assert rows(postgres_url, "SELECT mood FROM sessions") == [("calm",)]
+    assert rows(postgres_url, "SELECT max(version) FROM schema_versions") == [(2,)]
+
+
 def test_a_running_agent_continues_in_a_store_that_was_migrated(
     store: Store, postgres_url: str, make_session
 ) -> None:
-    rows(postgres_url, "INSERT INTO migrations VALUES ('m999_later', 0)")
+    rows(postgres_url, "INSERT INTO schema_versions VALUES (999, 0)")
     assert store._shared.writer is not None
     end_connection(postgres_url, store._shared.writer.connection)
     with suppress(StoreError):

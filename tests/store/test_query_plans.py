@@ -9,7 +9,7 @@ import pytest
 
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
-from windowpane.store.sqlite.connection import ReaderPool
+from windowpane.store.sqlite.engine import ReaderPool
 
 SESSIONS = 12
 

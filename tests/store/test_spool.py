@@ -185,6 +185,20 @@ def test_a_refused_session_does_not_affect_the_others(tmp_path, make_session):
     store.close()
 
 
+def test_the_name_of_a_file_is_durable_too(tmp_path, make_session, monkeypatch):
+    synced: list[bool] = []
+    sync = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    spool(tmp_path / "w.db").write(make_session(turns=1))
+
+    assert synced == [False, True]
+
+
 def test_links_and_folders_are_not_taken_for_spool_files(tmp_path, make_session):
     path = tmp_path / "w.db"
     spool(tmp_path / "other.db").write(make_session(turns=1))

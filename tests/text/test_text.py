@@ -8,7 +8,15 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from windowpane.core.events import PAYLOADS, BlocksEvicted, ContentCompressed, Event, EventContext, EvictedBlock
+from windowpane.core.events import (
+    PAYLOADS,
+    BlocksEvicted,
+    ContentCompressed,
+    Event,
+    EventContext,
+    EvictedBlock,
+    SessionContinued,
+)
 from windowpane.core.vocabulary import ZONES
 from windowpane.core.window.blocks import Block
 from windowpane.report.headline import FactTotals, fleet_headline, session_headline
@@ -103,6 +111,23 @@ def test_an_eviction_of_unrecorded_blocks_is_not_nothing() -> None:
     text = describe_event(event(BlocksEvicted("truncated", (), 5_000, 5_000)))
 
     assert text == "Evicted content (5,000 tokens)."
+
+
+@pytest.mark.parametrize(
+    ("from_turn", "interleaved", "sentence"),
+    [
+        (
+            0,
+            False,
+            "Run 2 of the session continues it: its turn 1 is turn 41; content of the last run was removed.",
+        ),
+        (3, True, "Run 2 of the session continues it: its turn 3 is turn 43, at the same time as another run."),
+    ],
+)
+def test_a_continued_session_names_its_turns(from_turn: int, *, interleaved: bool, sentence: str) -> None:
+    data = SessionContinued("run", 2, from_turn, 40, 1, 0, interleaved)
+
+    assert describe_event(event(data)) == sentence
 
 
 def test_a_rejected_compression_does_not_claim_a_result() -> None:

@@ -26,6 +26,8 @@ RULES = Path(__file__).with_name("words.toml")
 SUFFIXES = (".py", ".md")
 TESTS = ("tests/", "benchmarks/")
 """Folders in which only names of functions and classes, docstrings and comments are checked."""
+PAGES = re.compile(r"(docs/)?[^/]+\.md")
+"""What users read first: checked against the constructions too."""
 QUESTION = re.compile(r"(What|Whether|How|Where|Who|Whose|When|Which|Why|As `[^`]+`,?)(?=\s)")
 OPENING = "a first sentence that names the thing, or an imperative"
 NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -53,12 +55,10 @@ class Vocabulary:
     def __init__(self, rules: dict[str, Any]) -> None:
         self._names: dict[str, str] = {}
         self._whole: dict[str, str] = rules["whole_names"]
-        self._prose: list[tuple[re.Pattern[str], str]] = []
+        self._prose = _compiled(rules["prose"])
+        self._constructions = _compiled(rules["constructions"])
         for replacement, words in rules["names"].items():
             self._names |= dict.fromkeys(words, replacement)
-        for replacement, patterns in rules["prose"].items():
-            pattern = re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
-            self._prose.append((pattern, replacement))
         self._allowed = [(entry["files"], re.compile(entry["text"])) for entry in rules["allowed"]]
         assert all(entry["reason"] for entry in rules["allowed"])
 
@@ -74,7 +74,8 @@ class Vocabulary:
 
     def in_prose(self, path: str, line: int, text: str) -> Iterator[Finding]:
         """Find words and phrases of running text; the context is the words around each."""
-        for pattern, replacement in self._prose:
+        constructions = self._constructions if PAGES.fullmatch(path) else []
+        for pattern, replacement in (*self._prose, *constructions):
             for match in pattern.finditer(text):
                 around = " ".join(text[max(0, match.start() - 30) : match.end() + 30].split())
                 at = line + text.count("\n", 0, match.start())
@@ -83,6 +84,13 @@ class Vocabulary:
     def allows(self, finding: Finding) -> bool:
         """Return whether an exception covers the finding."""
         return any(fnmatch(finding.path, files) and text.search(finding.context) for files, text in self._allowed)
+
+
+def _compiled(table: dict[str, list[str]]) -> list[tuple[re.Pattern[str], str]]:
+    return [
+        (re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE), replacement)
+        for replacement, patterns in table.items()
+    ]
 
 
 def check_python(vocabulary: Vocabulary, path: str, source: str) -> Iterator[Finding]:

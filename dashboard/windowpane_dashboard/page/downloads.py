@@ -138,7 +138,7 @@ EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
 def address(filters: AuditFilters, form: str, zone: tzinfo = UTC) -> str:
     """Return the signed address of the events of *filters*, relative to the application; paging is ignored.
 
-    Days are those of *zone*; the address holds their first and last moment. With a login, only the visitor of
+    Days are in *zone*; the address holds their first and last moment. With a login, only the visitor of
     this page can open it, and only while they have access.
     """
     query = {**replace(filters, after=0, order=None, dates=None).to_query(), "form": form}

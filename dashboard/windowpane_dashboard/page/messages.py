@@ -36,7 +36,7 @@ def show_failure(what: str, error: Exception, detail: str = "") -> None:
     if isinstance(error, SchemaVersionError):
         st.text("It was written by a newer release: upgrade Windowpane, then reload this page.")
     elif isinstance(error, StoreError | sqlite3.Error):
-        st.text("Running agents are not affected. To see what is damaged:")
+        st.text("Running agents are not affected. To list the damage:")
         st.code("windowpane doctor\nwindowpane audit verify", language=None)
     else:
         st.text("Check that the file exists and can be read by this user, then reload this page.")

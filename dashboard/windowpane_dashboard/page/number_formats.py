@@ -36,11 +36,11 @@ SECONDS: Final = NumberFormat("%.1f s", formats.seconds)
 TOKENS_SHORT: Final = NumberFormat("compact", formats.tokens_short)
 
 Numbers = Mapping[str, NumberFormat | None]
-"""The formats of columns by name; None where the table's style has the texts already."""
+"""The formats of columns by name; None where the table's style formats them already."""
 
 
 def formatted(data: pd.DataFrame | Styler, numbers: Numbers) -> pd.DataFrame | Styler:
-    """Return the table with the texts of *numbers*, unless it is too long for them."""
+    """Return the table with *numbers* formatted, unless it is too long for that."""
     frame = frame_of(data)
     texts: dict[Any, Any] = {
         name: form.text for name, form in numbers.items() if form and form.text and name in frame

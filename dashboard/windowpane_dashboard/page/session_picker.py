@@ -1,4 +1,4 @@
-"""Sessions to choose from: the recent ones and those of the address, by their titles."""
+"""Sessions to choose from: the recent ones and the ones in the address, by their titles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OFFERED: Final = 200
 
 
 def offered_sessions(snapshot: StoreSnapshot, *requested: str | None) -> dict[str, SessionRow]:
-    """Return the most recent sessions and those of *requested* that are stored, by id."""
+    """Return the most recent sessions and the stored ones of *requested*, by id."""
     rows = {row.session_id: row for row in store_access.recent_sessions(snapshot, OFFERED)}
     for session_id in requested:
         older = None if session_id is None or session_id in rows else snapshot.store.session(session_id)

@@ -104,7 +104,7 @@ def can_write() -> bool:
 
 
 def find_content(snapshot: StoreSnapshot, query: ContentFilter) -> ContentHits:
-    """Return the captured texts that match; texts that nothing has indexed yet are indexed first, for a moment.
+    """Return the captured content that matches; new content is indexed first, for a moment.
 
     The rest follows when the page is drawn again, which it is because the store has changed.
     """
@@ -115,7 +115,10 @@ def find_content(snapshot: StoreSnapshot, query: ContentFilter) -> ContentHits:
             while time.monotonic() < deadline and store.index_text():
                 pass
         except READ_ERRORS:
-            logger.warning("the texts cannot be indexed now; they are read one by one", exc_info=True)
+            logger.warning(
+                "captured content cannot be indexed now: this search is slower, and the next one tries again",
+                exc_info=True,
+            )
     return snapshot.store.find_content(query)
 
 
@@ -131,7 +134,7 @@ def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None
         try:
             changed = snapshot.store.has_changed_since(snapshot.version)
         except READ_ERRORS:
-            logger.warning("the store cannot be read now; the page stays as it is", exc_info=True)
+            logger.warning("the store cannot be read now: the page stays as it is and tries again", exc_info=True)
             return
         if changed and (page is None or not address.changed_elsewhere(page)):
             st.rerun()

@@ -19,7 +19,7 @@ from windowpane_dashboard.style.theme import Palette, palette
 
 
 def show_text(text: str) -> None:
-    """Show a text that may hold text of an agent, literally."""
+    """Show text that may be an agent's, literally."""
     st.text(sanitized(text))
 
 
@@ -112,7 +112,7 @@ def filter_select(
 def table(
     data: pd.DataFrame | Styler, *, key: str, alt: str, numbers: Numbers = MappingProxyType({}), **options: Any
 ) -> Any:
-    """Show a table in the shared style: no index, unknown values as `–`, texts sanitized.
+    """Show a table in the shared style: no index, unknown values as `–`, text sanitized.
 
     Numbers are in full with thousands separated; *numbers* are the formats of columns with other ones.
     """

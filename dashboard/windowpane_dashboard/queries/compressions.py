@@ -46,7 +46,7 @@ class EvaluatedCompression:
 
 @dataclass(frozen=True, slots=True)
 class ContentSide:
-    """One side of a compression: its blocks and their captured texts."""
+    """One side of a compression: its blocks and their captured content."""
 
     blocks: tuple[BlockRow, ...]
     texts: tuple[str | None, ...]
@@ -110,7 +110,7 @@ def compression_label(compression: EvaluatedCompression) -> str:
 def sides(
     reader: EventReader, session_id: str, compression: EvaluatedCompression
 ) -> tuple[ContentSide, ContentSide]:
-    """Return the blocks before and after a compression with their captured texts."""
+    """Return the blocks before and after a compression with their captured content."""
     removed, results = set(compression.data.removed), set(compression.data.results)
     removed_rows = reader.removed_blocks(
         session_id, compression.turn + 1, limit=len(removed | results) + REMOVED_ROWS
@@ -169,12 +169,12 @@ def facts_summary(fidelity: FidelityEvaluated) -> str:
     return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."
 
 
-# -- the difference of both texts ------------------------------------------------------------------------------
+# -- the difference of both sides ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class DiffPiece:
-    """A run of characters; *outcome* is that of the fact in it, if any."""
+    """A run of characters; *outcome* belongs to the fact in it, if any."""
 
     text: str
     outcome: str | None = None
@@ -257,7 +257,7 @@ def _finder(facts: Mapping[str, str]) -> re.Pattern[str] | None:
 
 
 class _FactMarks(NamedTuple):
-    """The texts of facts as one pattern, and the outcome of each."""
+    """All facts as one pattern, and the outcome of each."""
 
     finder: re.Pattern[str] | None
     outcomes: Mapping[str, str]

@@ -1,6 +1,6 @@
 """The sessions that the fleet page lists, the alerts that fire in them, and how long the store keeps them.
 
-Their order is that of `windowpane.store.fleet_order`.
+Their order is that of `windowpane.store.reads.fleet`.
 """
 
 from __future__ import annotations
@@ -182,11 +182,11 @@ def bytes_on_disk(path: Path) -> int:
 
 def storage_text(stored: StoreSize, on_disk: int, now: float) -> str:
     """Return the size: `13.4 MB on disk (12.9 MB in use), 12,022 events of 15 sessions, no content`."""
-    texts = count(stored.contents, "captured text") if stored.contents else "no content"
+    content = count(stored.contents, "captured passage") if stored.contents else "no content"
     used = "" if size(on_disk) == size(stored.bytes) else f" ({size(stored.bytes)} in use)"
     age = ago(stored.oldest_at, now)
     oldest = "" if stored.oldest_at is None else f"; the last event of the oldest session is from {age}"
     return (
         f"Store: {size(on_disk)} on disk{used}, {count(stored.events, 'event')} of "
-        f"{count(stored.sessions, 'session')}, {texts}{oldest}."
+        f"{count(stored.sessions, 'session')}, {content}{oldest}."
     )

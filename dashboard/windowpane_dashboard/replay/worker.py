@@ -1,7 +1,7 @@
 """A simulation in its own process, so that pages stay fast: `python -m windowpane_dashboard.replay.worker`.
 
 Reads one request as JSON from standard input; writes one JSON object per line: `{"session", "done", "total"}` for
-each step, at the end `{"replay"}` with the id of what was stored, or `{"error"}`.
+each step, at the end `{"replay"}` with the id of the stored result, or `{"error"}`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SimulationRequest:
     presets: tuple[str, ...]
     windows: tuple[str, ...]
     thresholds: str = ""
-    """Comma-separated, such as `0.6, 0.5/0.75/0.9`; empty for those of the window."""
+    """Comma-separated, such as `0.6, 0.5/0.75/0.9`; empty for the window's defaults."""
     baselines: bool = False
     name: str = ""
 

@@ -19,7 +19,7 @@ from windowpane_dashboard.style.sanitize import escape_markdown
 KEY: Final = "block_panel"
 TEXT_PIXELS: Final = 420
 HOW_TO_CAPTURE: Final = (
-    "Not captured: content capture is off by default. To read the texts of future sessions here, "
+    "Not captured: content capture is off by default. To read the content of future sessions here, "
     "turn it on where they are recorded:"
 )
 CAPTURE_COMMAND: Final = "windowpane import --capture"
@@ -38,7 +38,7 @@ def block_panel(
             return
         title.markdown(f"**{escape_markdown(_title(life))}**")
         if life.block.content_type == "unattributed":
-            st.caption("What the provider counts beyond the recorded content, so it has no text.")
+            st.caption("Tokens that the provider counts beyond the recorded content, so there is no text.")
         else:
             _text(snapshot.store.content(life.block.digest), block_id, query)
         st.markdown("**Its life in this session**")
@@ -47,7 +47,7 @@ def block_panel(
 
 
 def how_to_capture() -> None:
-    """Show why there is no text, and the command that captures later texts."""
+    """Show why there is no text, and the command that captures later content."""
     st.caption(HOW_TO_CAPTURE)
     st.code(CAPTURE_COMMAND, language=None)
 

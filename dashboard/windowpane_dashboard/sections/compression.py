@@ -1,6 +1,6 @@
-"""One compression: its sizes, the fate of its facts, and both texts side by side.
+"""One compression: its sizes, the outcome of its facts, and both sides next to each other.
 
-The texts are an agent's: every character is escaped for Markdown, and nothing is given to the browser as HTML.
+The content is an agent's: every character is escaped for Markdown, and nothing is given to the browser as HTML.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ _AFTER: Final = {
     "content": "Tokens of its replacement.",
     "window": "Tokens of the whole window: the provider's total of the first call after.",
 }
-_FIDELITY: Final = "Share of what was removed that is visible, 0 to 1. Compare it with this session's others."
+_FIDELITY: Final = (
+    "Share of the removed facts that is still visible, 0 to 1. Compare it with this session's others."
+)
 _FAITHFULNESS: Final = "Share of the summary's statements that nothing removed contradicts; near 1 if true."
 _FACTS: Final = {
     "kept": ("green", "✓"),
@@ -142,7 +144,7 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
 
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:
-    """Draw both texts next to each other with a legend."""
+    """Draw both sides next to each other with a legend."""
     difference = _whole_or_start(
         [text for text in before.texts if text is not None],
         [text for text in after.texts if text is not None],
@@ -163,9 +165,9 @@ def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, s
 
 
 def _whole_or_start(before: list[str], after: list[str], facts: dict[str, str]) -> TextDifference:
-    """Return the start of both texts, or the part of the whole that the controls select."""
+    """Return the start of both sides, or the part of the whole that the controls select."""
     difference = text_difference(before, after, facts)
-    if difference.is_whole or not st.toggle("Show all of both texts", key="whole_difference"):
+    if difference.is_whole or not st.toggle("Show both sides in full", key="whole_difference"):
         return difference
     part = 1
     if difference.parts > 1:
@@ -217,6 +219,6 @@ def _changed_lines(visible: DiffSide) -> str:
 def _omissions(side: ContentSide, visible: DiffSide) -> None:
     missing = sum(text is None for text in side.texts)
     notes = [f"{count(visible.omitted, 'further line')} not shown"] if visible.omitted else []
-    notes += [f"{count(missing, 'block')} without a captured text"] if missing else []
+    notes += [f"{count(missing, 'block')} without captured content"] if missing else []
     if notes:
         st.caption(f"{'; '.join(notes)}.")

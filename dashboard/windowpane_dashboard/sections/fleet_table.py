@@ -15,7 +15,7 @@ from windowpane_dashboard.queries.fleet import STYLING
 from windowpane_dashboard.style.theme import Palette
 
 _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical": "red"}
-"""Alerts in the color of the zone of equal severity; notices in that of the text."""
+"""Alerts in the color of the zone of equal severity; notices in the color of the text."""
 
 
 def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:

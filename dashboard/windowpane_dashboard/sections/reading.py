@@ -1,4 +1,4 @@
-"""Reading the texts of a session: a block beside the tabs, and the search for text within the session."""
+"""Reading a session's content: a block next to the tabs, and the search for text within the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLE_PIXELS: Final = 460
 
 
 def beside_block(view: SessionView, draw: Callable[[], None]) -> None:
-    """Call *draw* beside the block of the address, or alone where none is open."""
+    """Call *draw* next to the block of the address, or alone where none is open."""
     position = SessionAddress.from_query(st.query_params.to_dict())
     if position.block is None:
         draw()
@@ -68,13 +68,13 @@ def hits_table(
     choose: Callable[[HitRow], None],
     without: Sequence[str] = (),
 ) -> None:
-    """Draw the texts that match as a table; selecting a row calls *choose*."""
+    """Draw the matches as a table; selecting a row calls *choose*."""
     if result.texts == 0:
         how_to_capture()
         return
     rows = hit_rows(result)
     if not rows:
-        st.text(f"No captured text contains this. {_coverage(result)}")
+        st.text(f"No captured content contains this. {_coverage(result)}")
         return
     frame = hits_frame(rows, titles)
     frame["time"] = times.in_reader_zone(frame["time"])
@@ -97,22 +97,22 @@ def hits_table(
     widgets.table(
         frame,
         key=key,
-        alt="Texts that match, the latest first",
+        alt="Matches, the latest first",
         height=TABLE_PIXELS if len(frame) > 12 else "content",
         on_select=on_select,
         selection_mode="single-row",
         column_config=config,
     )
     st.caption(
-        f"{count(len(rows), 'block')} with {count(len(result.hits), 'text')} that match. {_coverage(result)}"
+        f"{count(len(rows), 'block')} with {count(len(result.hits), 'matching passage')}. {_coverage(result)}"
     )
 
 
 def _coverage(result: ContentHits) -> str:
-    texts = "All" if result.texts is None else f"{result.texts:,}"
-    parts = [f"{texts} captured texts are searched."]
+    number = "All" if result.texts is None else f"{result.texts:,}"
+    parts = [f"{number} captured passages are searched."]
     if not result.is_whole:
         parts.append("There may be more: add a word to see others.")
     if result.waiting:
-        parts.append(f"{count(result.waiting, 'text')} not indexed yet.")
+        parts.append(f"{count(result.waiting, 'passage')} not indexed yet.")
     return " ".join(parts)

@@ -19,7 +19,7 @@ from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 NOT_LIVE: Final = "not live"
-"""A session that is over has no forecast; its chart and the fleet's table state the same."""
+"""A session that is over has no forecast; its chart and the fleet's table show the same."""
 
 
 def identity_line(row: SessionRow, timeline: Timeline) -> None:

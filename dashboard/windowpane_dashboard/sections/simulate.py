@@ -89,7 +89,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     zones = left.text_input(
         "Thresholds",
         key="replay_thresholds",
-        placeholder="those of the window",
+        placeholder="the window's defaults",
         help="Eviction threshold such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
     )
     name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)

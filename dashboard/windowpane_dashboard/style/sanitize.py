@@ -1,6 +1,6 @@
 """Text of an agent made harmless to display, without Streamlit.
 
-It is never given to the browser as HTML. What remains are characters that act: each is shown as U+FFFD.
+It is never given to the browser as HTML. Characters that act, such as changes of direction, are shown as U+FFFD.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def sanitized(text: str, *, length: int = LENGTH) -> str:
     if len(text) > length:
         half = length // 2
         text = f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"
-    return harmless(text)
+    return text if text.isprintable() else harmless(text)
 
 
 def harmless_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with its names and texts sanitized, whatever column they are in."""
+    """Return the table with its names and text sanitized, whatever column they are in."""
     texts = frame.select_dtypes(include=["object", "string"]).columns
     changed = {name: frame[name].map(_harmless_value) for name in texts}
     return frame.assign(**changed) if changed else frame
 
 
 def _harmless_value(value: object) -> object:
-    return harmless(value) if isinstance(value, str) else value
+    return harmless(value) if isinstance(value, str) and not value.isprintable() else value
 
 
 def escape_markdown(text: str) -> str:

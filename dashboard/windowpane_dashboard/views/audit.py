@@ -196,7 +196,7 @@ def _order(bar: st.delta_generator.DeltaGenerator, filters: AuditFilters) -> Non
 
 
 def is_before(after: int, filters: AuditFilters) -> bool:
-    """Return whether the page of rows after this `seq` comes before that of the filters; 0 is the first page."""
+    """Return whether the page of rows after this `seq` comes before the filters' page; 0 is the first page."""
     if not filters.after or not after:
         return after < filters.after
     return after > filters.after if filters.newest_first else after < filters.after

@@ -182,7 +182,7 @@ def session_table(listed: Fleet, now: float, order: FleetOrder) -> None:
             "compactions": config.TextColumn(
                 "C", width=40, help="compressions; ◆ where the agent was in the middle of a task"
             ),
-            "cost": config.NumberColumn(width=54, help="with that of its sub-agents"),
+            "cost": config.NumberColumn(width=54, help="with its sub-agents"),
             "last event": config.TextColumn(width=88, help=LETTERS),
             "alerts": config.TextColumn(width=72, help="firing now: the worst, + how many others"),
             "model": config.TextColumn(width=110),

@@ -132,7 +132,7 @@ def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
 
 
 def recorded_sessions(snapshot: StoreSnapshot, names: list[str]) -> list[SessionRow]:
-    """Return those of the sessions that are stored."""
+    """Return the sessions that are stored."""
     return [row for name in names if (row := snapshot.store.session(name)) is not None]
 
 
@@ -164,7 +164,7 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
             "cost tokens": config.NumberColumn(
                 width=88, help="at the price of fresh input: cached 0.10, all else 1.25"
             ),
-            "dollars": config.NumberColumn(width=76, help="list price of what was sent"),
+            "dollars": config.NumberColumn(width=76, help="list price of the sent tokens"),
             "cached": config.NumberColumn(width=64),
             "evicted": config.NumberColumn("evicted blocks", width=104),
             "compressions": config.NumberColumn(width=100),
@@ -185,7 +185,7 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
 def timelines_section(
     results: tuple[SetupResult, ...], position: ReplayAddress, labels: Mapping[str, str]
 ) -> None:
-    """Draw the size of each call under every setup, one above the other; *labels* are those of the sessions."""
+    """Draw the size of each call under every setup, one above the other; *labels* name the sessions."""
     st.subheader("Timelines", anchor=False, divider="grey")
     sessions = sessions_of(results)
     chosen = sessions[0]

@@ -26,15 +26,17 @@ HITS: Final = 50
 def main() -> None:
     """Draw the page."""
     snapshot = store_access.open_snapshot()
-    with messages.report_read_errors("The texts cannot be searched"):
+    with messages.report_read_errors("Captured content cannot be searched"):
         head = st.container()
         position = SearchAddress.from_query(project_choice.query_of(PAGE))
         snapshot = project_choice.of_project(snapshot, PAGE, position.project, clears=("pick",))
         size = snapshot.store.size()
         if not size.events:
             messages.show_empty("The store is there, but it holds no events yet.")
-        texts = count(size.contents, "captured text") if snapshot.projects is None else "The captured texts"
-        headline = f"{texts} of {count(size.sessions, 'session')} can be searched."
+        content = (
+            count(size.contents, "captured passage") if snapshot.projects is None else "The captured content"
+        )
+        headline = f"{content} of {count(size.sessions, 'session')} can be searched."
         search_bar(snapshot, position)
         if position.text:
             headline = results(snapshot, position) or headline
@@ -51,7 +53,7 @@ def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
     """Draw the query and the session with the values of the address."""
     left, right = st.columns([3, 2])
     left.text_input(
-        "Search in texts",
+        "Search captured content",
         placeholder='words or parts of words; "in quotation marks" they stand together',
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or "", clears=("pick",)),
@@ -61,7 +63,7 @@ def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
 
 
 def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
-    """Draw the texts that match, beside the block that is read; return a sentence about their number."""
+    """Draw the matches, next to the block that is read; return a sentence about their number."""
     result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
     notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
     titles = session_titles(snapshot, result, notes)
@@ -86,16 +88,16 @@ def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
 
 
 def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
-    """Return a sentence about the texts and notes that match; empty where nothing was captured."""
-    beside = count(len(notes), "note")
+    """Return a sentence about the content and notes that match; empty where nothing was captured."""
+    noted = count(len(notes), "note")
     if result.texts == 0 and not notes:
         return ""
     if not result.hits:
-        return f"{beside}, but no captured text matches." if notes else "No captured text matches."
+        return f"{noted}, but no captured content matches." if notes else "No captured content matches."
     sessions = {one.session_id for hit in result.hits for one in hit.occurrences}
     more = "" if result.is_whole else " or more"
-    texts = f"{count(len(result.hits), 'captured text')}{more} in {count(len(sessions), 'session')}"
-    return f"Matches: {texts}{f', and {beside}' if notes else ''}."
+    passages = f"{count(len(result.hits), 'captured passage')}{more} in {count(len(sessions), 'session')}"
+    return f"Matches: {passages}{f', and {noted}' if notes else ''}."
 
 
 def session_titles(snapshot: StoreSnapshot, result: ContentHits, notes: Sequence[Note]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from windowpane.store.clickhouse.fallback import ReadsWithFallback
 from windowpane.store.interface import SessionFilter
-from windowpane.store.tool_use import COMPARED_SESSIONS
+from windowpane.store.reads.tool_use import COMPARED_SESSIONS
 from windowpane.text.formats import count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import median
@@ -34,6 +34,7 @@ from windowpane.core.events import (
     CacheBroken,
     ContentCompressed,
     ContentRegretted,
+    Event,
     FidelityEvaluated,
     OverflowDetected,
     Payload,
@@ -82,6 +83,25 @@ class Occurrence(NamedTuple):
     signal: str
     value: float | None
     threshold: float | None = None
+
+
+class DueEvent(NamedTuple):
+    """An event after which rules are evaluated."""
+
+    event: Event
+    occurrences: tuple[Occurrence, ...]
+    has_samples: bool
+    """Anything was compressed, or a compression evaluated, so far."""
+
+
+class Reading(NamedTuple):
+    """One rule's signal with what it is compared to."""
+
+    rule: Rule
+    value: float
+    threshold: float
+    in_scope: bool
+    """The rule applies to the window's zone and to what is known of its size."""
 
 
 @dataclass(slots=True)
@@ -151,6 +171,17 @@ class SignalHistory:
         self._repeated = RepeatedCalls()
         self._cost_dollars = 0.0
         self._cache_break_dollars = 0.0
+
+    def next_due(self, events: Iterator[Event]) -> DueEvent | None:
+        """Record the session's *events* up to the next one after which rules are evaluated."""
+        for event in events:
+            data = event.data
+            occurrences = self.record(data, event.context.turn)
+            ends_turn = isinstance(data, PressureMeasured) and data.phase == "final"
+            has_samples = self.has_samples and not isinstance(data, BlockAdded)
+            if occurrences or ends_turn or has_samples:
+                return DueEvent(event, occurrences, has_samples)
+        return None
 
     def record(self, data: Payload, turn: int) -> tuple[Occurrence, ...]:
         """Record an event of *turn*; return the occurrences that rules may wait for."""
@@ -345,17 +376,33 @@ _SIGNALS: Final[dict[str, Callable[[PressureMeasured, SignalHistory, int], float
 }
 
 
-def value_of(rule: Rule, pressure: PressureMeasured, history: SignalHistory, turn: int) -> float | None:
-    """Return the rule's signal at the end of *turn*; None when it is unknown."""
-    return _SIGNALS[rule.signal](pressure, history, turn)
+def level_readings(
+    rules: Sequence[Rule], pressure: PressureMeasured, history: SignalHistory, turn: int
+) -> list[Reading]:
+    """Return the readings at the end of *turn* of those *rules* whose value, threshold and scope are known."""
+    readings = []
+    for rule in rules:
+        value = _SIGNALS[rule.signal](pressure, history, turn)
+        if value is None:
+            continue
+        scope, threshold = _in_scope(rule, pressure, history), _threshold_of(rule, pressure, history)
+        if scope is not None and threshold is not None:
+            readings.append(Reading(rule, value, threshold, scope))
+    return readings
 
 
-def sample_of(rule: Rule, history: SignalHistory) -> float | None:
-    """Return the latest value of a sampled signal; None before the first."""
-    return history.compression_ratio if rule.signal == "compression_ratio" else history.fidelity
+def sample_readings(rules: Sequence[Rule], history: SignalHistory) -> list[Reading]:
+    """Return the latest readings of sampled signals; empty before the first sample."""
+    readings = []
+    for rule in rules:
+        value = history.compression_ratio if rule.signal == "compression_ratio" else history.fidelity
+        threshold = _threshold_of(rule, None, history)
+        if value is not None and threshold is not None:
+            readings.append(Reading(rule, value, threshold, in_scope=True))
+    return readings
 
 
-def threshold_of(rule: Rule, pressure: PressureMeasured | None, history: SignalHistory) -> float | None:
+def _threshold_of(rule: Rule, pressure: PressureMeasured | None, history: SignalHistory) -> float | None:
     """Return the rule's threshold in the window of *pressure*; None when it depends on an unknown limit."""
     if rule.threshold_from is None:
         return rule.threshold
@@ -372,8 +419,8 @@ def threshold_of(rule: Rule, pressure: PressureMeasured | None, history: SignalH
     return None if pressure.red_tokens is None else pressure.red_tokens / limit
 
 
-def in_scope(rule: Rule, pressure: PressureMeasured, history: SignalHistory) -> bool | None:
-    """Return whether *rule* applies to the window's zone and to what is known of its size; None when unknown."""
+def _in_scope(rule: Rule, pressure: PressureMeasured, history: SignalHistory) -> bool | None:
+    """Return whether *rule* applies to the window's zone and size; None when the size is unknown."""
     if rule.needs_certain_limit and history.limit_in_doubt:
         return False
     if rule.from_zone is None:

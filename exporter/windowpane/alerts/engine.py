@@ -1,7 +1,7 @@
 """The alert engine: evaluates rules over events; an alert is pending, firing, then resolved.
 
 A pure state machine: what it emits depends only on its input events, without a clock or chance, so that
-evaluating a recording twice gives the same bytes. Alerts are emitted in a separate stream beside the session's,
+evaluating a recording twice gives the same bytes. Alerts are emitted in a stream separate from the session's,
 so that they do not change the numbering of its events. A condition that starts to hold at turn *n* fires at most
 once for that turn.
 """
@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.alerts.conditions import (
     RELEVANT_PAYLOADS,
+    DueEvent,
     Occurrence,
     SignalHistory,
-    in_scope,
-    sample_of,
-    threshold_of,
-    value_of,
+    level_readings,
+    sample_readings,
 )
 from windowpane.alerts.rules import Rule, configured
 from windowpane.alerts.summary import firing_summary
@@ -32,7 +31,6 @@ from windowpane.core.events import (
     BlockAdded,
     Event,
     EventContext,
-    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -194,17 +192,32 @@ class AlertEngine:
         """Number of sessions in memory that have not ended."""
         return len(self._sessions)
 
-    def evaluate(self, events: Sequence[Event]) -> list[Event]:
-        """Return the alert events that *events* cause, in order; they belong right after the batch."""
-        return [alert for event in events for alert in self._evaluate(event)]
+    def evaluate(
+        self, events: Sequence[Event], *, failed: Callable[[Exception], object] | None = None
+    ) -> list[Event]:
+        """Return the alert events that *events* cause, in order; they belong right after the batch.
+
+        *failed* is called for an event that cannot be evaluated, which affects no other; without it the exception
+        is raised.
+        """
+        alerts: list[Event] = []
+        for run in _runs(events):
+            remaining = iter(run)
+            while True:  # once per run, and once more after each faulty event
+                try:
+                    alerts.extend(self._alerts(run[0], remaining))
+                    break
+                except Exception as error:
+                    if failed is None:
+                        raise
+                    failed(error)
+        return alerts
 
     def interleave(self, events: Iterable[Event]) -> Iterator[Event]:
         """Yield *events*, each followed by the alerts it causes; for whole recordings."""
         for event in events:
             yield event
-            alerts = self._evaluate(event)
-            if alerts:
-                yield from alerts
+            yield from self.evaluate((event,))
 
     def report(
         self, alert: str, *, holds: bool, context: EventContext, at: float | None, value: float | None = None
@@ -221,31 +234,29 @@ class AlertEngine:
         alerts = state.hold(rule, context.turn, value, None, pressure) if holds else state.resolve(rule, value)
         return [session.event(data, context, at) for data in alerts]
 
-    def _evaluate(self, event: Event) -> Sequence[Event]:
-        context, n, at, data = event
-        if type(data) not in RELEVANT_PAYLOADS:
-            if isinstance(data, SessionStarted):
-                self._start(context.stream_id, n)
-                return ()
-            if not isinstance(data, SessionEnded):
-                return ()
-        elif isinstance(data, BlockAdded) and data.block.tool_call_id is None:  # by far the most events
-            return ()
-        session = self._session(context.stream_id)
+    def _alerts(self, first: Event, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield the alerts of a run of one stream that starts with *first*; *events* are the remaining ones."""
+        stream_id = first.context.stream_id
+        if isinstance(first.data, SessionStarted):
+            next(events, None)
+            self._start(stream_id, first.n)
+            return
+        session = self._session(stream_id)
         if session is None:
-            return ()
-        if isinstance(data, SessionEnded):
-            alerts = self._end(context.stream_id, session)
-        else:
-            alerts = self._on_event(session, data, context.turn)
-        return [session.event(alert, context, at) for alert in alerts] if alerts else ()
+            return
+        if isinstance(first.data, SessionEnded):
+            for event in events:
+                yield from [session.event(one, event.context, event.at) for one in self._end(stream_id, session)]
+            return
+        while (due := session.history.next_due(events)) is not None:
+            context, _n, at, _ = due.event
+            alerts = self._on_due(session, due)
+            yield from [session.event(one, context, at) for one in alerts]
 
-    def _on_event(self, session: _Session, data: Payload, turn: int) -> list[AlertPayload]:
-        occurrences = session.history.record(data, turn)
-        alerts = self._on_occurrences(session, turn, occurrences) if occurrences else []
-        if isinstance(data, BlockAdded):  # no sample
-            return alerts
-        if session.history.has_samples:
+    def _on_due(self, session: _Session, due: DueEvent) -> list[AlertPayload]:
+        data, turn = due.event.data, due.event.context.turn
+        alerts = self._on_occurrences(session, turn, due.occurrences) if due.occurrences else []
+        if due.has_samples:
             alerts += self._on_samples(session, turn)
         if isinstance(data, PressureMeasured) and data.phase == "final":
             alerts += self._on_turn_end(session, data, turn)
@@ -294,14 +305,7 @@ class AlertEngine:
     def _on_turn_end(self, session: _Session, pressure: PressureMeasured, turn: int) -> list[AlertPayload]:
         """Evaluate all rules that count turns, on the one final pressure of a turn."""
         alerts: list[AlertPayload] = []
-        for rule in self._counted:
-            value = value_of(rule, pressure, session.history, turn)
-            if value is None:
-                continue
-            scope = in_scope(rule, pressure, session.history)
-            threshold = threshold_of(rule, pressure, session.history)
-            if scope is None or threshold is None:
-                continue
+        for rule, value, threshold, scope in level_readings(self._counted, pressure, session.history, turn):
             state = session.alert(rule)
             if scope and breaches(rule, value, threshold):
                 if state.is_due_again(rule, turn):
@@ -321,9 +325,8 @@ class AlertEngine:
     def _on_samples(self, session: _Session, turn: int) -> list[AlertPayload]:
         """Fire on a new sample at once; it resolves at the end of a turn, so that nothing flaps within one."""
         alerts: list[AlertPayload] = []
-        for rule in self._samples:
-            value, threshold = sample_of(rule, session.history), threshold_of(rule, None, session.history)
-            if value is None or threshold is None or not breaches(rule, value, threshold):
+        for rule, value, threshold, _scope in sample_readings(self._samples, session.history):
+            if not breaches(rule, value, threshold):
                 continue
             state = session.alert(rule)
             if state.fired_turn is None:
@@ -343,6 +346,25 @@ class AlertEngine:
                         rule, turn, occurrence.value, occurrence.threshold, session.history.pressure
                     )
         return alerts
+
+
+def _runs(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """Yield the events that alerts depend on: starts and ends of sessions alone, others by stream."""
+    run: list[Event] = []
+    for event in events:
+        data = event.data
+        if isinstance(data, SessionStarted | SessionEnded):
+            yield from filter(None, (run, [event]))
+            run = []
+        elif type(data) in RELEVANT_PAYLOADS and not (
+            isinstance(data, BlockAdded) and data.block.tool_call_id is None  # by far the most events
+        ):
+            if run and event.context.stream_id != run[0].context.stream_id:
+                yield run
+                run = []
+            run.append(event)
+    if run:
+        yield run
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,6 +1,6 @@
-"""The texts of the runbook: for every alert its meaning, its importance, where to see it, and the steps to take.
+"""The runbook's content: for every alert its meaning, its importance, where to see it, and the steps to take.
 
-They are part of the package, beside the rules, so that an alert has one definition; `windowpane.alerts.runbook`
+It is part of the package, next to the rules, so that an alert has one definition; `windowpane.alerts.runbook`
 renders them.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """The texts about one alert, for a reader who sees it for the first time."""
+    """The runbook's entry for one alert, for a reader who sees it for the first time."""
 
     means: str
     matters: str
@@ -31,15 +31,15 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         (
             "Look at the largest component. If it is tool results, evict or summarize the old ones.",
             "Start a compaction, or save a checkpoint and roll to a new window.",
-            "If compactions ran and the window is still red, see `cannot_compress` and what is pinned.",
+            "If compactions ran and the window is still red, see `cannot_compress` and the pinned blocks.",
             "If this agent always ends here, give it a larger window or a lower compaction threshold.",
         ),
     ),
     "eviction_rate": Guidance(
         "More than a handful of blocks were evicted per turn, for several turns and not all at once.",
-        "The working set is larger than the window. What is evicted now is likely to be fetched again, which "
-        "costs a call, its tokens and the prompt cache.",
-        "'Evicted blocks' by policy and content type, with the regrets beside them.",
+        "The working set is larger than the window. Content that is evicted now is likely to be fetched again, "
+        "which costs a call, its tokens and the prompt cache.",
+        "'Evicted blocks' by policy and content type, with the regrets next to them.",
         (
             "Compare with the regrets: many regrets mean that the wrong content is evicted.",
             "Cap the output of the tool that brings most tokens in, at ingest.",
@@ -94,7 +94,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     "compaction_soon": Guidance(
         "The agent is expected to compact its conversation by itself within 16 turns, by the median of the "
         "forecast. The message names the level and the evidence for it.",
-        "A compaction comes in the middle of whatever the agent does, and its summary loses what is not noted.",
+        "A compaction interrupts the agent wherever it is, and its summary loses content without a note.",
         "'Turns until compaction' with its 10 to 90 band, and the forecast's record on the session page.",
         (
             "Have the agent write down decisions, names and open work, in a file or a note.",
@@ -124,7 +124,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "The call failed or was made with content cut away in a hurry.",
         "'Overflows' by outcome: reduced and retried is a near miss, failed is an outage of that agent.",
         (
-            "See the outcome. If the retry succeeded, read what was reduced for it.",
+            "See the outcome. If the retry succeeded, look at the blocks that were reduced for it.",
             "Lower the threshold at which compaction starts, so that this is not reached.",
             "If the estimate was far off, see `estimate_off`.",
         ),
@@ -132,9 +132,9 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     "cannot_compress": Guidance(
         "Everything that may be removed was removed, and the window is still over its threshold.",
         "The agent cannot continue in this window.",
-        "The session page, 'The window at this turn': what remains is pinned, referenced or the last exchange.",
+        "The session page, 'The window at this turn': all blocks are pinned, referenced or in the last exchange.",
         (
-            "Unpin or shorten what is pinned; a pinned file belongs in a tool, not in the window.",
+            "Unpin or shorten pinned blocks; a pinned file belongs in a tool, not in the window.",
             "Save a checkpoint and roll to a new window.",
             "If a single block is larger than the window, split it before it is added.",
         ),
@@ -165,7 +165,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "Each regret is a decision that was wrong and was paid for twice: the fetch and the tokens.",
         "'Regrets' by cause, and on the session page the link from the fetch to its eviction.",
         (
-            "See what is fetched again: one file, one tool, one kind of content?",
+            "Look at the content that is fetched again: one file, one tool, one kind of content?",
             "Raise its priority or lifetime, or reference it in the notes.",
             "Mask instead of dropping, so that the agent knows what it can fetch.",
             "Replay the session under another policy before changing production.",
@@ -201,7 +201,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "The session page lists the calls of each turn; duplicates show in the ratio of duplicate tokens.",
         (
             "Look at the turns of the repetition: was the first result removed, or cut?",
-            "If results are removed too early, protect those of this tool or raise their lifetime.",
+            "If results are removed too early, protect this tool's results or raise their lifetime.",
             "If the agent ignores the result, stop it and change its instructions.",
         ),
     ),
@@ -223,14 +223,14 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "yellow_entered": Guidance(
         "The window entered yellow.",
-        "Nothing is wrong. It is the moment to plan what is evicted first.",
+        "Nothing is wrong. It is the moment to plan which content is evicted first.",
         "The session page.",
         ("Nothing yet.", "If this happens in the first turns, the fixed part of the window is too large."),
     ),
     "window_rolled": Guidance(
         "A new window was started; the agent knows the old one only by its checkpoint.",
         "A poor checkpoint is a loss of memory.",
-        "The session page marks the new window and shows what was carried over.",
+        "The session page marks the new window and shows the content that was carried over.",
         ("Check that goal, constraints and open work are in the checkpoint.",),
     ),
     "compaction_done": Guidance(
@@ -288,7 +288,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "store_unavailable": Guidance(
         "The store could not be opened or written at the last attempt; it is tried again at least every 30 s.",
-        "Events wait in memory. When the process ends first, they are written to a file beside the store, and "
+        "Events wait in memory. When the process ends first, they are written to a file next to the store, and "
         "the next process that starts with it takes them in. Beyond 100,000 waiting events the newest are lost.",
         "'Queued events' on the exporter page grows; `store_problem` in `/healthz` has the reason.",
         (

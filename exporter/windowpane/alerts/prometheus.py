@@ -40,7 +40,7 @@ Operation = Literal["max", "min", "sum", "rate5m"]
 
 @dataclass(frozen=True, slots=True)
 class TimedRule:
-    """One alert on the course of time: its condition in PromQL, and its texts for people."""
+    """One alert on the course of time: its condition in PromQL, and its summary and description."""
 
     name: str
     title: str
@@ -101,8 +101,8 @@ TIMED_RULES: Final[tuple[TimedRule, ...]] = (
         "store_unavailable", "Events are not stored", "critical",
         f"{catalog.STORE_AVAILABLE.name} == 0", "1m",
         "the store at {{ $labels.instance }} has taken no events for a minute",
-        "Events wait in memory, and in a file beside the store when the process ends. Read `/healthz` or the log "
-        "for the reason: a full disk, a lock that another program holds, permissions, a damaged file.",
+        "Events wait in memory, and in a file next to the store when the process ends. Read `/healthz` or the "
+        "log for the reason: a full disk, a lock that another program holds, permissions, a damaged file.",
     ),
     TimedRule(
         "notifications_failing", "Notifications fail", "critical",
@@ -273,7 +273,7 @@ def to_yaml(documents: Iterable[Mapping[str, Any]]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and every object in full instead of as an alias."""
+    """Writes strings of several lines as blocks, and every object in full instead of as an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return data is not None

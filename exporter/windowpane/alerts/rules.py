@@ -1,7 +1,7 @@
 """The alert rules, declared once as data.
 
 The same definitions drive the engine that evaluates them, the generated Prometheus rules, the thresholds drawn in
-dashboards, and the runbook. A rule names its signal, threshold, duration and texts;
+dashboards, and the runbook. A rule has its signal, threshold, duration and messages;
 `windowpane.alerts.conditions` computes the signals, `windowpane.alerts.engine` compares them with the
 threshold.
 """
@@ -59,7 +59,7 @@ LOOP_REPEATS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One alert: its signal, threshold and duration, and its texts for people."""
+    """One alert: its signal, threshold and duration, and its messages."""
 
     name: str
     """Stable identity; the value of the `alert` label."""

@@ -110,7 +110,7 @@ def _inhibitors(section: Section) -> str:
 
 
 def runbook_html() -> str:
-    """Return the runbook as one HTML page without scripts or other files, to be served beside Prometheus."""
+    """Return the runbook as one HTML page without scripts or other files, to be served with Prometheus."""
     links = "".join(f'<li><a href="#{section.anchor}">{escape(section.title)}</a></li>' for section in sections())
     body = "\n".join(map(_html_section, sections()))
     return (

@@ -115,7 +115,7 @@ def _position(link: BrokenLink) -> str:
 @store_option
 @report_errors
 def rebuild(store_path: StoreName | None) -> None:
-    """Replace the rows that pages and reports read by those that the events give; the events stay as they are.
+    """Make the rows that pages and reports read again from the events, which stay as they are.
 
     \b
     Example:
@@ -130,7 +130,7 @@ def rebuild(store_path: StoreName | None) -> None:
 @store_option
 @report_errors
 def accept(store_path: StoreName | None) -> None:
-    """Sign for what the store holds without a key, as it is now; what is signed stays as it is.
+    """Sign the events that the store holds without a key; signed events stay as they are.
 
     A store does so by itself at its first write with a key. Later, first find out who wrote without the key.
 

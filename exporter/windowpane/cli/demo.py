@@ -28,7 +28,7 @@ from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
 from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
-from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK
+from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
 from windowpane.outputs.http.service_discovery import http_status
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.store.interface import AlertFilter, SessionFilter
@@ -120,7 +120,7 @@ def _serve(store: Store, *, config: Config, port: int, metrics_port: int) -> Non
     serving.verify_chain()
     with (
         closing(serving),
-        listen(serving.routes(), host=LOOPBACK, port=metrics_port, tls=None) as server,
+        listen(start_http_server, serving.routes(), host=LOOPBACK, port=metrics_port, tls=None) as server,
         _dashboard(store.address, port=port) as url,
     ):
         serving.start()
@@ -167,7 +167,7 @@ def _free_port(preferred: int) -> int:
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
-    """Return *url* when the dashboard responds there, else a text with the reason."""
+    """Return *url* when the dashboard responds there, else the reason."""
     deadline = time.monotonic() + DASHBOARD_START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:

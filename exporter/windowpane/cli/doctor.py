@@ -277,7 +277,7 @@ def _hooks() -> Iterator[Finding]:
 def other_distributions(path: Iterable[str] | None = None) -> Iterator[str]:
     """Yield name and version of each installed distribution but ours that has a module `windowpane`.
 
-    *path* holds the folders to search, by default those of `sys.path`.
+    *path* holds the folders to search, by default `sys.path`.
     """
     seen = set()
     for distribution in distributions(path=list(sys.path if path is None else path)):

@@ -73,7 +73,7 @@ def command(  # noqa: PLR0917  # click passes by name
     *,
     as_json: bool,
 ) -> None:
-    """Compress the texts of SUITE, let a judge answer questions about them, and exit with 1 below the minimum
+    """Compress the documents of SUITE, let a judge answer questions about them, and exit with 1 below the minimum
     score.
 
     Without --judge, answers are found by matching strings: that shows that the suite works, not what a model

@@ -48,7 +48,7 @@ def command() -> None:
     "--settings",
     "settings_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Settings file; by default ~/.claude/settings.json, or that in CLAUDE_CONFIG_DIR.",
+    help="Settings file; by default ~/.claude/settings.json, or the one in CLAUDE_CONFIG_DIR.",
 )
 @store_option
 @report_errors

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_PROBLEMS = 20
 COMPARED_SESSIONS = 200
-"""New sessions that are compared with those of other sources."""
+"""New sessions that are compared with sessions of other sources."""
 
 
 @click.command("import")

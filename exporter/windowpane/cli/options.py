@@ -67,7 +67,7 @@ store_option = click.option(
     help="Event store; by default the configured one, else windowpane.db in your data folder.",
 )
 capture_option = click.option(
-    "--capture", is_flag=True, help="Store texts too, with secrets redacted, for diffs and time travel."
+    "--capture", is_flag=True, help="Store content too, with secrets redacted, for diffs and time travel."
 )
 limit_option = click.option(
     "--limit", "limit_tokens", type=click.IntRange(1), help="Size of the context window, in tokens."
@@ -202,7 +202,7 @@ def _existing(path: StoreName | None) -> StoreName:
 
 @contextmanager
 def open_to_write(path: StoreName | None, *, capture: bool = False) -> Iterator[Store]:
-    """Open the store for writing, and create it when there is none. Texts are redacted before they are stored.
+    """Open the store for writing, and create it when there is none. Content is redacted before it is stored.
 
     The audit key is the configured one: without it a keyed chain would neither verify nor continue.
     """

@@ -17,11 +17,10 @@ from windowpane.core.version import install_command
 from windowpane.effects.garbage_collection import rare_collection
 from windowpane.effects.record_log import RecordLog
 from windowpane.models.tokens import load_for_bulk
-from windowpane.outputs.http.http_server import MetricsServer
 from windowpane.outputs.http.routes import Routes
 from windowpane.outputs.runtime.pipeline import CAPACITY_EVENTS, Pipeline
-from windowpane.outputs.runtime.sinks import StoreSink
 from windowpane.outputs.runtime.start import store_access
+from windowpane.outputs.runtime.store_sink import StoreSink
 from windowpane.sources.receiver.call_recorder import SOURCE, CallRecorder, RecorderSettings
 from windowpane.sources.receiver.endpoint import OtlpEndpoint
 from windowpane.sources.receiver.forwarding import Forwarder
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
     from windowpane.config.schema import Config
     from windowpane.metrics.internal import InternalMetrics
+    from windowpane.outputs.http.asgi_server import AsgiServer
     from windowpane.outputs.http.store_exporter import StoreExporter
     from windowpane.store.interface import EventReader
 
@@ -55,7 +55,7 @@ def receiving(
     serving: StoreExporter,
     *,
     token: str | None,
-    listen: Callable[[Routes], MetricsServer],
+    listen: Callable[[Routes], AsgiServer],
 ) -> Iterator[str]:
     """Receive until the block ends; yields the address, for `OTEL_EXPORTER_OTLP_ENDPOINT`."""
     assert serving.notifier is not None, "the exporter has its notifier before it receives"
@@ -65,7 +65,7 @@ def receiving(
         receiver.start()
         try:
             with listen(Routes(bearer_token=token, posts=receiver.endpoint.posts)) as server:
-                yield f"{server.scheme}://{server.address}"
+                yield server.url
         finally:
             receiver.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from windowpane.cli.options import report_errors, store_option
 from windowpane.cli.serve import wait_for_stop
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.names import check_name
-from windowpane.core.store_names import StoreName, full_name
+from windowpane.core.store_names import StoreName
 from windowpane.core.version import install_command
 from windowpane.outputs.http.authentication import require_protection
 from windowpane.outputs.http.http_server import LOOPBACK
@@ -21,6 +22,7 @@ from windowpane.outputs.http.http_server import LOOPBACK
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from windowpane.sources.conversations.conversations import LevelBySettings
     from windowpane.sources.proxy.server import ProxyServer
     from windowpane.sources.proxy.upstreams import Upstream
 
@@ -74,12 +76,15 @@ def command(*, port: int, address: str, insecure: bool, upstreams: Sequence[str]
 def running_proxy(
     address: str, port: int, upstreams: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[ProxyServer, dict[str, Upstream], str | None]]:
-    """Run a proxy and the reader of its calls until the block ends; yields proxy, upstreams, URL of metrics."""
+    """Run a proxy and the outputs until the block ends; yields the proxy, upstreams, and URL of metrics."""
+    from windowpane.models.tokens import load_for_bulk
+    from windowpane.outputs.runtime.start import start
+    from windowpane.sources.conversations.conversations import Scope
     from windowpane.sources.proxy.upstreams import upstreams_of
 
     try:
         from windowpane.sources.proxy.call_queue import CallQueue
-        from windowpane.sources.proxy.reader_process import ReaderSettings
+        from windowpane.sources.proxy.call_reader import CallReader
         from windowpane.sources.proxy.server import ProxyServer
     except ImportError as error:
         raise click.ClickException(
@@ -90,15 +95,30 @@ def running_proxy(
         logging.ERROR
     )  # it warns of each write to a client that has disconnected
     chosen = upstreams_of(upstreams, os.environ)
-    store: StoreName | None = options["store_path"]
-    settings = ReaderSettings(
-        agent=options["agent"],
-        limit_tokens=options["limit_tokens"],
-        metrics_port=options["metrics_port"],
-        store=None if store is None else full_name(store),
-        capture=options["capture"],
-        folder=options.get("folder", ""),
-        overrides=options.get("overrides", {}),
+    scope = Scope(
+        options["agent"], limit_tokens=options["limit_tokens"], level_by_settings=_level_by_settings(options)
     )
-    with CallQueue(settings) as calls, ProxyServer(address, port, chosen, calls) as server:
-        yield server, chosen, calls.reader.metrics_url
+    store: StoreName | None = options["store_path"]
+    load_for_bulk()
+    with (
+        start(port=options["metrics_port"], store=store, capture=options["capture"]) as outputs,
+        CallQueue(CallReader(outputs, scope), outputs.record_drop) as calls,
+        ProxyServer(address, port, chosen, calls) as server,
+    ):
+        yield server, chosen, outputs.url
+
+
+def _level_by_settings(options: Mapping[str, Any]) -> LevelBySettings | None:
+    """Return how to find the level at which the program that runs in the *folder* compacts a session."""
+    if not options.get("folder"):
+        return None
+    from windowpane.sources.transcripts.agent_settings import stated_level
+
+    return lambda agent, limit_tokens: stated_level(
+        agent,
+        limit_tokens=limit_tokens,
+        started_at=time.time(),
+        folder=options["folder"],
+        environment=os.environ,
+        overrides=options["overrides"],
+    )

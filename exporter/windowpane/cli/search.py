@@ -1,4 +1,4 @@
-"""`windowpane search`: captured texts that contain a word, and the blocks that held them."""
+"""`windowpane search`: captured content with a word in it, and the blocks that held it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 @click.command("search")
 @click.argument("terms", metavar="WORDS...", nargs=-1, required=True)
 @click.option("--session", help="Search one session only, by its id or the start of it.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Texts to print.")
-@click.option("--life", is_flag=True, help="Print how each block was added, used, removed and reblockd.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Matches to print.")
+@click.option("--life", is_flag=True, help="Print how each block was added, used, removed and replaced.")
 @project_filter_option
 @json_option
 @store_option
@@ -49,10 +49,10 @@ def command(
     as_json: bool,
     store_path: StoreName | None,
 ) -> None:
-    """Find captured texts that contain all WORDS or parts of words, the latest first.
+    """Find captured content that contains all WORDS or parts of words, the latest first.
 
-    Only texts of sessions recorded with content capture can be found. Put quotation marks around words that must
-    stand together.
+    Only content of sessions recorded with content capture can be found. Put quotation marks around words
+    that belong together.
 
     \b
     Example:
@@ -91,7 +91,7 @@ def _document(store: Store, result: ContentHits, *, life: bool) -> dict[str, obj
 
 def _lines(store: Store, result: ContentHits, *, life: bool) -> Iterator[str]:
     if result.texts == 0:
-        yield "No text was captured, so there is nothing to search. Record with content capture:"
+        yield "No content was captured, so there is nothing to search. Record with content capture:"
         yield "  windowpane import --capture"
         return
     for hit in result.hits:
@@ -104,9 +104,9 @@ def _lines(store: Store, result: ContentHits, *, life: bool) -> Iterator[str]:
             yield from (f"  turn {step.turn}: {step.text}" for step in _life(store, block))
     more = "" if result.is_whole else " There may be more: add a word, or raise --limit."
     captured = "the captured ones" if result.texts is None else f"{result.texts:,} captured"
-    yield f"{formats.count(len(result.hits), 'text')} of {captured}.{more}"
+    yield f"{formats.count(len(result.hits), 'passage')} of {captured}.{more}"
     if result.waiting:
-        yield f"{formats.count(result.waiting, 'text')} not indexed: SQLite before 3.34 cannot."
+        yield f"{formats.count(result.waiting, 'passage')} not indexed: upgrade SQLite to 3.34 or newer."
 
 
 def _life(store: Store, block: Occurrence) -> list[LifeStep]:

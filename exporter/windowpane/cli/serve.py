@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -19,11 +17,12 @@ from windowpane.cli.otlp_receiver import receiving
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.core.store_names import StoreName
+from windowpane.core.version import install_command
 from windowpane.effects.garbage_collection import rare_collection
+from windowpane.effects.stop_request import StopRequest
 from windowpane.models.catalog import load_packaged_data
 from windowpane.outputs.http.authentication import TlsOptions, read_token, require_protection
-from windowpane.outputs.http.connections import MAXIMUM_CONNECTIONS
-from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
+from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, RunningServer
 from windowpane.outputs.http.routes import Health
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.outputs.remote.access import IngestAccess
@@ -36,14 +35,13 @@ if TYPE_CHECKING:
     from windowpane.config.outputs import ServerConfig
     from windowpane.config.schema import Config
     from windowpane.metrics.fold import AsOf
-    from windowpane.outputs.http.http_server import MetricsServer
+    from windowpane.outputs.http.asgi_server import AsgiServer
     from windowpane.outputs.http.routes import Routes
     from windowpane.store.store import Store
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
-INGEST_CONNECTIONS: Final = 256
-"""Connections open at once: a sender keeps one while its events are being stored."""
+Server = TypeVar("Server", bound=RunningServer)
 
 
 @click.command("serve")
@@ -112,6 +110,7 @@ def command(
         raise click.UsageError("--tls-certificate and --tls-key require each other")
     if tls_client_ca is not None and tls_certificate is None:
         raise click.UsageError("--tls-client-ca requires --tls-certificate and --tls-key")
+    start = server_start()
     config = load_config(arguments={"clickhouse": {"url": clickhouse_url}} if clickhouse_url else None)
     tls = configured_tls(config.server)
     if tls_certificate is not None and tls_key is not None:
@@ -141,21 +140,21 @@ def command(
         with (
             ingesting(store, serving, routes, access) if ingests else nullcontext(routes) as served,
             listen(
+                start,
                 served,
                 host=host,
                 port=config.server.port if port is None else port,
                 tls=tls,
                 insecure=insecure,
                 move=not port and not ingests,  # a port that was requested is where Prometheus scrapes
-                maximum_connections=INGEST_CONNECTIONS if ingests else MAXIMUM_CONNECTIONS,
             ) as server,
         ):
             serving.start()
             serving.notifier.start()
             click.echo(f"{folded:,} events folded; audit chain {'intact' if verified.intact else 'BROKEN'}")
-            click.echo(f"metrics on {server.url}")
+            click.echo(f"metrics on {server.url}/metrics")
             if ingests:
-                click.echo(f"receiving events of other hosts on {server.scheme}://{server.address}")
+                click.echo(f"receiving events of other hosts on {server.url}")
             if serving.copier is not None:
                 serving.copier.start()
                 click.echo(f"copying to ClickHouse on {config.clickhouse.url}")
@@ -168,7 +167,14 @@ def command(
                     serving,
                     token=token,
                     listen=partial(
-                        listen, host=host, port=port, tls=tls, insecure=insecure, move=False, option="--otlp-port"
+                        listen,
+                        start,
+                        host=host,
+                        port=port,
+                        tls=tls,
+                        insecure=insecure,
+                        move=False,
+                        option="--otlp-port",
                     ),
                 ) as base_url:
                     click.echo(f"receiving OTLP on {base_url}")
@@ -187,14 +193,24 @@ def _received(config: Config, store: Store, *, capture: bool) -> Config:
     return config.model_copy(update={"store": stored})
 
 
-def listen(
-    routes: Routes, *, host: str, port: int, tls: TlsOptions | None, insecure: bool = False, move: bool = True,
-    option: str = "--port", maximum_connections: int = MAXIMUM_CONNECTIONS,
-) -> MetricsServer:  # fmt: skip
-    """Start the endpoint; with *move*, on a free port if *port* is in use. Raises `click.ClickException`."""
+def server_start() -> Callable[..., AsgiServer]:
+    """Return the function that starts a server. Raises `click.ClickException` without the extra."""
     try:
-        return start_http_server(routes, host=host, port=port, tls=tls, insecure=insecure, free_port_if_busy=move,
-                                 maximum_connections=maximum_connections)  # fmt: skip
+        from windowpane.outputs.http.asgi_server import start_asgi_server
+    except ImportError as error:
+        raise click.ClickException(
+            f"serve requires uvicorn and starlette ({error.name} is missing); run: {install_command('serve')}"
+        ) from error
+    return start_asgi_server
+
+
+def listen(
+    start: Callable[..., Server], routes: Routes, *, host: str, port: int, tls: TlsOptions | None,
+    insecure: bool = False, move: bool = True, option: str = "--port",
+) -> Server:  # fmt: skip
+    """Start a server; with *move*, on a free port if *port* is in use. Raises `click.ClickException`."""
+    try:
+        return start(routes, host=host, port=port, tls=tls, insecure=insecure, free_port_if_busy=move)
     except OSError as error:
         hint = f"; {option} 0 selects a free one" if error.errno == errno.EADDRINUSE else ""
         raise click.ClickException(f"cannot serve on {host}:{port}: {error.strerror or error}{hint}") from error
@@ -213,10 +229,7 @@ def configured_token(server: ServerConfig) -> str | None:
 
 def wait_for_stop() -> None:
     """Block until Ctrl-C or a request to terminate."""
-    stop = SimpleQueue[None]()  # an event may be locked by the very wait that the signal interrupts
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.put(None))
-    stop.get()
+    StopRequest().wait()
 
 
 @contextmanager

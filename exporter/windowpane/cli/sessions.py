@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """List the sessions in the store, by default those under the highest pressure first.
 
-    A session is shown by its title, else by its label or agent; its cost includes that of its sub-agents.
+    A session is shown by its title, else by its label or agent; its cost includes its sub-agents.
 
     \b
     Example:

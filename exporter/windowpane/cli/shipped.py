@@ -26,7 +26,7 @@ _PACKAGE: Final = Path(windowpane.__file__).parent
 
 
 def shipped_folder(name: str) -> Path:
-    """Return a folder of the repository: the wheel's copy, or that of the checkout the package runs from."""
+    """Return a folder of the repository: the wheel's copy, or the checkout's where the package runs from one."""
     packaged = _PACKAGE / "shipped" / name
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / name
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +31,8 @@ from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config.paths import local_base
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
-from windowpane.outputs.http.http_server import DEFAULT_PORT
+from windowpane.effects.stop_request import StopRequest
+from windowpane.outputs.http.http_server import DEFAULT_PORT, start_http_server
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.outputs.runtime.notifier import configured_notifier
 from windowpane.sources.imports.pipeline import playback_settings
@@ -62,7 +61,7 @@ HOUR: Final = 3_600.0
 @limit_option
 @project_option
 @capture_option
-@click.option("--once", is_flag=True, help="Import what is there, print it, and exit.")
+@click.option("--once", is_flag=True, help="Import the existing recordings, print them, and exit.")
 @store_option
 @report_errors
 def command(
@@ -122,6 +121,7 @@ def command(
         try:
             serving.catch_up()
             with listen(
+                start_http_server,
                 serving.routes(bearer_token=configured_token(settings)),
                 host=settings.address,
                 port=settings.port if port is None else port,
@@ -139,20 +139,20 @@ def command(
         store.flush()
 
 
-def follow(watcher: Watcher, stop: threading.Event, *, changed: Callable[[], object]) -> None:
-    """Poll until *stop* is set: one line per live session on a terminal, else one line per change.
+def follow(watcher: Watcher, stop: StopRequest, *, changed: Callable[[], object]) -> None:
+    """Poll until a stop is requested: one line per live session on a terminal, else one line per change.
 
     *changed* is called after a poll that stored something.
     """
     if not sys.stdout.isatty():
-        while not stop.is_set():
+        while not stop.is_set:
             if show_lines(watcher.poll()):
                 changed()
             stop.wait(_pause(watcher))
         return
     unicode = supports_unicode()
     with Live(console=Console(), auto_refresh=False) as live:
-        while not stop.is_set():
+        while not stop.is_set:
             if watcher.poll():
                 changed()
             live.update(_screen(_live(watcher), unicode=unicode), refresh=True)
@@ -201,13 +201,11 @@ def _line(session: WatchedSession, *, unicode: bool) -> str:
 
 
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C or a request to terminate sets."""
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+def _stopping() -> Iterator[StopRequest]:
+    """Yield a request that Ctrl-C or SIGTERM sets."""
+    stop = StopRequest()
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        stop.restore_handlers()
         logging.getLogger("windowpane").debug("watching has ended")

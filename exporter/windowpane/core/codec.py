@@ -9,7 +9,7 @@ events of an older schema pass through `UPCASTERS` first, and unknown fields are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -25,7 +25,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
     Payload,
     PressureMeasured,
-    event_id,
+    event_ids,
 )
 from windowpane.core.events.compression import FactOutcome
 from windowpane.core.window.blocks import Block
@@ -137,10 +137,12 @@ def encode(event: Event) -> bytes:
 
     Halves of surrogate pairs, which a model can write into a tool's name, are invalid in UTF-8 and become `?`.
     """
-    try:
-        return _encode(event)
-    except UnicodeEncodeError:
-        return _encoder.encode(_encodable(to_document(event)))
+    return encode_all((event,))[0]
+
+
+def encode_all(events: Sequence[Event]) -> list[bytes]:
+    """Return the JSON bytes of each event."""
+    return [_encode(event, identity) for event, identity in zip(events, event_ids(events), strict=True)]
 
 
 def _encodable(value: object) -> object:
@@ -155,7 +157,15 @@ def _encodable(value: object) -> object:
     return value
 
 
-def _encode(event: Event) -> bytes:
+def _encode(event: Event, identity: str) -> bytes:
+    try:
+        return _filled(event, identity.encode())
+    except UnicodeEncodeError:
+        return _encoder.encode(_encodable(to_document(event)))
+
+
+def _filled(event: Event, identity: bytes) -> bytes:
+    """Return the template of the event's type with its values."""
     context, n, at, data = event
     timed, untimed, mirror, read = _PLANS[data.type]
     payload: object = data
@@ -172,7 +182,6 @@ def _encode(event: Event) -> bytes:
     last, head = _last_context
     if last is not context:
         head = _remember(context)
-    identity = event_id(context.stream_id, n, at).encode()
     if at is None:
         return untimed % (head, n, identity, raw)
     return timed % (head, n, _encoder.encode(at), identity, raw)

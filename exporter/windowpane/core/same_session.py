@@ -7,11 +7,11 @@ recording and a session that replays it, are two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from windowpane.core.events import BlockAdded, TurnEnded
+from windowpane.core.events import BlockAdded, Event, TurnEnded
 
 UNIQUE_ID_CHARACTERS: Final = 20
 """Ids of replies and tool calls of at least this length are unique; shorter ones are counted up."""
@@ -34,6 +34,11 @@ def number_in(data: object) -> int | None:
     if isinstance(data, BlockAdded) and data.block.content_type == "tool_call":
         return call_number(data.block.tool_call_id)
     return None
+
+
+def numbers_in(events: Iterable[Event]) -> list[int]:
+    """Return the numbers of the calls that *events* name."""
+    return [number for event in events if (number := number_in(event.data)) is not None]
 
 
 CLOCK_SECONDS: Final = 600.0

@@ -6,10 +6,11 @@ Every door to a store uses this: the emitters of this process, and the border th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
-from windowpane.core.events import PAYLOADS, EventContext
+from windowpane.core.events import PAYLOADS, Event, EventContext
 from windowpane.core.redaction import bounded_name, stored_id, stored_name
 
 _IDS: Final = frozenset({"id", "group", "digest", "replaces", "handle", "by", "same_as"})
@@ -48,6 +49,16 @@ def stored_payload(payload: _T) -> _T:
         if value and (clean := _stored(name, value)) != value:
             changed[name] = clean
     return replace(payload, **changed) if changed else payload  # type: ignore[type-var]  # a data class
+
+
+def stored_events(events: list[Event], unchecked: Iterable[int]) -> list[Event]:
+    """Return *events* as they may be stored, of which those at the positions *unchecked* may have to change."""
+    for position in unchecked:
+        event = events[position]
+        payload = stored_payload(event.data)
+        if payload is not event.data:
+            events[position] = event._replace(data=payload)
+    return events
 
 
 def stored_context(context: EventContext) -> EventContext:

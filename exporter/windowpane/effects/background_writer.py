@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from windowpane.effects.commands import CommandResult
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import Worker
+from windowpane.effects.worker import TimeLimit, Worker
 from windowpane.exceptions import UnfinishedWriteError
 
 WAIT_SECONDS: Final = 0.25
@@ -39,8 +38,7 @@ _boundary: Final = ErrorBoundary(_log)
 class _Write:
     """One write and its outcome."""
 
-    def __init__(self, run: Callable[[], Any], characters: int, on_late: OnLate | None) -> None:
-        self.characters = characters
+    def __init__(self, run: Callable[[], Any], on_late: OnLate | None) -> None:
         self._run = run
         self._on_late = on_late
         self._deciding = threading.Lock()  # whether the caller or `on_late` gets the outcome
@@ -78,9 +76,8 @@ class BackgroundWriter:
 
     def __init__(self, *, maximum_characters: int = MAXIMUM_CHARACTERS) -> None:
         self._worker: Worker[_Write] = Worker(
-            "files", self._carry_out, capacity=maximum_characters, weigh=lambda write: 1 + write.characters,
-            idle_seconds=IDLE_SECONDS, works_without_thread=True,
-        )  # fmt: skip
+            "files", self._carry_out, capacity=maximum_characters, idle_seconds=IDLE_SECONDS
+        )
         _writers.add(self)
 
     @property
@@ -101,11 +98,16 @@ class BackgroundWriter:
         While an earlier write is under way, nothing is awaited unless *wait_seconds* is longer than usual. An
         outcome that comes later is passed to *on_late*.
         """
-        one = _Write(write, characters, on_late)
+        one = _Write(write, on_late)
         if not self.is_idle and wait_seconds <= WAIT_SECONDS:
             wait_seconds = 0.0
-        if not self._worker.put(one):
-            return CommandResult(error=OSError("earlier writes are still under way, and too much waits"))
+        try:
+            self._worker.start()
+        except RuntimeError:  # no thread can be started while the interpreter shuts down
+            self._carry_out([*self._worker.take_waiting(), one])
+        else:
+            if not self._worker.put(one, weight=1 + characters):
+                return CommandResult(error=OSError("earlier writes are still under way, and too much waits"))
         return one.result_within(wait_seconds)
 
     def settle(self, timeout_seconds: float = END_SECONDS) -> bool:

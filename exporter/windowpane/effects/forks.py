@@ -38,25 +38,26 @@ class ForkLock:
     """A reentrant lock that a thread also holds while it forks; a forked child needs a new one."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """The lock itself, for a block of statements."""
         self._forking: set[int] = set()
         """Threads that hold the lock because they fork."""
 
     def acquire(self, seconds: float) -> bool:
         """Return True if the lock is held after at most *seconds*."""
-        return self._lock.acquire(timeout=seconds)
+        return self.lock.acquire(timeout=seconds)
 
     def release(self) -> None:
         """Release the lock once."""
-        self._lock.release()
+        self.lock.release()
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self.lock.acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.release()
+        self.lock.release()
 
     def before_fork(self) -> None:
         """Wait at most `FORK_SECONDS` for the lock, and keep it until the fork is done."""
@@ -67,7 +68,7 @@ class ForkLock:
         """Undo `before_fork` of the same thread."""
         if threading.get_ident() in self._forking:
             self._forking.discard(threading.get_ident())
-            self._lock.release()
+            self.lock.release()
 
     def after_fork(self) -> None:
         """Be free in the forked child."""

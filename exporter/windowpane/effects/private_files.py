@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,3 +24,32 @@ def create_folder(path: Path) -> None:
         except FileExistsError:
             continue  # another process was faster
         folder.chmod(MODE_FOLDER)  # an umask may have removed the owner's own rights
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file durably and in one step: after a crash it is the old or the new one. Raises `OSError`."""
+    create_folder(path.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")  # for the owner only
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(MODE_FILE)
+        Path(temporary).replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names of the files in a folder durable, where the system can. Raises `OSError`."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.effects.private_files import MODE_FILE, create_folder, sync_folder
 
 try:
     import fcntl
@@ -99,11 +99,15 @@ class RecordLog:
 
     @classmethod
     def beside(cls, base: Path, name: str) -> Self:
-        """Open the first log beside *base* that no other process uses. Raises `OSError`."""
-        for number in range(1, MAXIMUM_FOLDERS + 1):
-            suffix = "" if number == 1 else f"-{number}"
+        """Open a log beside *base* that no other process uses: one with records, else the first.
+
+        Raises `OSError`.
+        """
+        suffixes = ("", *(f"-{number}" for number in range(2, MAXIMUM_FOLDERS + 1)))
+        folders = [base.with_name(f"{base.name}.{name}{suffix}") for suffix in suffixes]
+        for folder in sorted(folders, key=lambda folder: not any(folder.glob(f"*{_SUFFIX}"))):
             with suppress(BlockingIOError):
-                return cls(base.with_name(f"{base.name}.{name}{suffix}"))
+                return cls(folder)
         raise OSError(f"{MAXIMUM_FOLDERS} processes use logs beside {base}")
 
     @property
@@ -189,7 +193,7 @@ class RecordLog:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE_FILE)
         try:
             _write(self._descriptor, FORMAT)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError:
             os.close(self._descriptor)
             path.unlink(missing_ok=True)
@@ -270,14 +274,3 @@ def _write(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:  # a full disk takes a part, and fails at the next attempt
         rest = rest[os.write(descriptor, rest) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the names of the files in a folder durable, where the system can."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

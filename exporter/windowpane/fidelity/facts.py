@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
@@ -67,18 +67,6 @@ class Fact:
     def is_sentence(self) -> bool:
         """True for a line of prose, False for a name."""
         return bool(self.words)
-
-
-@dataclass(slots=True)
-class _Name:
-    kind: FactKind
-    salience: int = 0
-    blocks: int = 0
-    last: int = -1
-    turn: int = 0
-    """Turn of the last block that has it."""
-    written: bool = False
-    """True if the model or a person wrote it, false if only tools printed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +179,52 @@ def _sentence(kind: FactKind, text: str, block: int) -> Iterator[Fact]:
         yield Fact(kind, text, words, block)
 
 
+class _ReadBlock(NamedTuple):
+    position: int
+    content_type: ContentType
+    reading: Reading
+    turn: int
+    """The turn of the block, or a later one that was read before it."""
+
+
+class _Mentions:
+    """The blocks that have each of some names."""
+
+    def __init__(self, blocks: Iterable[_ReadBlock], names: Set[str]) -> None:
+        self.blocks: Counter[str] = Counter()
+        """Number of blocks."""
+        self.salience: Counter[str] = Counter()
+        """Weight of the blocks beyond 1 each."""
+        self.last: dict[str, _ReadBlock] = {}
+        self.written: set[str] = set()
+        """Names that the model or a person wrote; tools alone printed the others."""
+        for block in blocks:
+            own = block.reading.names.keys() & names
+            self.blocks.update(own)
+            self.last.update(dict.fromkeys(own, block))
+            for _ in range(_WEIGHT.get(block.content_type, 1) - 1):
+                self.salience.update(own)
+            if block.content_type in PROSE_TYPES or block.content_type == "tool_call":
+                self.written |= own
+
+    def fact(self, name: str, weight: float = 1.0) -> Fact:
+        """Return the fact that a name is, as its last block has it."""
+        last = self.last[name]
+        return Fact(last.reading.names[name], name, block=last.position, weight=weight)
+
+
 class FactFinder:
-    """Collects facts block by block."""
+    """Collects facts block by block.
+
+    A full window has tens of thousands of names, most of which a tool printed once: what they amount to is
+    computed for the others alone.
+    """
 
     def __init__(self) -> None:
-        self._names: dict[str, _Name] = {}
-        self._values: dict[str, set[str]] = {}
-        """The numbers of each key."""
+        self._blocks: list[_ReadBlock] = []
+        self._names: set[str] = set()
+        self._recurring: set[str] = set()
+        """Names that more than one block has."""
         self._passages: list[_Passage | Fact] = []
         """Texts with cues, and the goal itself, in the order of reading."""
         self._goal_seen = False
@@ -210,31 +237,14 @@ class FactFinder:
     def add(self, index: int, content_type: ContentType, reading: Reading, *, turn: int = 0) -> None:
         """Add what one block has; *turn* is that of the block."""
         self._turn = max(self._turn, turn)
+        self._blocks.append(_ReadBlock(index, content_type, reading, self._turn))
         if content_type == "user_message" and not self._goal_seen:
             self._goal_seen = True
             self._passages += _sentence("goal", reading.text.strip().split("\n", 1)[0], index)
         if reading.cues:
             self._passages.append(_Passage(index, reading.text, reading.cues, content_type in PROSE_TYPES))
-        for key, values in reading.values.items():
-            self._values.setdefault(key, set()).update(values)
-        self._add_names(reading.names, index, content_type)
-
-    def _add_names(self, names: Mapping[str, NameKind], index: int, content_type: ContentType) -> None:
-        """Add the distinct names of a block; those of one kind that are new share one entry."""
-        own, turn = self._names, self._turn
-        weight = _WEIGHT.get(content_type, 1)
-        written = content_type in PROSE_TYPES or content_type == "tool_call"
-        for text in [text for text in names if text in own]:
-            name = own[text]
-            if name.blocks == 1:
-                name = own[text] = replace(name)
-            name.blocks += 1
-            name.salience += weight
-            name.last = index
-            name.turn = turn
-            name.written |= written
-        new = {kind: _Name(kind, weight, 1, index, turn, written) for kind in set(names.values())}
-        own.update({text: new[kind] for text, kind in names.items() if text not in own})
+        self._recurring |= reading.names.keys() & self._names
+        self._names.update(reading.names)
 
     def has(self, name: str) -> bool:
         """Return whether a text that was read has a name."""
@@ -242,13 +252,9 @@ class FactFinder:
 
     def names(self, most: int) -> list[Fact]:
         """Return the names that are most likely needed again, with their weights."""
-        weighted = sorted(
-            (-need_of(age_turns=self._turn - name.turn, blocks=name.blocks, written=name.written), text)
-            for text, name in self._names.items()
-            if self._stands(text, name)
-        )
-        names = ((-need, text, self._names[text]) for need, text in weighted[:most])
-        return [Fact(name.kind, text, block=name.last, weight=need) for need, text, name in names]
+        mentions = _Mentions(self._blocks, self._names)
+        needs = ((-self._need(name, mentions), name) for name in self._stating_facts(self._names))
+        return [mentions.fact(name, -need) for need, name in nsmallest(most, needs)]
 
     def sentences(self, most: int) -> Iterator[Fact]:
         """Yield the goal, decisions, constraints, open work and errors, newest first, *most* of each kind."""
@@ -267,16 +273,7 @@ class FactFinder:
 
     def facts(self) -> tuple[Fact, ...]:
         """Return the critical facts, most critical first within each kind."""
-        critical = (
-            (-name.salience, -name.last, text)
-            for text, name in self._names.items()
-            if (name.salience > 1 or name.blocks > 1) and self._stands(text, name)
-        )
-        chosen = [text for _, _, text in nsmallest(MAXIMUM_NAMES, critical)]
-        if not chosen:
-            facts_alone = (text for text, name in self._names.items() if self._stands(text, name))
-            chosen = list(islice(facts_alone, MAXIMUM_NAMES))
-        names = [Fact(self._names[text].kind, text, block=self._names[text].last) for text in chosen]
+        names = self._critical_names() or self._first_names()
         newest = list(self.sentences(MAXIMUM_SENTENCES))
         errors = [fact for fact in newest if fact.kind == "error"][: MAXIMUM_NAMES // 4]
         decisions = [fact for fact in newest if fact.kind == "decision"]
@@ -284,6 +281,35 @@ class FactFinder:
         state = goal + [fact for fact in newest if fact.kind in ("constraint", "open_work")]
         return (*errors, *names[: MAXIMUM_NAMES - len(errors)], *decisions, *state[:MAXIMUM_SENTENCES])
 
-    def _stands(self, text: str, name: _Name) -> bool:
-        """Return whether a name states a fact: a number with several values is a counter or timestamp."""
-        return name.kind != "number" or len(self._values[text.split("=", 1)[0]]) == 1
+    def _critical_names(self) -> list[Fact]:
+        """Return the names that more than one block has, or that were written as prose, most critical first."""
+        prose = (block.reading.names for block in self._blocks if block.content_type in _WEIGHT)
+        candidates = self._recurring.union(*prose)
+        mentions = _Mentions(self._blocks, candidates)
+        ranked = (
+            (-mentions.blocks[name] - mentions.salience[name], -mentions.last[name].position, name)
+            for name in self._stating_facts(candidates)
+        )
+        return [mentions.fact(name) for _, _, name in nsmallest(MAXIMUM_NAMES, ranked)]
+
+    def _first_names(self) -> list[Fact]:
+        """Return the first names where none is critical."""
+        own = (
+            Fact(block.reading.names[name], name, block=block.position)
+            for block in self._blocks
+            for name in self._stating_facts(block.reading.names)
+        )
+        return list(islice(own, MAXIMUM_NAMES))
+
+    def _need(self, name: str, mentions: _Mentions) -> float:
+        age_turns = self._turn - mentions.last[name].turn
+        return need_of(age_turns=age_turns, blocks=mentions.blocks[name], written=name in mentions.written)
+
+    def _stating_facts(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield those of *names* that state a fact: a number with several values is a counter or timestamp."""
+        keys = {name: name.split("=", 1)[0] for name in names if "=" in name}
+        values: dict[str, set[str]] = {key: set() for key in keys.values()}
+        for block in self._blocks if values else ():
+            for key in block.reading.values.keys() & values.keys():
+                values[key] |= block.reading.values[key]
+        return (name for name in names if name not in keys or len(values[keys[name]]) == 1)

@@ -127,6 +127,39 @@ def evaluate(
     return replace(evaluated, score=evaluated.score * faithful, faithfulness=faithful)
 
 
+def sample(blocks: Sequence[Block], *, characters: int) -> tuple[Block, ...]:
+    """Return the newest content of *blocks* in at most so many characters, for an evaluation in a short time.
+
+    Half of it is what the model and the user wrote, as far as there is, since most facts are theirs. Of the block
+    that does not fit, lines from start to end are read.
+    """
+    written = [block for block in blocks if is_prose(block) or block.content_type == "tool_call"]
+    others = [block for block in blocks if not (is_prose(block) or block.content_type == "tool_call")]
+    room = max(characters // 2, characters - sum(len(block.text or "") for block in others))
+    chosen = _newest(written, room)
+    chosen |= _newest(others, characters - sum(len(block.text or "") for block in chosen.values()))
+    return tuple(chosen[block.id] for block in blocks if block.id in chosen)
+
+
+def _newest(blocks: Sequence[Block], characters: int) -> dict[str, Block]:
+    chosen: dict[str, Block] = {}
+    for block in reversed(blocks):
+        text = block.text or ""
+        part = text if len(text) <= characters else _part(text, characters)
+        if part == text:
+            chosen[block.id] = block
+        elif part:
+            tokens = math.ceil(block.tokens * len(part) / len(text))
+            chosen[block.id] = replace(block, text=part, tokens=tokens)
+        characters -= len(part)
+    return chosen
+
+
+def _part(text: str, characters: int) -> str:
+    """Return every second line, third line or so on of a text; its start where a line is long."""
+    return "\n".join(text.split("\n")[:: math.ceil(len(text) / characters)])[:characters] if characters else ""
+
+
 def _read(removed: Sequence[Block], prose: Sequence[Sequence[str]]) -> FactFinder:
     """Return the facts of *removed*; *prose* has the units of each block, none for a block that is not prose."""
     finder = FactFinder()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.state import OpenCall, Payload
 from windowpane.manager.tool_results import add_tool_result
-from windowpane.models.replies import ReplyPart
+from windowpane.models.wire.calls import read_reply
+from windowpane.models.wire.replies import Reply, ReplyPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,14 @@ def add_user(engine: Engine, content: object, *, pinned: bool = False) -> Effect
         yield from add_tool_result(engine, "", output, part.get("tool_use_id"), is_error=failed)
     if read.parts or not read.results:
         _add_user_parts(engine, read.parts, pinned=pinned)
+
+
+def returned_reply(reply: object) -> Reply:
+    """Return a provider's reply in neutral form, without unsigned reasoning, which is not sent back."""
+    if isinstance(reply, Reply):
+        return reply
+    read = read_reply(reply)
+    return replace(read, parts=tuple(part for part in read.parts if part.kind != "thinking" or part.raw))
 
 
 def add_reply(engine: Engine, parts: Sequence[ReplyPart]) -> None:

@@ -21,19 +21,19 @@ from windowpane.effects.model_calls import (
     call_model_async,
     require_text,
 )
-from windowpane.effects.time_limit import TimeLimit
+from windowpane.effects.worker import TimeLimit
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager import hooks
+from windowpane.manager.content import returned_reply
 from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.history import add_history
-from windowpane.manager.plans.subagent import SubagentResult, Subtask
+from windowpane.manager.plans.subagent_delegation import SubagentResult, Subtask
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import Decision
 from windowpane.manager.steps.completion import Completion, complete
-from windowpane.manager.steps.subagent import delegate
+from windowpane.manager.steps.subagent_delegation import delegate
 from windowpane.manager.tool_results import add_tool_result
 from windowpane.manager.window import ManagedWindow
-from windowpane.models.replies import read_reply
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class _HookedWindow(ManagedWindow):
         with self._session.traced():
             self._session.apply(
                 "on_turn_end",
-                lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used),
+                lambda engine: hooks.turn_end(engine, returned_reply(reply), reported_remaining, reported_used),
             )
 
     def _work_due(self, *, is_busy: bool) -> Effect[None] | None:

@@ -34,7 +34,7 @@ from windowpane.manager.listeners import Journal
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
 from windowpane.manager.plans.placeholders import handle_of
-from windowpane.manager.plans.progressive import ShortenedBlocks
+from windowpane.manager.plans.progressive_summarization import ShortenedBlocks
 from windowpane.manager.readings import Readings
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.snapshot import Snapshot, items_of

@@ -14,10 +14,10 @@ from windowpane.core.events import HistoryRepaired
 from windowpane.core.window.repair import Repaired, Unanswered, call_ids, repair, repair_parts
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.content import add_reply, add_user
+from windowpane.manager.content import add_reply, add_user, returned_reply
 from windowpane.manager.engine import Engine
 from windowpane.manager.tool_results import add_tool_result
-from windowpane.models.replies import as_dict, read_reply
+from windowpane.models.wire.fields import as_dict
 
 Message = dict[str, Any]
 
@@ -67,7 +67,7 @@ def _add(engine: Engine, message: Mapping[str, Any]) -> Effect[None]:
     if role in _SYSTEM_ROLES:
         engine.add("system_prompt", _text(content))
     elif role == "assistant":
-        add_reply(engine, read_reply(message).parts)
+        add_reply(engine, returned_reply(message).parts)
     elif role == "tool":
         yield from add_tool_result(
             engine, str(message.get("name") or ""), content or "", message.get("tool_call_id")

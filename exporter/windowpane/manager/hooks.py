@@ -10,8 +10,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.effects.commands import Effect
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import IrreducibleContextError
+from windowpane.manager.budget_enforcement import enforce, over_budget
 from windowpane.manager.content import add_reply
-from windowpane.manager.enforce_budgets import enforce, over_budget
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.protection import GRADES
@@ -22,7 +22,7 @@ from windowpane.manager.steps.checkpoint import checkpoint_if_due, save_checkpoi
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_summary_pending
 from windowpane.manager.steps.eviction import evict, truncate_turn
 from windowpane.models.overflow_errors import classify_error
-from windowpane.models.replies import Reply
+from windowpane.models.wire.replies import Reply
 
 _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 RETRY_SHARE: Final = 0.80

@@ -16,11 +16,9 @@ from windowpane.exceptions import WindowError
 from windowpane.manager.engine import Engine
 from windowpane.manager.plans.placeholders import finding_of
 from windowpane.manager.state import Payload
+from windowpane.models.wire.blocks import MEDIA_KINDS
 
 TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
-MEDIA_PARTS: Final = frozenset(
-    {"image", "image_url", "input_image", "document", "file", "input_file", "audio", "input_audio"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +42,11 @@ def read_output(output: object) -> Output:
         return Output(output.decode("utf-8", "replace"))
     if isinstance(output, BaseException):
         return Output(f"{type(output).__name__}: {output}", is_error=True)
-    if not isinstance(output, list | tuple) or not any(_kind(part) in MEDIA_PARTS for part in output):
+    if not isinstance(output, list | tuple) or not any(_kind(part) in MEDIA_KINDS for part in output):
         texts = _texts(output)
         return Output(_json(output) if texts is None else texts)
-    media = tuple(part for part in output if _kind(part) in MEDIA_PARTS)
-    rest = [part for part in output if _kind(part) not in MEDIA_PARTS]
+    media = tuple(part for part in output if _kind(part) in MEDIA_KINDS)
+    rest = [part for part in output if _kind(part) not in MEDIA_KINDS]
     described = [part["text"] if _is_text(part) else _json(part) for part in rest]
     kinds = [str(part["type"]).removeprefix("input_").removesuffix("_url") for part in media]
     return Output("\n".join([*described, *(f"[{kind}]" for kind in kinds)]), media)

@@ -14,7 +14,7 @@ from windowpane.core.vocabulary import COMPONENTS, Component
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import Ruling, check_claim
-from windowpane.manager.content import add_reply, add_tool_definitions, add_user
+from windowpane.manager.content import add_reply, add_tool_definitions, add_user, returned_reply
 from windowpane.manager.engine import Engine
 from windowpane.manager.listeners import CompactionCallback, EventListener, RecordListener
 from windowpane.manager.messages import AnthropicMessages, anthropic_messages, openai_messages
@@ -24,7 +24,6 @@ from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import ComponentStatus, Decision, Status
 from windowpane.manager.steps.new_window import clear
 from windowpane.manager.task import WindowTask
-from windowpane.models.replies import read_reply
 
 
 class WindowBudget:
@@ -123,7 +122,7 @@ class ManagedWindow:
     def add_assistant(self, text: str | None, *, tool_calls: Iterable[object] | None = ()) -> None:
         """Add a reply by its text and its tool calls in OpenAI's shape; it ends no turn."""
         message = {"role": "assistant", "content": text, "tool_calls": tool_calls}
-        self._session.apply("add_assistant", lambda engine: add_reply(engine, read_reply(message).parts))
+        self._session.apply("add_assistant", lambda engine: add_reply(engine, returned_reply(message).parts))
 
     def clear(self) -> None:
         """Continue in a new window with the system prompt, the tools, the task as given and pinned content."""

@@ -41,7 +41,7 @@ class Metric:
     fields: tuple[str, ...] = ()
     """Fields of the source event's payload from which it is computed."""
     labels: tuple[str, ...] = ()
-    """All labels; those of a session metric start with `agent` and `model`."""
+    """All labels; a session metric's start with `agent` and `model`."""
     aggregate: Aggregate | None = None
     """Only for gauges of sessions."""
     buckets: tuple[float, ...] = ()

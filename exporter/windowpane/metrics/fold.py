@@ -8,7 +8,7 @@ threads; one lock guards both, held for one batch of events or for the copy at t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from windowpane.core.events import (
@@ -31,7 +31,6 @@ from windowpane.core.events import (
     SessionRederived,
     SessionStarted,
     SessionTitled,
-    TurnEnded,
     TurnStarted,
 )
 from windowpane.core.protocols import Clock, EventsSkippedError
@@ -41,7 +40,6 @@ from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
 from windowpane.metrics.families import Family, session_families
 from windowpane.metrics.labels import OTHER, LabelPolicy
 from windowpane.metrics.reducer import EventReducer
-from windowpane.metrics.repeated_calls import RepeatedCalls
 
 MAXIMUM_SESSIONS: Final = 20_000
 MAXIMUM_LABEL_SETS: Final = 2_000
@@ -87,8 +85,6 @@ class MetricState:
         self._cached_groups: dict[tuple[str, str], int] = {}
         """The same for raw names."""
         self._sessions = gauges.SessionGauges(maximum_sessions)
-        self._count_by_event = self._reducer.by_event
-        self._repeated = RepeatedCalls()
         self._last_event_at: float | None = None
         self._context: EventContext | None = None
         self._group = 0
@@ -98,48 +94,94 @@ class MetricState:
     def apply(self, event: Event, *, counted: bool = True) -> None:
         """Fold one event; with *counted* False only into gauges (an event of a repeated prefix)."""
         with self._lock:
-            self._apply(event, counted=counted)
+            for error in self._fold((event,), counted=counted).values():
+                raise error
 
     def write(self, batch: Sequence[Event]) -> None:
         """Fold a batch of events in order. Raises `EventsSkippedError` about those that cannot be folded."""
         skipped: list[Event] = []
         cause: Exception | None = None
         with self._lock:
-            for event in batch:
-                try:
-                    self._apply(event, counted=True)
-                except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
-                    self._context = None  # it may have been entered half
-                    skipped.append(event)
+            for turn in _by_context(batch):
+                for position, error in self._fold(turn, counted=True).items():
+                    skipped.append(turn[position])
                     cause = error
         if cause is not None:
             raise EventsSkippedError(skipped, cause) from cause
 
-    def _apply(self, event: Event, *, counted: bool) -> None:
-        context, _, at, data = event
-        kind = type(data)
-        if context is not self._context:
+    def _fold(self, events: Sequence[Event], *, counted: bool) -> dict[int, Exception]:
+        """Fold events of one context: counters, then gauges; return the errors of events by their position."""
+        try:
+            entered = self._entered(events)
+        except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
+            self._context = None  # it may have been entered half
+            return dict.fromkeys(range(len(events)), error)
+        if entered is None:
+            return {}
+        failed = self._reducer.count(self._row, events[entered:]) if counted else {}
+        failed = {position + entered: error for position, error in failed.items()}
+        self._set_gauges(events, entered, failed)
+        if failed:
+            self._context = None
+        return failed
+
+    def _entered(self, events: Sequence[Event]) -> int | None:
+        """Enter the context of *events*; return the position of the first one to fold, or None."""
+        context = events[0].context
+        for position, event in enumerate(events):
+            if context is self._context:
+                return position
+            kind = type(event.data)
             if kind in _ANNOTATIONS:
-                return  # a reader's or the store's: nothing happened in the session
+                continue  # a reader's or the store's: nothing happened in the session
             if kind in _DELIVERIES and (context.agent, context.model) not in self._cached_groups:
-                return  # delivered for another process, whose agents have no series here
+                continue  # delivered for another process, whose agents have no series here
             self._enter(context)
-        if self._slot is None and kind in _OPENING:
-            self._slot = self._sessions.open(context.session_id, self._group)
-        if at is not None:
-            if self._slot is not None:
-                self._sessions.touch(self._slot, at)
-            if self._last_event_at is None or at > self._last_event_at:
-                self._last_event_at = at
-        if counted:
-            count = self._count_by_event.get(kind)
-            repeated = kind in _CALLS and self._repeated.is_repeated(context, at, data)  # type: ignore[arg-type]
-            if count is not None and not repeated:
-                count(self._row, data)
+            return position
+        return None
+
+    def _set_gauges(self, events: Sequence[Event], start: int, failed: dict[int, Exception]) -> None:
+        """Set the gauges of the session by the events from position *start* on; add the errors to *failed*."""
+        measured: dict[int, PressureMeasured] = {}
+        last_at = None
+        for position in range(start, len(events)):
+            context, _n, at, data = events[position]
+            if position in failed:
+                continue
+            if self._slot is None and type(data) in _OPENING:
+                self._slot = self._sessions.open(context.session_id, self._group)
+            if at is not None:
+                last_at = at
+                self._last_event_at = at if self._last_event_at is None else max(at, self._last_event_at)
+            if self._slot is None:
+                continue
+            if isinstance(data, PressureMeasured):
+                measured[position] = data
+            elif (set_gauges := _GAUGES.get(type(data))) is not None:
+                failed.update(self._measure(self._slot, measured))
+                measured = {}
+                try:
+                    set_gauges(self, self._slot, data)
+                except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
+                    failed[position] = error
+                last_at = None if self._slot is None else last_at  # the session has ended
         if self._slot is not None:
-            set_gauges = _GAUGES.get(kind)
-            if set_gauges is not None:
-                set_gauges(self, self._slot, data)
+            failed.update(self._measure(self._slot, measured))
+            if last_at is not None:
+                self._sessions.touch(self._slot, last_at)
+
+    def _measure(self, slot: int, measured: dict[int, PressureMeasured]) -> dict[int, Exception]:
+        """Store measurements, by their position; return the errors of those that cannot be stored."""
+        try:
+            self._sessions.measure(slot, list(measured.values()))
+        except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
+            if len(measured) == 1:
+                return dict.fromkeys(measured, error)
+            failed: dict[int, Exception] = {}
+            for position, data in measured.items():
+                failed |= self._measure(slot, {position: data})
+            return failed
+        return {}
 
     def _enter(self, context: EventContext) -> None:
         """Look up row and slot once for the events of a turn."""
@@ -176,9 +218,6 @@ class MetricState:
         # The run before may have crashed: neither its window nor its alerts are those of the next.
         if not data.interleaved:
             self._sessions.clear(slot)
-
-    def _measure(self, slot: int, data: PressureMeasured) -> None:
-        self._sessions.measure(slot, data)
 
     def _compressed(self, slot: int, data: ContentCompressed) -> None:
         ratio = data.ratio
@@ -247,19 +286,27 @@ class MetricState:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
+def _by_context(batch: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """Yield the events of a batch, those of one turn together, which share their context."""
+    start, context = 0, batch[0].context if batch else None
+    for position, event in enumerate(batch):
+        if event.context is not context:
+            yield batch[start:position]
+            start, context = position, event.context
+    if batch:
+        yield batch[start:]
+
+
 _ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionIdentified, SessionRederived, SessionTitled})
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 
-_CALLS: Final = frozenset({BlockAdded, TurnEnded})
-"""Events that name a call."""
 _OPENING: Final = frozenset({SessionStarted, TurnStarted, BlockAdded, PressureMeasured})
 """Events that open a session's slot; a late evaluation or alert does not reopen an ended session."""
 
 _GAUGES: Final[dict[type, Callable[[MetricState, int, Any], None]]] = {
     SessionStarted: MetricState._start,
     SessionContinued: MetricState._continue,
-    PressureMeasured: MetricState._measure,
     ContentCompressed: MetricState._compressed,
     CompactionMeasured: MetricState._compaction_measured,
     FidelityEvaluated: MetricState._evaluated,

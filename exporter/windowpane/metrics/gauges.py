@@ -7,6 +7,7 @@ copy, so a scrape never holds up the fold.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -189,12 +190,16 @@ class SessionGauges:
         """Record the time of the session's latest event."""
         self._last_at[slot] = at
 
-    def measure(self, slot: int, measured: PressureMeasured) -> None:
-        """Store the newest measurement; the estimate error changes only at the end of a turn."""
+    def measure(self, slot: int, measurements: Sequence[PressureMeasured]) -> None:
+        """Store the newest of *measurements*; the estimate error changes only at the end of a turn."""
+        if not measurements:
+            return
+        for measured in measurements:
+            if measured.phase == "final" and measured.estimate_error is not None:
+                self._values[_ESTIMATE_ERROR, slot] = measured.estimate_error
+        measured = measurements[-1]
         self._values[: _RETAINED.start, slot] = _before(measured)
         self._values[_RETAINED.stop : _ESTIMATE_ERROR, slot] = _after(measured)
-        if measured.phase == "final" and measured.estimate_error is not None:
-            self._values[_ESTIMATE_ERROR, slot] = measured.estimate_error
         self._zone[slot] = UNKNOWN_ZONE if measured.zone is None else _ZONE_INDEX[measured.zone]
 
     def set(self, slot: int, column: int, value: float) -> None:

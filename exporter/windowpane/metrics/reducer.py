@@ -1,12 +1,19 @@
-"""The reducer: which counters and histograms each event increases, and by how much."""
+"""The reducer: which counters and histograms each event increases, and by how much.
+
+A call that two sources report at the same time counts once, whichever is folded first. A session that replays a
+recording has the ids of its calls as well, but not their times, or is of the same rank (`core.same_session`): its
+calls count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from windowpane.core import events
+from windowpane.core.same_session import CLOCK_SECONDS, number_in, rank
 from windowpane.core.vocabulary import (
     CACHE_BREAK_CAUSES,
     COMPONENT_OF,
@@ -29,6 +36,9 @@ _ALERT_STATES: Final = ("firing", "resolved")
 
 _CACHE_BREAKS: Final = (catalog.CACHE_BREAKS, catalog.CACHE_REWRITTEN, catalog.CACHE_BREAK_COST)
 
+_CALLS: Final = frozenset({events.BlockAdded, events.TurnEnded})
+"""Events that name a call."""
+
 _COUNTED_ONCE: Final[dict[type, tuple[Metric, Callable[[Any], tuple[str, ...]]]]] = {
     events.ZoneChanged: (catalog.ZONE_TRANSITIONS, lambda data: (data.from_zone, data.to_zone)),
     events.VelocitySpiked: (catalog.VELOCITY_SPIKES, lambda _: ()),
@@ -41,6 +51,56 @@ _COUNTED_ONCE: Final[dict[type, tuple[Metric, Callable[[Any], tuple[str, ...]]]]
     events.CheckpointRejected: (catalog.CHECKPOINTS, lambda _: ("rejected",)),
 }
 """Events that increase one counter by one, with the labels of its series."""
+
+
+MAXIMUM_CALLS: Final = 20_000
+"""Calls that are remembered, the latest."""
+MAXIMUM_OPEN_TURNS: Final = 1_000
+
+
+class _Report(NamedTuple):
+    """The source that reported a call first, and the time of the call."""
+
+    source: str
+    at: float | None
+
+    def is_of_same_call(self, source: str, at: float | None) -> bool:
+        """Return whether another report with the same id, by *source*, is of this call."""
+        at_once = self.at is None or at is None or abs(at - self.at) <= CLOCK_SECONDS
+        return at_once and rank(self.source) != rank(source)
+
+
+class RepeatedCalls:
+    """Remembers the calls that were counted, by the ids of their replies and tool calls."""
+
+    def __init__(self) -> None:
+        self._counted: OrderedDict[int, _Report] = OrderedDict()
+        self._open: OrderedDict[str, list[int]] = OrderedDict()
+        """The tool calls of a session's turn under way."""
+
+    def is_repeated(
+        self, context: events.EventContext, at: float | None, data: events.BlockAdded | events.TurnEnded
+    ) -> bool:
+        """Return whether *data*, of the time *at*, ends a turn whose call another source reported before."""
+        if isinstance(data, events.BlockAdded):
+            if data.block.content_type == "tool_call" and (number := number_in(data)) is not None:
+                self._add_tool_call(context, number)
+            return False
+        number = number_in(data)
+        numbers = self._open.pop(context.session_id, [])
+        if number is not None:
+            numbers.append(number)
+        report = _Report(context.source, at)
+        earlier = [self._counted.setdefault(number, report) for number in numbers]
+        repeated = any(one.is_of_same_call(context.source, at) for one in earlier)
+        while len(self._counted) > MAXIMUM_CALLS:
+            self._counted.popitem(last=False)
+        return repeated
+
+    def _add_tool_call(self, context: events.EventContext, number: int) -> None:
+        self._open.setdefault(context.session_id, []).append(number)
+        if len(self._open) > MAXIMUM_OPEN_TURNS:
+            self._open.popitem(last=False)
 
 
 class EventReducer:
@@ -56,6 +116,7 @@ class EventReducer:
             return Instrument(table, metric)
 
         self._table = table
+        self._repeated = RepeatedCalls()
         self._turns = instrument(catalog.TURNS)
         self._added = instrument(catalog.ADDED_TOKENS)
         self._carried = instrument(catalog.CARRIED_TOKENS)
@@ -91,6 +152,22 @@ class EventReducer:
             for values in combinations:
                 table.start_at_zero(metric, values)
 
+    def count(self, row: Row, batch: Sequence[events.Event]) -> dict[int, Exception]:
+        """Count events in *row*; return the errors of those that cannot be counted, by their position."""
+        failed: dict[int, Exception] = {}
+        for position, (context, _n, at, data) in enumerate(batch):
+            kind = type(data)
+            count = self.by_event.get(kind)
+            if count is None:
+                continue
+            try:
+                repeated = kind in _CALLS and self._repeated.is_repeated(context, at, data)  # type: ignore[arg-type]
+                if not repeated:
+                    count(row, data)
+            except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
+                failed[position] = error
+        return failed
+
     def declare_alert(self, row: Row, alert: str, severity: str) -> tuple[str, str]:
         """Give *row* both transitions of an alert; returns the alert and its severity as label values."""
         for state in _ALERT_STATES:
@@ -121,7 +198,7 @@ class EventReducer:
         self._token_usage.observe(row, usage.output_tokens, ("output",))
 
     def _pressure_measured(self, row: Row, data: events.PressureMeasured) -> None:
-        """Count what a turn added and carried; only the final measurement counts, one per turn."""
+        """Count the tokens that a turn added and carried; only the final measurement counts, one per turn."""
         if data.phase != "final":
             return
         for component, tokens in data.added_by_component.items():
@@ -143,7 +220,7 @@ class EventReducer:
             self._evicted_tokens.add(row, unstated, (data.policy, "unattributed"))
 
     def _content_compressed(self, row: Row, data: events.ContentCompressed) -> None:
-        """Count an attempt to compress; its tokens only where they are those of the replaced content."""
+        """Count an attempt to compress; its tokens only where they are the replaced content's."""
         self._compressions.add(row, 1, (data.strategy, data.outcome))
         if data.outcome == "accepted" and data.scope == "content":
             self._compression_input.add(row, data.tokens_before)

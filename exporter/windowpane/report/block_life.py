@@ -87,7 +87,7 @@ def _removal(removal: BlockRemoval) -> str:
 
 
 def _scores(removal: BlockRemoval) -> str:
-    """Return the score of the block beside those of the blocks that it was compared with."""
+    """Return the score of the block next to the scores that it was compared with."""
     evicted = removal.evicted
     if evicted is None or evicted.score is None:
         return ""
@@ -102,7 +102,7 @@ def _scores(removal: BlockRemoval) -> str:
         if len(removal.candidates) > LISTED_CANDIDATES:
             text += f" and {count(len(removal.candidates) - LISTED_CANDIDATES, 'other')}"
     elif removal.others:
-        text += f"; evicted beside it at {_range(removal.others)}"
+        text += f"; evicted with it at {_range(removal.others)}"
     return f"{text}. 0 is evicted first, 1 last."
 
 

@@ -45,7 +45,7 @@ Payload = TypeVar("Payload", CacheBroken, ContentRegretted)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A turn, and a block in it, that shows what a finding states."""
+    """A turn, and a block in it, that shows a finding."""
 
     turn: int
     text: str
@@ -54,7 +54,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A replay that shows what would change: policies in a window, beside the session as recorded."""
+    """A replay that shows what would change: policies in a window, compared with the session as recorded."""
 
     policies: tuple[str, ...]
     window_tokens: int

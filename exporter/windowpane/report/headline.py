@@ -121,7 +121,7 @@ def turn_headline(
 
 
 def counted_turns(turns: int, open_turn: int | None) -> str:
-    """Return the number of turns as every list states it: `27 turns, and turn 28 has not ended`."""
+    """Return the number of turns as every list shows it: `27 turns, and turn 28 has not ended`."""
     counted = count(turns, "turn")
     return counted if open_turn is None else f"{counted}, and turn {open_turn} has not ended"
 

@@ -104,7 +104,7 @@ class ReportedCompression:
 
     @property
     def content_ratio(self) -> float | None:
-        """Tokens of the replaced content / those of its replacement; None if it was not recorded."""
+        """Tokens of the replaced content / tokens of its replacement; None if it was not recorded."""
         if self.scope != "content" or self.outcome != "accepted" or self.tokens_after <= 0:
             return None
         return self.tokens_before / self.tokens_after

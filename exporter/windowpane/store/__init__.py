@@ -1,4 +1,5 @@
-"""The event store: an append-only, hash-chained SQLite file and the rows projected from its events.
+"""The event store: an append-only, hash-chained record of events, and the rows projected from them.
 
-`interface` holds the protocols, `records` the rows, `sqlite` the store itself.
+`tables` declares every table once. `writes` stores events, `projections` folds them into rows, `reads` and
+`search` return them, `audit` verifies the chain. A store is in `sqlite` or `postgres`; `clickhouse` has copies.
 """

@@ -26,65 +26,53 @@ from windowpane.store.search import content as content_search
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
 from windowpane.store.store import Store
+from windowpane.store.tables import (
+    AGENTS,
+    CONTENT_NUMBERS,
+    CONTENT_QUEUE,
+    CONTENTS,
+    COPIED_FROM,
+    DAILY,
+    ENDPOINTS,
+    EVENT_TYPES,
+    EVENTS,
+    HEADS,
+    PROJECTIONS,
+    PRUNED_DAYS,
+    READ_FILES,
+    RECEIVED_STREAMS,
+    REPLAY_RUNS,
+    REPLAYS,
+    SCHEMA_VERSIONS,
+    SESSIONS,
+    STORE,
+    Table,
+)  # fmt: skip
 
 BATCH: Final = 5_000
 """Rows of one transaction."""
 CONTENT_BATCH: Final = 200
 """Captured texts of one transaction; a text may have a megabyte."""
 
-_CREATE: Final = (
-    "CREATE TABLE IF NOT EXISTS copied_from ("
-    "source TEXT PRIMARY KEY, last_seq BIGINT NOT NULL, heads BIGINT NOT NULL, finished BIGINT NOT NULL)"
-)
 _STATE: Final = (
     "SELECT (SELECT coalesce(max(seq), 0) FROM events), (SELECT coalesce(max(id), 0) FROM heads) FROM store"
 )
-_EVENT_COLUMNS: Final = ("seq", "session", "turn", "type", "at", "body", "hash")
-_TEXT_COLUMNS: Final = ("digest", "chars", "preview", "body")
 _CHAINS: Final = "SELECT key, events, head_seq, head_hash FROM sessions ORDER BY key"
 _HEADS: Final = "SELECT id, head, hash FROM heads ORDER BY id"
 _STORED: Final = "SELECT session, count(*) FROM events GROUP BY session"
 
 
-class _Table(NamedTuple):
-    name: str
-    key: tuple[str, ...]
-    """Columns of its primary key, which order the copy."""
-    rows: str = "TRUE"
-    """Condition on the rows that are copied; the database derives the others."""
-
-
 _REPLACED: Final = (
-    _Table("event_types", ("id",)),
-    _Table("sessions", ("key",)),
-    _Table("turns", ("session", "turn")),
-    _Table("blocks", ("session", "block_id")),
-    _Table("alerts", ("session", "alert", "crossing_turn")),
-    _Table("late_events", ("session", "turn", "seq")),
-    _Table("session_days", ("session", "day", "agent", "model", "release")),
-    _Table("call_ids", ("session", "call")),
-    _Table("daily", ("day", "agent", "model", "release", "project", "pruned"), "pruned = 1"),
-    _Table("pruned_days", ("number", "day", "agent", "model", "release")),
-    _Table("heads", ("id",)),
-    _Table("received_streams", ("stream_id", "session_id")),
-)
-"""Tables that the target holds as the source has them."""
-_ADDED: Final = (
-    _Table("replays", ("id",)),
-    _Table("replay_runs", ("replay", "number")),
-    _Table("agents", ("name",)),
-    _Table("endpoints", ("machine", "host", "port")),
-    _Table("read_files", ("path",)),
-)
-"""Tables whose rows are added to those that the target has."""
-_NUMBERED: Final = (("sessions", "key"), ("heads", "id"), ("event_types", "id"))
-"""Tables and their columns that the database numbers itself where it may."""
-COPIED_TABLES: Final = ("events", "contents", "store", *(table.name for table in (*_REPLACED, *_ADDED)))
-DERIVED_TABLES: Final = (
-    "content_numbers", "content_queue", "contents_text", "events_text", "event_months", "stale_sessions",
-    "migrations", "copied_from",
+    EVENT_TYPES, SESSIONS, *PROJECTIONS, DAILY, PRUNED_DAYS, HEADS, RECEIVED_STREAMS,
 )  # fmt: skip
-"""Tables that each store has for itself; its indexes for search are made from the copied events and texts."""
+"""Tables that the target holds as the source has them."""
+_ADDED: Final = (REPLAYS, REPLAY_RUNS, AGENTS, ENDPOINTS, READ_FILES)
+"""Tables whose rows are added to those that the target has."""
+_ROWS: Final = {DAILY.name: "pruned = 1"}
+"""Condition on the rows of a table that are copied; the database derives the others."""
+COPIED_TABLES: Final = (EVENTS, CONTENTS, STORE, *_REPLACED, *_ADDED)
+OWN_TABLES: Final = (CONTENT_QUEUE, CONTENT_NUMBERS, SCHEMA_VERSIONS, COPIED_FROM)
+"""Tables that each store has for itself, next to the indexes for search, which are made from what was copied."""
 
 
 class Progress(NamedTuple):
@@ -172,7 +160,6 @@ class _Copy:
     def _claim(self) -> None:
         """Take an empty target, or one that an earlier run left as it is now. Raises `StoreError`."""
         with self._target.engine.transaction(self._database):
-            self._database.execute(_CREATE)
             row = self._database.execute("SELECT source FROM copied_from").fetchone()
             if row is None:
                 if tuple(self._database.execute(_STATE).fetchone()) != (0, 0):
@@ -210,12 +197,12 @@ class _Copy:
         (last,) = _rows(self._target, "SELECT coalesce(max(seq), 0) FROM events")[0]
         (end,) = read("SELECT next_seq - 1 FROM store")[0]
         copied = 0
-        following = f"SELECT {_list(_EVENT_COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+        following = f"SELECT {_list(EVENTS.names)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
         while rows := read(following, (last, BATCH)):
             last = rows[-1][0]
             with self._writing():
                 self._target.engine.make_room(self._database, last)
-                _insert(self._database, "events", _EVENT_COLUMNS, rows)
+                _insert(self._database, EVENTS, rows)
             copied += len(rows)
             self._report(Progress("events", last, end))
         return copied
@@ -237,10 +224,10 @@ class _Copy:
         for start in range(0, len(missing), CONTENT_BATCH):
             batch = missing[start : start + CONTENT_BATCH]
             marks = ", ".join("?" * len(batch))
-            rows = read(f"SELECT {_list(_TEXT_COLUMNS)} FROM contents WHERE digest IN ({marks})", batch)  # noqa: S608
+            rows = read(f"SELECT {_list(CONTENTS.names)} FROM contents WHERE digest IN ({marks})", batch)  # noqa: S608
             with self._writing():
-                _insert(self._database, "contents", _TEXT_COLUMNS, rows)
-                _insert(self._database, "content_queue", ("digest",), [(digest,) for digest in batch])
+                _insert(self._database, CONTENTS, rows)
+                _insert(self._database, CONTENT_QUEUE, [(digest,) for digest in batch])
             self._report(Progress("texts", start + len(batch), len(missing)))
         for digest in held - wanted:
             with self._writing():
@@ -257,32 +244,27 @@ class _Copy:
         for table in _ADDED:
             self._copy_table(read, table, on_conflict=" ON CONFLICT DO NOTHING")
 
-    def _copy_table(self, read: _Read, table: _Table, *, on_conflict: str = "") -> None:
-        columns = self._columns(table.name)
+    def _copy_table(self, read: _Read, table: Table, *, on_conflict: str = "") -> None:
         key = ", ".join(table.key)
-        selected = f"SELECT {_list(columns)} FROM {table.name} WHERE {table.rows}"  # noqa: S608  # our tables
+        selected = f"SELECT {_list(table.names)} FROM {table.name} WHERE {_ROWS.get(table.name, 'TRUE')}"  # noqa: S608
         following = f"{selected} AND ({key}) > ({', '.join('?' * len(table.key))}) ORDER BY {key} LIMIT ?"
         rows = read(f"{selected} ORDER BY {key} LIMIT ?", (BATCH,))
         done = 0
         while rows:
             with self._writing():
-                _insert(self._database, table.name, columns, rows, on_conflict=on_conflict)
+                _insert(self._database, table, rows, on_conflict=on_conflict)
             done += len(rows)
             self._report(Progress(table.name, done, None))
-            last = dict(zip(columns, rows[-1], strict=True))
+            last = dict(zip(table.names, rows[-1], strict=True))
             rows = read(following, (*(last[name] for name in table.key), BATCH))
-
-    def _columns(self, table: str) -> list[str]:
-        """Return the columns of a table, which both databases have."""
-        described = self._database.execute(f"SELECT * FROM {table} LIMIT 0").description  # noqa: S608  # our tables
-        return [column[0] for column in described]
 
     def _finish(self, next_seq: int, metric_base: bytes | None) -> None:
         with self._writing():
             self._database.execute("UPDATE store SET next_seq = ?, metric_base = ?", (next_seq, metric_base))
-            for table, column in _NUMBERED:
-                for statement in self._database.dialect.continue_numbers(table, column):
-                    self._database.execute(statement)
+            for table in _REPLACED:
+                if table.numbered:
+                    for statement in self._database.dialect.continue_numbers(table.name, table.key[0]):
+                        self._database.execute(statement)
             self._database.execute("UPDATE copied_from SET finished = 1")
         self._target.engine.sync(self._database)
 
@@ -316,12 +298,11 @@ class _Copy:
     def _compare(self, read: _Read) -> None:
         """Raise `StoreError` where rows or the heads of the chains differ from those of the source."""
         self._report(Progress("comparison", 0, None))
-        for table in ("events", "contents", *(table.name for table in _REPLACED)):
-            statement = f"SELECT count(*) FROM {table}"  # noqa: S608  # our tables
-            condition = next((f" WHERE {one.rows}" for one in _REPLACED if one.name == table), "")
-            (expected,), (copied,) = read(statement + condition)[0], _rows(self._target, statement + condition)[0]
+        for table in (EVENTS, CONTENTS, *_REPLACED):
+            statement = f"SELECT count(*) FROM {table.name} WHERE {_ROWS.get(table.name, 'TRUE')}"  # noqa: S608
+            (expected,), (copied,) = read(statement)[0], _rows(self._target, statement)[0]
             if expected != copied:
-                self._differ(f"{table}: {expected} rows in the source, {copied} in the copy")
+                self._differ(f"{table.name}: {expected} rows in the source, {copied} in the copy")
         for what, statement in (("chains of the sessions", _CHAINS), ("store-wide chain", _HEADS)):
             if read(statement) != _rows(self._target, statement):
                 self._differ(f"the {what} end otherwise than in the source")
@@ -349,13 +330,7 @@ def _list(columns: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in columns)  # one of them is a reserved word
 
 
-def _insert(
-    database: Database,
-    table: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    *,
-    on_conflict: str = "",
-) -> None:
-    marks = ", ".join("?" * len(columns))
-    database.executemany(f"INSERT INTO {table} ({_list(columns)}) VALUES ({marks}){on_conflict}", rows)  # noqa: S608
+def _insert(database: Database, table: Table, rows: Sequence[Sequence[Any]], *, on_conflict: str = "") -> None:
+    marks = ", ".join("?" * len(table.columns))
+    insert = f"INSERT INTO {table.name} ({_list(table.names)}) VALUES ({marks}){on_conflict}"  # noqa: S608  # our tables
+    database.executemany(insert, rows)

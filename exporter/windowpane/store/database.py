@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windowpane.core.store_names import StoreName
+from windowpane.store.tables import Column, Table
 
 Row = tuple[Any, ...]
 
@@ -146,6 +147,23 @@ class Dialect(Protocol):
     @property
     def content_index(self) -> ContentIndex:
         """The index over captured texts."""
+        ...
+
+    @property
+    def table_exists(self) -> str:
+        """The query that has a row where there is a table of the name that is its one placeholder."""
+        ...
+
+    def create_store(self) -> Iterator[str]:
+        """Yield the statements that create the tables of a store, with their indexes and triggers."""
+        ...
+
+    def create_table(self, table: Table) -> Iterator[str]:
+        """Yield the statements that create a table and its indexes; for migrations."""
+        ...
+
+    def define(self, column: Column) -> str:
+        """Return the definition of a column that a migration adds to a table."""
         ...
 
     def contains(self, expression: str) -> str:

@@ -10,8 +10,7 @@ from windowpane.core.protocols import Clock
 from windowpane.core.store_names import store_file
 from windowpane.store.captured_content import Redactor
 from windowpane.store.reads.reader import Reader
-from windowpane.store.sqlite.connection import BUSY_SECONDS
-from windowpane.store.sqlite.engine import SqliteEngine
+from windowpane.store.sqlite.engine import BUSY_SECONDS, SqliteEngine
 from windowpane.store.store import Store
 
 

@@ -15,9 +15,9 @@ from windowpane.core.redaction import stored_id
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
 from windowpane.store.interface import EventFilter, OnUnreadable
+from windowpane.store.projections.turns import FIRST_SEQ
 from windowpane.store.records import DamagedEvent, StoredEvent
 from windowpane.store.statements import END, Conditions
-from windowpane.store.turns import FIRST_SEQ
 
 EVENT_COLUMNS: Final = "e.seq, s.revision, e.seq >= s.counted_from AND s.same_as = '', e.hash, e.body"
 AUDIT_COLUMNS: Final = (

@@ -1,18 +1,16 @@
-"""The store's interface: filters, and the two protocols that every storage backend implements.
+"""The store's interface: filters, and the protocol of what reads a store.
 
-Everything the dashboard, the report, replay and `serve` read is in `EventReader`, and what ingest writes is in
-`EventWriter`, so a second backend serves every reader unchanged. Rows are plain frozen data, sorted and paged by
-the store, so the cost grows with the rows returned, not with the rows stored.
+Everything that the dashboard, the report, replay and `serve` read is in `EventReader`. Rows are plain frozen
+data, sorted and paged by the store, so the cost grows with the rows returned, not with the rows stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal, Protocol
 
-from windowpane.core.events import Event
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import EventFormatError
 from windowpane.store.records import (
@@ -20,7 +18,6 @@ from windowpane.store.records import (
     BlockRow,
     DamagedEvent,
     FleetTotals,
-    ImportOutcome,
     RepeatedDay,
     SessionRow,
     StoredEvent,
@@ -222,28 +219,4 @@ class EventReader(Protocol):
 
     def version(self) -> int:
         """Return a number that grows with every write; unchanged, every read returns the same."""
-        ...
-
-
-class EventWriter(Protocol):
-    """The write side. Every write is transactional, and several processes may write to one store."""
-
-    def append(self, batch: Sequence[Event]) -> None:
-        """Store events in order, or none of them. Raises `StoreError`."""
-        ...
-
-    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Store a recorded session; *events* makes its whole event sequence and is called once or twice.
-
-        The same sequence changes nothing, a longer one appends its new events, one whose past differs starts a
-        new revision. Raises `StoreError`, and then nothing has changed.
-        """
-        ...
-
-    def flush(self) -> None:
-        """Return only when everything appended so far survives a power cut."""
-        ...
-
-    def close(self) -> None:
-        """Flush and release everything."""
         ...

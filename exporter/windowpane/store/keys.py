@@ -105,5 +105,14 @@ def link_with(key: bytes | None) -> Link:
     return lambda previous, body: hmac.digest(key, previous + body, "sha256")
 
 
+def link_all(link: Link, previous: bytes, bodies: Iterable[bytes]) -> list[bytes]:
+    """Return the hash of each body, which continues that of the body before it."""
+    hashes = []
+    for body in bodies:
+        previous = link(previous, body)
+        hashes.append(previous)
+    return hashes
+
+
 def _plain(previous: bytes, body: bytes) -> bytes:
     return sha256(previous + body).digest()

@@ -48,7 +48,7 @@ class Endpoint:
     scheme: str = "http"
     """`http`, or `https` for an endpoint with a certificate."""
     machine: str = ""
-    """Name of the machine on which the process runs; empty where an earlier release registered it."""
+    """Name of the machine on which the process runs."""
 
 
 def register_endpoint(connection: Database, endpoint: Endpoint) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -78,6 +78,11 @@ class StatementBatch:
             self._run()
             self._statement = statement
         self._rows.append(row)
+
+    def add_all(self, statement: str, rows: Iterable[tuple[Value, ...]]) -> None:
+        """Run *statement* with each of *rows* after everything added before."""
+        for row in rows:
+            self.add(statement, row)
 
     def defer(self, statement: str, row: tuple[Value, ...]) -> None:
         """Run *statement* with *row* at the end: for changes that nothing else in the batch reads or writes."""

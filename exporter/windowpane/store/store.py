@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # loaded by the commands that verify, prune or receive
 
 
 class Store(Reader):
-    """An `EventReader` and `EventWriter` over an engine.
+    """An `EventReader` that also writes: each write whole or not at all, also while other processes write.
 
     *capture* stores the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
     `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes the chains tamper-evident;
@@ -86,7 +86,7 @@ class Store(Reader):
             with self._writing() as writer:
                 if self._refuses_events:
                     raise StoreError(f"{self.name}: the events are spooled")
-                writer.append(self._unstored(writer, batch))
+                writer.append(self._unstored(writer, batch) if self._unconfirmed else batch)
             self._unconfirmed.clear()
         except UnconfirmedWriteError:
             self._unconfirmed.update((event.context.stream_id, event.n) for event in batch)
@@ -133,9 +133,11 @@ class Store(Reader):
         return True
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Store the new events of a recorded session, all or none; see `EventWriter`.
+        """Store a recorded session; *events* makes its whole event sequence.
 
-        *events* is called once, and again only where the recording's past has changed.
+        The same sequence changes nothing, a longer one appends its new events, one whose past differs starts a
+        new revision. *events* is called once, and again only where the past has changed. Raises `StoreError`, and
+        then nothing has changed.
         """
         try:
             return self._import(events)

@@ -292,7 +292,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "session.continued": lambda data: (
         f"Run {data.number} of the session continues it: its turn {max(data.from_turn, 1)} is turn "
         f"{max(data.from_turn, 1) + data.turns}"
-        f"{', beside another run' if data.interleaved else '. What the last run left in its window was removed'}."
+        f"{', at the same time as another run' if data.interleaved else '; content of the last run was removed'}."
     ),
     "session.rederived": lambda data: (
         f"From here on release {data.release} derives the events"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from windowpane.core.events import PressureMeasured, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.core.tracking.token_account import unseen_tokens
+from windowpane.core.tracking.pressure import unseen_tokens
 
 Make = Callable[..., Any]
 

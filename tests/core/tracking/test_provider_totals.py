@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from windowpane.core.events import BlocksEvicted, ChangeUnidentified, CompactionMeasured, Usage
-from windowpane.core.tracking.token_account import ProviderTotals
+from windowpane.core.tracking.provider_totals import ProviderTotals
 from windowpane.core.vocabulary import UNKNOWN_CAUSE
 
 from .conftest import Session

@@ -19,7 +19,7 @@ from windowpane.core.events import (
     UsageRejected,
 )
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.core.tracking.token_account import TokenAccount, apportion
+from windowpane.core.tracking.pressure import TokenAccount, apportion
 from windowpane.core.vocabulary import COMPONENTS
 
 Make = Callable[..., Any]

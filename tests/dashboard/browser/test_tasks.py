@@ -280,7 +280,7 @@ def searcher(site: Callable[..., Any], captured: Path) -> Person:
 
 def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
     searcher.opens("search")
-    searcher.types(searcher.page.get_by_role("textbox", name="Search in texts"), "GeminiBeforeToo")
+    searcher.types(searcher.page.get_by_role("textbox", name="Search captured content"), "GeminiBeforeToo")
     row = searcher.opens_row("Texts that match, the latest first", lambda row: "tool result" in " ".join(row))
 
     assert "GeminiBeforeToo" in " ".join(row)

@@ -19,7 +19,7 @@ from windowpane.manager.plans.notes import (
     notes_from_data,
     notes_to_data,
 )
-from windowpane.manager.plans.subagent import Subtask, bounded_result, plan_delegation
+from windowpane.manager.plans.subagent_delegation import Subtask, bounded_result, plan_delegation
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()

@@ -9,7 +9,7 @@ from builders import item, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.manager.plans.progressive import (
+from windowpane.manager.plans.progressive_summarization import (
     AGING_TYPES,
     LEVELS,
     AgedBlock,

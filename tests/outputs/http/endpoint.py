@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ from prometheus_client.registry import CollectorRegistry
 
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
-from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.asgi_server import start_asgi_server
+from windowpane.outputs.http.http_server import RunningServer, start_http_server
 from windowpane.outputs.http.routes import Health, Routes, Target
 
 
@@ -23,7 +24,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-def fetch(server: MetricsServer, path: str, *, method: str = "GET", **headers: str) -> Reply:
+def fetch(server: RunningServer, path: str, *, method: str = "GET", **headers: str) -> Reply:
     connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
@@ -38,14 +39,23 @@ def registry(scripted_state: MetricState) -> CollectorRegistry:
     return registry_of(StateSource(scripted_state, clock=lambda: 1_000.0))
 
 
+Start = Callable[..., RunningServer]
+
+
+@pytest.fixture(params=[start_http_server, start_asgi_server], ids=["agent", "serve"])
+def start(request: pytest.FixtureRequest) -> Start:
+    """The function that starts the server of an agent's process, then that of `windowpane serve`."""
+    return request.param  # type: ignore[no-any-return]
+
+
 @pytest.fixture
-def server(registry: CollectorRegistry) -> Iterator[MetricsServer]:
+def server(start: Start, registry: CollectorRegistry) -> Iterator[RunningServer]:
     routes = Routes(
         registry,
         health=lambda: Health(ok=True, details={"events": 5}),
         targets=lambda: [Target("127.0.0.1:9464", {"process": "12"})],
     )
-    with start_http_server(routes, port=0) as running:
+    with start(routes, port=0) as running:
         yield running
 
 

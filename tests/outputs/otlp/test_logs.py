@@ -203,7 +203,7 @@ def test_a_slow_receiver_fills_a_bounded_queue_without_blocking() -> None:
         slow,
         resource=RESOURCE,
         count_drops=lambda reason, events: drops.append((reason, events)),
-        queue_events=1_000,
+        queue_events=BATCH_EVENTS + 1_000,
     )
     logs.write(turns(BATCH_EVENTS))
     assert slow.entered.wait(10)

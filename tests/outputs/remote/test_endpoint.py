@@ -16,7 +16,7 @@ from windowpane.core.codec import encode
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnStarted
 from windowpane.exceptions import StoreError
 from windowpane.outputs.http import request_bodies
-from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.asgi_server import AsgiServer, start_asgi_server
 from windowpane.outputs.http.routes import Routes
 from windowpane.outputs.remote import batches, endpoint
 from windowpane.outputs.remote.batches import CONTENT_TYPE, PATH
@@ -42,24 +42,24 @@ class Answer:
         return json.loads(self.body)
 
 
-def post(server: MetricsServer, body: bytes, headers: dict[str, str] = PLAIN, *, method: str = "POST") -> Answer:
+def post(server: AsgiServer, body: bytes, headers: dict[str, str] = PLAIN, *, method: str = "POST") -> Answer:
     with closing(http.client.HTTPConnection(server.host, server.port, timeout=10)) as connection:
         connection.request(method, PATH, body=body, headers=headers)
         return Answer(connection.getresponse())
 
 
-Serve = Callable[..., MetricsServer]
+Serve = Callable[..., AsgiServer]
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Starts endpoints over a store, or something that receives like one."""
-    started: list[tuple[MetricsServer, GroupCommit]] = []
+    started: list[tuple[AsgiServer, GroupCommit]] = []
 
-    def start(store, **options) -> MetricsServer:
+    def start(store, **options) -> AsgiServer:
         commits = GroupCommit(store, **options)
         commits.start()
-        server = start_http_server(Routes(posts=IngestEndpoint(commits).posts), port=0)
+        server = start_asgi_server(Routes(posts=IngestEndpoint(commits).posts), port=0)
         started.append((server, commits))
         return server
 

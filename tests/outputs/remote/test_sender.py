@@ -20,6 +20,7 @@ from windowpane.core.digests import KEY_BYTES, keyed_digester
 from windowpane.core.events import BlockAdded, Event, TelemetryDropped
 from windowpane.core.protocols import EventsSkippedError
 from windowpane.core.window.blocks import Block
+from windowpane.effects import worker
 from windowpane.exceptions import StoreError
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.outputs.remote import sender
@@ -36,8 +37,8 @@ MakeSink = Callable[..., RemoteSink]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Send without waiting for more, and again after a moment."""
     monkeypatch.setattr(sender, "LINGER_SECONDS", 0.01)
-    monkeypatch.setattr(sender, "SHORTEST_PAUSE_SECONDS", 0.02)
-    monkeypatch.setattr(sender, "LONGEST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(worker, "LONGEST_PAUSE_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -164,8 +165,8 @@ def sink_with_file(
 ) -> RemoteSink:
     """A sink of which five events wait in a file; it sends only for a flush."""
     monkeypatch.setattr(sender, "SPOOL_SECONDS", 0.0)
-    monkeypatch.setattr(sender, "SHORTEST_PAUSE_SECONDS", 60.0)
-    monkeypatch.setattr(sender, "LONGEST_PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(worker, "LONGEST_PAUSE_SECONDS", 60.0)
     server.respond = lambda _: UNAVAILABLE
     sink = make_sink(server.url)
     sink.write(session("s", range(5)))
@@ -275,8 +276,8 @@ def test_the_wait_that_the_server_requests_is_kept(server: ScriptedServer, make_
 
 
 def test_attempts_become_rarer(server: ScriptedServer, make_sink: MakeSink, monkeypatch, wait_until) -> None:
-    monkeypatch.setattr(sender, "SHORTEST_PAUSE_SECONDS", 0.1)
-    monkeypatch.setattr(sender, "LONGEST_PAUSE_SECONDS", 10.0)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "LONGEST_PAUSE_SECONDS", 10.0)
     server.respond = lambda _: UNAVAILABLE
     make_sink(server.url).write(session("s", range(3)))
 
@@ -374,7 +375,7 @@ def test_what_waits_of_one_project_is_not_sent_for_another(
     assert server.numbers() == list(range(20))
 
 
-def test_what_waits_of_an_earlier_release_is_sent(
+def test_what_waits_from_before_a_token_was_configured_is_sent(
     server: ScriptedServer, make_sink: MakeSink, files: Path, wait_until
 ) -> None:
     Spool(files, keys=AuditKeys(), redact=None).write(session("s", range(20)))

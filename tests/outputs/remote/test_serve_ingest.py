@@ -21,8 +21,8 @@ import windowpane
 from windowpane.cli import main
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
+from windowpane.outputs.http.asgi_server import start_asgi_server
 from windowpane.outputs.http.authentication import TlsOptions
-from windowpane.outputs.http.http_server import start_http_server
 from windowpane.outputs.http.routes import Routes
 from windowpane.outputs.remote.connection import server_address
 from windowpane.outputs.remote.endpoint import IngestEndpoint
@@ -142,6 +142,15 @@ def test_a_server_beyond_loopback_needs_tokens_or_client_certificates(tmp_path: 
     assert "--tls-client-ca" in result.output
 
 
+def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "windowpane.outputs.http.asgi_server", None)
+
+    result = CliRunner().invoke(main, ["serve"])
+
+    assert result.exit_code == 1
+    assert "run: pip install 'windowpane-observability[serve]'" in result.output
+
+
 @pytest.fixture
 def encrypted(certificates: Path, tmp_path: Path) -> Iterator[tuple[str, SqliteStore]]:
     """An endpoint that asks for client certificates, and its store."""
@@ -149,7 +158,7 @@ def encrypted(certificates: Path, tmp_path: Path) -> Iterator[tuple[str, SqliteS
     commits = GroupCommit(store)
     commits.start()
     files = certificates / "cert.pem", certificates / "key.pem"
-    with start_http_server(
+    with start_asgi_server(
         Routes(posts=IngestEndpoint(commits).posts), port=0, tls=TlsOptions(*files, client_ca=files[0])
     ) as server:
         yield f"https://127.0.0.1:{server.port}", store

@@ -206,7 +206,7 @@ def test_an_event_that_cannot_be_evaluated_does_not_affect_others(build: Callabl
 def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipeline]) -> None:
     sink, drops = Recorder(), Drops()
     sink.open.clear()
-    pipeline = build({"store": sink}, capacity_events=10, count_drops=drops)
+    pipeline = build({"store": sink}, capacity_events=14, count_drops=drops)
     pipeline.put(events(0, 3))
     assert sink.entered.wait(10)
 
@@ -226,7 +226,7 @@ def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipel
 def test_a_drop_is_reported_before_later_events_of_its_stream(build: Callable[..., Pipeline]) -> None:
     sink = Recorder()
     sink.open.clear()
-    pipeline = build({"store": sink}, capacity_events=10)
+    pipeline = build({"store": sink}, capacity_events=11)
     pipeline.put(events(0, 0))
     assert sink.entered.wait(10)
 
@@ -300,7 +300,7 @@ def test_no_thread_before_the_first_event(build: Callable[..., Pipeline]) -> Non
 def test_flush_and_close_time_out_with_a_hung_sink(build: Callable[..., Pipeline]) -> None:
     sink, drops = Recorder(), Drops()
     sink.open.clear()
-    pipeline = build({"store": sink}, capacity_events=100, count_drops=drops)
+    pipeline = build({"store": sink}, capacity_events=110, count_drops=drops)
     pipeline.put(events(0, 9))
     assert sink.entered.wait(10)
 
@@ -382,7 +382,7 @@ def test_a_forked_child_has_a_new_queue_and_worker(build: Callable[..., Pipeline
     child = os.fork()
     if child == 0:  # pragma: no cover  # runs in the child
         fresh = Recorder()
-        pipeline._runners[0].sink = fresh
+        next(iter(pipeline._sinks)).sink = fresh
         pipeline.put(events(100, 102, "child"))
         ok = pipeline.flush(10) and numbers(fresh) == [100, 101, 102] and sink.forked == 1
         os.write(writer, b"1" if ok else b"0")

@@ -15,7 +15,7 @@ import pytest
 from windowpane.core.events import Event
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.outputs.runtime.sinks import StoreSink
+from windowpane.outputs.runtime.store_sink import StoreSink
 from windowpane.store.interface import EventFilter
 from windowpane.store.keys import AuditKeys
 from windowpane.store.open import open_store

@@ -13,8 +13,8 @@ import pytest
 from windowpane.core.events import Event, EventContext, SessionStarted
 from windowpane.exceptions import StoreError
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.outputs.runtime.sinks import StoreSink
 from windowpane.outputs.runtime.start import Runtime, stop
+from windowpane.outputs.runtime.store_sink import StoreSink
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import AuditKeys
 from windowpane.store.writes.spool import Spool

@@ -21,10 +21,10 @@ from tests.providers.loopback import LoopbackProvider, loopback_provider
 
 import windowpane
 from windowpane.core.events import OverflowDetected, TurnEnded
-from windowpane.models.replies import ContextEdit
+from windowpane.models.wire.calls import read_events, read_whole
+from windowpane.models.wire.replies import ContextEdit
 from windowpane.outputs.runtime.start import Runtime
 from windowpane.sources.clients import recording
-from windowpane.sources.conversations.streams import read_events, read_whole
 from windowpane.store.interface import EventFilter
 
 openai = pytest.importorskip("openai")

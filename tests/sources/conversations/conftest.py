@@ -12,10 +12,9 @@ import pytest
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.models.wire.calls import Shape, parse_call, read_whole
 from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.messages import Shape, parse_call
 from windowpane.sources.conversations.observer import WindowObserver
-from windowpane.sources.conversations.streams import read_whole
 from windowpane.testing import CharacterCounter, RecordingSink
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from windowpane.models.wire.blocks import BlockSpec, Key
 from windowpane.sources.conversations.alignment import TrackedBlock, align
-from windowpane.sources.conversations.block_specs import BlockSpec, Key
 
 
 def message(text: str) -> BlockSpec:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from windowpane.sources.conversations.block_specs import BlockSpec, call_spec, text_specs
+from windowpane.models.wire.blocks import BlockSpec, call_spec, text_specs
+from windowpane.models.wire.gemini import content_blocks
 from windowpane.sources.conversations.diff import CallIds
-from windowpane.sources.conversations.gemini_contents import gemini_blocks
 
 
 def called(name: str, call_id: str | None = None) -> BlockSpec:
@@ -13,7 +13,7 @@ def called(name: str, call_id: str | None = None) -> BlockSpec:
 
 def answered(name: str) -> BlockSpec:
     response = {"functionResponse": {"name": name, "response": {"output": "text"}}}
-    (spec,) = gemini_blocks({"role": "user", "parts": [response]})
+    (spec,) = content_blocks({"role": "user", "parts": [response]})
     return spec
 
 

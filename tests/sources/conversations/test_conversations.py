@@ -11,9 +11,8 @@ import pytest
 
 from windowpane.core.events import BlockAdded, BlocksEvicted, ContentCompressed, ReplyDiscarded
 from windowpane.core.window.blocks import Block
-from windowpane.models.replies import read_reply
+from windowpane.models.wire.calls import ApiCall, parse_call, read_reply
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
-from windowpane.sources.conversations.messages import ApiCall, parse_call
 from windowpane.testing import chat_reply
 
 SYSTEM = {"role": "system", "content": "You are careful."}
@@ -45,8 +44,8 @@ class Desk:
 
     def answer(self, conversation: Conversation, reply: Any) -> None:
         read = read_reply(reply)
-        conversation.observer.record_reply(read)
-        self.conversations.index_reply(conversation, read)
+        content = conversation.observer.record_reply(read)
+        self.conversations.index_reply(conversation, content, read.response_id)
 
     def events(self, conversation: Conversation, *types: type) -> list[Any]:
         """Return the payloads of these types that were recorded of a conversation."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.sources.conversations.conftest import Agent
 
-from windowpane.models.gemini_replies import read_gemini_chunks, read_gemini_reply
-from windowpane.models.replies import ReplyPart
-from windowpane.sources.conversations.messages import head_blocks, message_blocks, parse_call
+from windowpane.models.wire.calls import head_blocks, message_blocks, parse_call
+from windowpane.models.wire.gemini import read_chunks
+from windowpane.models.wire.replies import ReplyPart
 
 DECLARATION = {"name": "read", "description": "Reads a file."}
 
@@ -55,7 +55,7 @@ def test_a_stream_is_one_reply() -> None:
         {"candidates": [{"content": content("model", {"text": "it."}), "finishReason": "STOP"}],
          "usageMetadata": usage, "responseId": "r"},
     ]  # fmt: skip
-    reply = read_gemini_chunks(chunks)
+    reply = read_chunks(chunks)
 
     assert reply.parts == (ReplyPart("assistant_response", "On it."),)
     assert reply.usage is not None
@@ -65,8 +65,8 @@ def test_a_stream_is_one_reply() -> None:
 
 
 def test_a_blocked_prompt_is_a_reply_without_content() -> None:
-    assert read_gemini_reply({"promptFeedback": {"blockReason": "SAFETY"}}).parts == ()
-    assert read_gemini_reply({"candidates": [{"finishReason": "MAX_TOKENS"}]}).stop_reason == "MAX_TOKENS"
+    assert read_chunks([{"promptFeedback": {"blockReason": "SAFETY"}}]).parts == ()
+    assert read_chunks([{"candidates": [{"finishReason": "MAX_TOKENS"}]}]).stop_reason == "MAX_TOKENS"
 
 
 def test_a_reply_that_is_sent_back_chunk_by_chunk_is_not_added_twice(agent_of: Callable[..., Agent]) -> None:

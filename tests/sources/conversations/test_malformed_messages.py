@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.models.replies import read_reply
-from windowpane.sources.conversations.messages import message_blocks
+from windowpane.models.wire.calls import message_blocks, read_reply
 
 LONG = "x" * 1_000_000
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from windowpane.cli import main
 from windowpane.core.events import Usage
 from windowpane.models.catalog import packaged_catalog
-from windowpane.models.replies import read_usage
+from windowpane.models.wire.usage import read_usage
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ import pytest
 import windowpane
 from windowpane.outputs.runtime.start import Runtime
 from windowpane.sources.conversations.conversations import Scope
-from windowpane.sources.proxy.call_messages import EndedCall, FailedCall, SentCall
+from windowpane.sources.proxy import call_queue
+from windowpane.sources.proxy.call_messages import CallMessage, SentCall
+from windowpane.sources.proxy.call_queue import CallQueue
 from windowpane.sources.proxy.call_reader import CallReader
 from windowpane.sources.proxy.server import ProxyServer
 from windowpane.sources.proxy.upstreams import upstreams_of
@@ -40,47 +41,54 @@ def outputs(tmp_path: Path) -> Iterator[Runtime]:
 
 
 @pytest.fixture
-def readers() -> list[ReadHere]:
-    """The readers of the proxies that the test has started."""
+def queues(monkeypatch: pytest.MonkeyPatch) -> list[CountingQueue]:
+    """The queues of the proxies that the test has started, which are read at once."""
+    monkeypatch.setattr(call_queue, "LINGER_SECONDS", 0.0)
     return []
 
 
 @pytest.fixture
-def store_calls(outputs: Runtime, readers: list[ReadHere], wait_until: Callable[..., None]) -> Callable[[], None]:
+def store_calls(
+    outputs: Runtime, queues: list[CountingQueue], wait_until: Callable[..., None]
+) -> Callable[[], None]:
     """A function that returns when all calls are stored; a client has its answer before its call has ended."""
 
     def store() -> None:
-        wait_until(lambda: not any(one.open_calls for one in readers), what="the end of the calls")
+        wait_until(lambda: not any(queue.open_calls for queue in queues), what="the end of the calls")
+        assert all(queue.flush(10) for queue in queues)
         assert outputs.flush()
 
     return store
 
 
 @pytest.fixture
-def proxy_to(outputs: Runtime, readers: list[ReadHere]) -> Iterator[Callable[..., ProxyServer]]:  # they must run
-    """Start a proxy whose upstreams all have one URL, and whose calls are read in this process."""
+def proxy_to(
+    outputs: Runtime, queues: list[CountingQueue]
+) -> Iterator[Callable[..., ProxyServer]]:  # they must run
+    """Start a proxy whose upstreams all have one URL."""
     with ExitStack() as running:
 
         def start(url: str, **options: Any) -> ProxyServer:
             chosen = upstreams_of([f"{name}={url}" for name in ("openai", "anthropic", "gemini")], {})
-            calls = ReadHere(outputs, Scope("agent", **options))
-            readers.append(calls)
+            reader = CallReader(outputs, Scope("agent", **options))
+            calls = running.enter_context(CountingQueue(reader, outputs.record_drop))
+            queues.append(calls)
             return running.enter_context(ProxyServer("127.0.0.1", 0, chosen, calls))
 
         yield start
 
 
-class ReadHere:
-    """Reads passing calls in this process, on the worker of its outputs."""
+class CountingQueue(CallQueue):
+    """A queue that knows the calls without an end."""
 
-    def __init__(self, outputs: Runtime, scope: Scope) -> None:
-        self._outputs = outputs
-        self._reader = CallReader(outputs, scope)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.open_calls: set[int] = set()
 
-    def put(self, message: SentCall | EndedCall | FailedCall) -> bool:
+    def put(self, message: CallMessage) -> bool:
         if isinstance(message, SentCall):
             self.open_calls.add(message.number)
-        else:
+        is_queued = super().put(message)
+        if not isinstance(message, SentCall):
             self.open_calls.discard(message.number)
-        return self._outputs.observations.put("reading a call", partial(self._reader.read, message))
+        return is_queued

@@ -20,9 +20,9 @@ from windowpane.core.events import (
     Usage,
 )
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.models.replies import Reply, ReplyPart, read_reply
+from windowpane.models.wire.calls import Shape, parse_call, read_reply
+from windowpane.models.wire.replies import Reply, ReplyPart
 from windowpane.sources.clients.model_profiles import packaged_profile
-from windowpane.sources.conversations.messages import Shape, parse_call
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
 from windowpane.sources.telemetry.reported_call import (

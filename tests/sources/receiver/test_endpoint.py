@@ -28,7 +28,7 @@ from windowpane.config.schema import Config
 from windowpane.core.events import Event, SessionStarted, TurnEnded
 from windowpane.effects.record_log import RecordLog
 from windowpane.outputs.http import request_bodies
-from windowpane.outputs.http.http_server import MetricsServer, start_http_server
+from windowpane.outputs.http.asgi_server import AsgiServer, start_asgi_server
 from windowpane.outputs.http.routes import PostRequest, Routes
 from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
 from windowpane.sources.receiver.endpoint import OtlpEndpoint
@@ -53,9 +53,7 @@ class Receiving:
         )
         self.intake = Intake(recorder, emitted, self.log, outlet, wait_seconds=wait_seconds, **limits)
         self.endpoint = OtlpEndpoint(self.intake)
-        self.server: MetricsServer = start_http_server(
-            Routes(bearer_token=token, posts=self.endpoint.posts), port=0
-        )
+        self.server: AsgiServer = start_asgi_server(Routes(bearer_token=token, posts=self.endpoint.posts), port=0)
         self.intake.start()
 
     def close(self) -> None:
@@ -265,22 +263,22 @@ def test_an_oversized_body_is_refused(receiver: Receiving, *, chunked: bool) -> 
 @pytest.mark.parametrize(
     ("head", "status"),
     [
-        (b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 411),
-        (b"Content-Length: -1\r\n\r\n", 411),
-        (b"Content-Length: many\r\n\r\n", 411),
+        (b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
+        (b"Content-Length: -1\r\n\r\n", 400),
+        (b"Content-Length: many\r\n\r\n", 400),
         (b"\r\n", 411),
         (b"Content-Length: 50\r\n\r\nshort", 400),
         (b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
         (b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n", 400),
         (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhelloworld\r\n", 400),
         (b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\nhello", 400),
-        (b"Transfer-Encoding: gzip\r\n\r\n", 400),
+        (b"Transfer-Encoding: gzip\r\n\r\n", 501),
     ],
 )
 def test_malformed_framing_is_refused(receiver: Receiving, head: bytes, status: int) -> None:
     request = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + head
 
-    assert _raw(receiver, request).startswith(f"HTTP/1.0 {status} ".encode())
+    assert _raw(receiver, request).startswith(f"HTTP/1.1 {status} ".encode())
 
 
 def test_chunks_without_end_are_refused(receiver: Receiving, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +299,7 @@ def test_chunks_without_end_are_refused(receiver: Receiving, monkeypatch: pytest
             if received:
                 break
 
-    assert received.startswith(b"HTTP/1.0 408 ")
+    assert received.startswith(b"HTTP/1.1 408 ")
 
 
 def _raw(receiver: Receiving, request: bytes) -> bytes:
@@ -349,8 +347,8 @@ def test_the_token_is_required() -> None:
 def test_other_hosts_paths_and_methods(receiver: Receiving) -> None:
     assert receiver.post(spans(SPAN), JSON | {"Host": "evil.example"}).status == 421
     assert receiver.post(spans(SPAN), JSON, "/v1/other").status == 404
-    assert _raw(receiver, b"GET /v1/traces HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 405 ")
-    assert _raw(receiver, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 404 ")
+    assert _raw(receiver, b"GET /v1/traces HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+    assert _raw(receiver, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 404 ")
 
 
 def test_only_requests_that_are_taken_are_passed_on(receiver: Receiving) -> None:

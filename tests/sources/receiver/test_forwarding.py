@@ -13,8 +13,14 @@ from typing import NamedTuple
 
 import pytest
 
+from windowpane.effects import worker
 from windowpane.outputs.http.routes import PostRequest
 from windowpane.sources.receiver.forwarding import SINK, Forwarder
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "FIRST_PAUSE_SECONDS", 0.01)
 
 
 class Received(NamedTuple):
@@ -87,9 +93,8 @@ def forwarding(
         drops.append(reason)
 
     forwarder = Forwarder(
-        url, headers=headers or {}, own_token=own_token, count_drops=count, capacity_bytes=capacity,
-        first_pause_seconds=0.01,
-    )  # fmt: skip
+        url, headers=headers or {}, own_token=own_token, count_drops=count, capacity_bytes=capacity
+    )
     forwarder.start()
     try:
         yield forwarder

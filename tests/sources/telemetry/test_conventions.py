@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from recordings import NAMES, assembled, items
 
+from windowpane.models.wire.traced import message_of, messages_of
+from windowpane.sources.telemetry import openinference
 from windowpane.sources.telemetry.gen_ai import read_call
 from windowpane.sources.telemetry.json_bodies import traces_of
-from windowpane.sources.telemetry.messages import message_of, messages_of
 from windowpane.sources.telemetry.reported_call import AssembledCall
 
 WITHOUT_CONTENT = {"otel_openai_usage_only"}
@@ -194,3 +195,17 @@ def test_any_value_can_be_read_as_messages(value: Any) -> None:
     messages_of(value)
     message_of(value)
     message_of({"role": 3, "tool_calls": value, "content": value, "parts": value})
+
+
+def test_messages_of_openinference_that_are_not_nested_are_read_too() -> None:
+    call = openinference.read_call(
+        {
+            "llm.input_messages.0.content": "Migrate it",
+            "llm.input_messages.1.message.role": "assistant",
+            "llm.input_messages.1.message.content": "Done",
+        }
+    )
+
+    assert call.messages is not None
+    assert [message["role"] for message in call.messages] == ["user", "assistant"]
+    assert "Migrate it" in str(call.messages[0])

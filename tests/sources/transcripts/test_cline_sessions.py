@@ -169,10 +169,11 @@ def test_sums_of_several_calls_are_not_the_usage_of_one(tmp_path: Path) -> None:
     assert ["usage" in str(problem) for problem in read.problems] == [True]
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_calls_that_a_fork_repeats_count_once(tmp_path: Path, *, is_there: bool) -> None:
-    if is_there:
-        Session(tmp_path, *TURN, user(text("other"), at=4), key="1_first")
+@pytest.mark.parametrize("origin", [None, (), (user(text("other"), at=4),)], ids=["absent", "ended", "continued"])
+def test_calls_that_a_fork_repeats_count_once(tmp_path: Path, origin: tuple[Json, ...] | None) -> None:
+    is_there = origin is not None
+    if origin is not None:
+        Session(tmp_path, *TURN, *origin, key="1_first")
     metadata = {"fork": {"forkedFromSessionId": "1_first"}}
     fork = Session(
         tmp_path, *TURN, user(text("more"), at=5), reply(text("ok"), metrics=METRICS), metadata=metadata

@@ -95,13 +95,19 @@ class TestOpenAIChat:
 
         assert isinstance(reading.records[0], SessionOpened)
         assert reading.records[0].model == "gpt-4o"
-        assert reading.contents[0] == ContentAdded("tool_definition", '{"type": "function"}')
+        assert reading.contents[0] == ContentAdded(
+            "tool_definition", '{"type": "function"}', tool_name="function"
+        )
 
-    def test_parts_are_joined_and_media_counted(self, tmp_path: Path) -> None:
+    def test_each_part_is_one_content(self, tmp_path: Path) -> None:
         parts = [{"type": "text", "text": "See "}, {"type": "image_url", "image_url": {"url": "x"}}, "this"]
         reading = read(OpenAIChatReader(), tmp_path / "chat.json", [{"role": "user", "content": parts}])
 
-        assert reading.contents == [ContentAdded("user_message", "See this", media=1)]
+        assert reading.contents == [
+            ContentAdded("user_message", "See "),
+            ContentAdded("media", None, media=1),
+            ContentAdded("user_message", "this"),
+        ]
         assert reading.problems == []
 
     def test_the_older_function_call_is_linked_to_its_result(self, tmp_path: Path) -> None:

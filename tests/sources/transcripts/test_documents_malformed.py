@@ -117,8 +117,8 @@ def sound(records: list[Record]) -> None:
         assert at is None or 0 <= at < 5e9
         if isinstance(record, ContentAdded):
             assert record.content_type in CONTENT_TYPES
-            assert isinstance(record.text, str)
-            record.text.encode()
+            assert isinstance(record.text, str) or record.content_type == "media"
+            (record.text or "").encode()
             for name in (record.tool_name, record.tool_call_id):
                 assert name is None or (isinstance(name, str) and 0 < len(name) <= 200)
         elif isinstance(record, ModelCalled):

@@ -127,6 +127,14 @@ class TestGemini:
         assert described.of(SessionDescribed) == [SessionDescribed(title="Fix it", folder="/projects/shop")]
         assert child.of(SessionOpened)[0].parent_key == "parent-id"
 
+    @pytest.mark.parametrize(("place", "kind"), [("parent-id", "main"), ("chats", "subagent")])
+    def test_other_sessions_have_no_parent(self, tmp_path: Path, place: str, kind: str) -> None:
+        folder = tmp_path / place
+        folder.mkdir()
+        read = read_rows(GeminiLinesReader(complete=True), folder, [HEADER | {"kind": kind}])
+
+        assert read.of(SessionOpened)[0].parent_key is None
+
     def test_a_growing_document_only_appends(self, sessions_dir: Path, tmp_path: Path) -> None:
         name = "gemini_cli/session_small_12-cbfeaa512b-0.json"
         whole = json.loads((sessions_dir / name).read_text())

@@ -11,6 +11,7 @@ import pytest
 from reads import Read
 
 from windowpane.exceptions import SourceError
+from windowpane.models.wire.calls import message_blocks
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 from windowpane.sources.transcripts.exchanges import inspect_ai
 from windowpane.sources.transcripts.exchanges.inspect_ai import InspectReader
@@ -77,7 +78,12 @@ def archive(path: Path, samples: dict[str, str | bytes]) -> Path:
 
 
 def sent_texts(read: Read) -> list[list[str]]:
-    return [[message["content"] for message in sent.call.messages] for sent in read.of(CallSent)]
+    return [[text_of(message) for message in sent.call.messages] for sent in read.of(CallSent)]
+
+
+def text_of(message: Any) -> str:
+    specs = message_blocks("chat", message)
+    return "".join(spec.text or "" for spec in specs if spec.content_type != "tool_call")
 
 
 def test_an_archive_holds_the_same_as_the_document(tmp_path: Path) -> None:

@@ -145,12 +145,12 @@ def test_a_session_in_the_newer_table_is_read(tmp_path: Path, *, old_tables: boo
         ("memory_injection", "The date is today."),
         ("user_message", "Read a.py"), ("media", None),
         ("thinking", "I should read it."), ("assistant_response", "Reading."),
-        ("tool_call", 'read {"path": "a.py"}'), ("tool_result", "print(1)"),
-        ("tool_call", 'read {"path": "a.py"}'), ("tool_result", "no such file"),
-        ("tool_call", 'read {"path": "a.py"}'), ("tool_call", 'read "{"'),
+        ("tool_call", '{"path": "a.py"}'), ("tool_result", "print(1)"),
+        ("tool_call", '{"path": "a.py"}'), ("tool_result", "no such file"),
+        ("tool_call", '{"path": "a.py"}'), ("tool_call", '"{"'),
         ("tool_result", "[Tool execution was interrupted]"), ("tool_result", "[Tool execution was interrupted]"),
         ("memory_injection", "ls\na.py"), ("memory_injection", "A file changed."),
-        ("tool_call", 'read {"path": "a.py"}'), ("tool_result", "old"),
+        ("tool_call", '{"path": "a.py"}'), ("tool_result", "old"),
         ("user_message", "And now?"),
     ]  # fmt: skip
     calls = read.of(ModelCalled)
@@ -242,7 +242,7 @@ def test_a_session_of_the_first_releases_is_read(tmp_path: Path) -> None:
     read = Read(OpencodeStorageReader(complete=True), storage / "message" / "ses_1")
 
     texts = [content.text for content in read.of(ContentAdded)]
-    assert texts == ["Read a.py", 'read {"a": 1}', "print(1)", "It prints."]
+    assert texts == ["Read a.py", '{"a": 1}', "print(1)", "It prints."]
     assert read.of(ModelCalled)[0].usage == Usage(100, 20, 900, reasoning_tokens=5)
     assert read.of(ModelCalled)[0].cost_dollars == 0.5
     assert read.problems == []

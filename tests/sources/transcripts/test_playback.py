@@ -14,9 +14,8 @@ from windowpane.core.codec import encode
 from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
 from windowpane.core.window.blocks import Block
-from windowpane.sources.transcripts.playback import session_events, session_keys
+from windowpane.sources.transcripts.playback import session_events, session_id_of, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
-from windowpane.sources.transcripts.player import session_id_of
 from windowpane.sources.transcripts.records import (
     Broken,
     Cleared,

@@ -11,7 +11,7 @@ import pytest
 from reads import Read
 
 from windowpane.core.events import Usage
-from windowpane.sources.conversations.messages import message_blocks
+from windowpane.models.wire.calls import message_blocks
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 from windowpane.sources.transcripts.records import (
     CallFailed,

@@ -9,7 +9,8 @@ from tests.store.conftest import make_session, store  # noqa: F401  # fixtures
 
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.schema import Schema
-from windowpane.store.clickhouse.store_copy import CopiedStore, StoreCopy
+from windowpane.store.clickhouse.store_copy import StoreCopy
+from windowpane.store.reads.reader import Reader
 
 CopyStore = Callable[..., StoreCopy]
 
@@ -18,7 +19,7 @@ CopyStore = Callable[..., StoreCopy]
 def copy_store(clickhouse: ClickHouse) -> CopyStore:
     """A function that copies everything a store holds, as a process that has just started does."""
 
-    def copy(copied: CopiedStore, *, into: ClickHouse = clickhouse, batch_events: int = 1_000) -> StoreCopy:
+    def copy(copied: Reader, *, into: ClickHouse = clickhouse, batch_events: int = 1_000) -> StoreCopy:
         one = StoreCopy(copied, into, Schema(into.database), batch_events=batch_events)
         one.open()
         while one.copy_batch():

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from urllib.request import urlopen
 
-from tests.store.clickhouse.copies import assert_equal
 from tests.servers.clickhouse import PASSWORD, USER
+from tests.store.clickhouse.copies import assert_equal
 
-from windowpane.store.clickhouse import copier as copier_module
+from windowpane.effects import worker
 from windowpane.store.clickhouse.copier import Copier
 from windowpane.store.clickhouse.schema import Schema
 from windowpane.store.clickhouse.store_copy import StoreCopy
@@ -33,8 +33,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_a_copy_continues_when_the_server_is_back(
     store, make_session, clickhouse_server, clickhouse, monkeypatch
 ):
-    monkeypatch.setattr(copier_module, "LAST_RETRY_SECONDS", 0.2)
-    monkeypatch.setattr(copier_module, "FIRST_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(worker, "LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_SECONDS", 0.05)
     store.append(make_session("s1"))
     copier = Copier(StoreCopy(store, clickhouse, Schema(clickhouse.database)), poll_seconds=0.05)
     copier.start()

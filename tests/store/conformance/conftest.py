@@ -81,7 +81,7 @@ def empty(url: str) -> None:
     """Delete every row of a store, and give it another key for digests."""
     import psycopg
 
-    kept = ("store", "migrations", "event_months")
+    kept = ("store", "schema_versions", "event_months")
     with psycopg.connect(url, autocommit=True) as connection:
         rows = connection.execute(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "

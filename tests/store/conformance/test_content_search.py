@@ -32,6 +32,11 @@ def index_all(store: Store) -> None:
         pass
 
 
+def indexed_with(store: Store, trigram: str) -> int:
+    with store._engine.lend() as database:
+        return len(list(database.dialect.content_index.candidates(database, [trigram]) or ()))
+
+
 def texts(hits: ContentHits) -> list[str]:
     return [hit.snippet.line for hit in hits.hits]
 
@@ -79,8 +84,10 @@ def test_deleted_texts_are_no_longer_found(store: Store, make_session: Session) 
     store.append(make_session())
     index_all(store)
     (hit,) = store.find_content(ContentFilter('"certainly 5"')).hits
+    assert indexed_with(store, "y 5") == 1
     store.delete_content(hit.digest)
     assert not store.find_content(ContentFilter('"certainly 5"')).hits
+    assert indexed_with(store, "y 5") == 0
 
     store.append(make_session("later", 9))
     store.delete_content()

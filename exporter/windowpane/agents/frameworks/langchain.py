@@ -15,7 +15,7 @@ from windowpane.agents.frameworks.messages import (
     text_of,
     tool_message,
 )
-from windowpane.core.events import Usage
+from windowpane.models.wire.usage import LANGCHAIN
 
 
 def langchain_middleware(*, agent: str, model: str, **options: Any) -> Any:
@@ -116,7 +116,7 @@ def _read(message: Any) -> FrameworkMessage:
         case "ai":
             calls = [(call["id"], call["name"], call["args"]) for call in message.tool_calls]
             return FrameworkMessage(
-                assistant_message(message.text, calls), (message,), _usage(message.usage_metadata)
+                assistant_message(message.text, calls), (message,), LANGCHAIN.read(message.usage_metadata)
             )
         case "tool":
             name, text, failed = message.name or "", text_of(message.content), message.status == "error"
@@ -124,19 +124,6 @@ def _read(message: Any) -> FrameworkMessage:
         case "system":
             return FrameworkMessage({"role": "system", "content": text_of(message.content)}, (message,))
     return FrameworkMessage({"role": "user", "content": message.content}, (message,))
-
-
-def _usage(usage: Any) -> Usage | None:
-    if not usage:
-        return None
-    details = usage.get("input_token_details") or {}
-    return Usage.of_prompt(
-        usage["input_tokens"],
-        usage["output_tokens"],
-        cached=details.get("cache_read") or 0,
-        written=details.get("cache_creation") or 0,
-        reasoning=(usage.get("output_token_details") or {}).get("reasoning") or 0,
-    )
 
 
 def _thread() -> str:

@@ -17,7 +17,7 @@ from windowpane.agents.frameworks.messages import (
     text_of,
     tool_message,
 )
-from windowpane.models.replies import read_usage
+from windowpane.models.wire.usage import read_usage
 
 _REPLY_ITEMS: Final = ("message", "function_call", "reasoning")
 _current: Final[ContextVar[Conversation | None]] = ContextVar("windowpane_conversation", default=None)

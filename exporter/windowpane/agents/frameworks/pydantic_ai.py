@@ -16,7 +16,7 @@ from windowpane.agents.frameworks.messages import (
     text_of,
     tool_message,
 )
-from windowpane.core.events import Usage
+from windowpane.models.wire.usage import FLAT
 
 Processor = Callable[[Any, list[Any]], Awaitable[list[Any]]]
 
@@ -79,7 +79,7 @@ def _read(message: Any) -> list[FrameworkMessage]:
         functions = [part for part in message.parts if part.part_kind == "tool-call"]
         calls = [(part.tool_call_id, part.tool_name, part.args) for part in functions]
         chat = assistant_message("\n".join(texts), calls)
-        return [FrameworkMessage(chat, (message,), _usage(message.usage))]
+        return [FrameworkMessage(chat, (message,), FLAT.read_sent(message.usage))]
     return [FrameworkMessage(_chat(part), (_RequestPart(part, message),)) for part in message.parts]
 
 
@@ -111,13 +111,6 @@ def _user_part(content: Any) -> dict[str, Any]:
         "type": getattr(content, "kind", "media"),
         "identifier": getattr(content, "identifier", repr(content)),
     }
-
-
-def _usage(usage: Any) -> Usage | None:
-    if not usage.input_tokens and not usage.output_tokens:
-        return None
-    cached, written = usage.cache_read_tokens, usage.cache_write_tokens
-    return Usage.of_prompt(usage.input_tokens, usage.output_tokens, cached=cached, written=written)
 
 
 def _joined(parts: Sequence[Any], last: Any) -> list[Any]:

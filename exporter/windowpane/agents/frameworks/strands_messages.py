@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from windowpane.agents.frameworks.messages import FrameworkMessage, Message, assistant_message, tool_message
-from windowpane.core.events import Usage
+from windowpane.models.wire.usage import STRANDS
 
 
 class Part(NamedTuple):
@@ -30,7 +30,8 @@ def read_messages(messages: Sequence[Mapping[str, Any]]) -> list[FrameworkMessag
             names.update((call["toolUseId"], call["name"]) for call in calls)
             text = "\n".join(block["text"] for block in blocks if "text" in block)
             chat = assistant_message(text, [(call["toolUseId"], call["name"], call["input"]) for call in calls])
-            read.append(FrameworkMessage(chat, (message,), _usage(message)))
+            usage = STRANDS.read(message.get("metadata", {}).get("usage"))
+            read.append(FrameworkMessage(chat, (message,), usage))
         else:
             read += [FrameworkMessage(_chat(block, names), (Part(block, message),)) for block in blocks]
     return read
@@ -43,14 +44,6 @@ def _chat(block: Mapping[str, Any], names: Mapping[str, str]) -> Message:
     parts = [part.get("text") or str(part.get("json", part)) for part in result["content"]]
     name, failed = names.get(result["toolUseId"], ""), result.get("status") == "error"
     return tool_message(result["toolUseId"], name, "\n".join(parts), is_error=failed)
-
-
-def _usage(message: Mapping[str, Any]) -> Usage | None:
-    usage = message.get("metadata", {}).get("usage")
-    if not usage:
-        return None
-    cached, written = usage.get("cacheReadInputTokens") or 0, usage.get("cacheWriteInputTokens") or 0
-    return Usage.of_prompt(usage["inputTokens"], usage["outputTokens"], cached=cached, written=written)
 
 
 def read_tool(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,10 @@ import base64
 import json
 import logging
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from email.utils import parsedate_to_datetime
 from hashlib import blake2b
-from http.client import HTTPException
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
@@ -26,6 +22,7 @@ from windowpane.core.characters import plain
 from windowpane.core.times import within_calendar
 from windowpane.core.version import install_command
 from windowpane.core.vocabulary import SEVERITIES, Severity
+from windowpane.effects.http_client import HttpClient, UnreachableError
 from windowpane.exceptions import ConfigurationError
 from windowpane.metrics.families import session_label
 
@@ -45,20 +42,6 @@ _ALERTMANAGER: Final = "alertmanager://host:9093"
 EXPECTED: Final = "log://, alertmanager://host:port or an Apprise URL"
 _WEBHOOKS: Final = {"http": "json://host:port/path", "https": "jsons://host/path"}
 """Apprise's form of a webhook address that accepts JSON."""
-MAXIMUM_RESPONSE_BYTES: Final = 65_536
-MAXIMUM_RETRY_AFTER_SECONDS: Final = 3_600.0
-"""Upper bound of the pause that a channel may request."""
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Treats a redirect as a failure: following it would turn the POST into a GET and forward the credentials."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow no redirect."""
-        return
-
-
-_OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 class DeliveryError(Exception):
@@ -161,6 +144,7 @@ class AlertmanagerChannel:
             raise ConfigurationError(_PATH, "invalid port", expected=_ALERTMANAGER) from None
         self._min_severity = min_severity
         self._clock = clock
+        self._client = HttpClient(clock=clock)
 
     def accepts(self, message: AlertMessage) -> bool:
         """Accept messages of the minimum severity; their resolutions end the alert."""
@@ -169,16 +153,14 @@ class AlertmanagerChannel:
     def send(self, messages: Sequence[AlertMessage]) -> None:
         """Post the alerts in one request."""
         body = json.dumps([self._alert(message) for message in messages]).encode()
-        request = urllib.request.Request(self._address, body, self._headers, method="POST")  # noqa: S310  # http(s)
         try:
-            with _OPENER.open(request, timeout=SEND_SECONDS) as response:
-                response.read(MAXIMUM_RESPONSE_BYTES)
-        except urllib.error.HTTPError as error:
-            error.close()
-            pause = _retry_after(error.headers.get("Retry-After"), self._clock())
-            raise DeliveryError(f"Alertmanager answered {error.code}", retry_after_seconds=pause) from None
-        except (OSError, HTTPException) as error:
-            raise DeliveryError(f"Alertmanager cannot be reached ({type(error).__name__})") from None
+            response = self._client.post(self._address, body, self._headers, timeout_seconds=SEND_SECONDS)
+        except UnreachableError as error:
+            raise DeliveryError(f"Alertmanager cannot be reached ({type(error.__cause__).__name__})") from None
+        if not response.is_success:
+            raise DeliveryError(
+                f"Alertmanager answered {response.status}", retry_after_seconds=response.retry_after_seconds
+            )
 
     def _alert(self, message: AlertMessage) -> dict[str, Any]:
         at = message.at if message.at is not None else self._clock()
@@ -268,17 +250,6 @@ def _endpoint(parts: SplitResult) -> tuple[str, dict[str, str]]:
         login = f"{parts.username}:{parts.password or ''}".encode()
         headers["Authorization"] = "Basic " + base64.b64encode(login).decode()
     return f"{scheme}://{host}:{parts.port or 9093}{parts.path.rstrip('/')}/api/v2/alerts", headers
-
-
-def _retry_after(header: str | None, now: float) -> float:
-    """Return the seconds of a `Retry-After` header, given as a number or a date; 0 where it is invalid."""
-    if not header:
-        return 0.0
-    try:
-        seconds = float(header) if header.strip().isdecimal() else parsedate_to_datetime(header).timestamp() - now
-    except (ValueError, OverflowError):
-        return 0.0
-    return min(max(seconds, 0.0), MAXIMUM_RETRY_AFTER_SECONDS)
 
 
 def _rfc3339(at: float) -> str:

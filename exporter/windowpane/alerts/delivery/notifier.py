@@ -35,8 +35,7 @@ from windowpane.core.events import (
 from windowpane.core.quiet_hours import QuietHours
 from windowpane.core.stored_payloads import stored_payload
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import Worker
+from windowpane.effects.worker import Poller, TimeLimit
 
 _log = logging.getLogger("windowpane.alerts")
 
@@ -108,9 +107,9 @@ class Notifier:
             )
             for key, channel in self._channels.items()
         }
-        self._threads: dict[str, Worker[None]] = {
-            key: Worker(
-                f"notifier-{worker.channel.kind}", poll=partial(self._deliver, worker),
+        self._threads = {
+            key: Poller(
+                f"notifier-{worker.channel.kind}", partial(self._deliver, worker),
                 settle=partial(self._deliver_last, worker),
             )
             for key, worker in self._workers.items()
@@ -197,6 +196,8 @@ class Notifier:
 
     def _save(self) -> None:
         """Move unsaved alerts to the outbox: later if it is locked, to the one in memory if it is broken."""
+        if not self._unsaved:
+            return
         now = self._clock()
         due_at = now + self._settings.group_seconds
         with self._boundary.contain("writing the outbox"):
@@ -238,7 +239,7 @@ class Notifier:
         return [OutboxEntry(key, event) for key in accepting]
 
     def _deliver(self, worker: ChannelWorker) -> float:
-        """Deliver what is due for a channel, and return the seconds until there is more."""
+        """Deliver the due messages of a channel, and return the seconds until there is more."""
         if self._saving.acquire(blocking=False):  # else another thread is saving
             try:
                 self._save()

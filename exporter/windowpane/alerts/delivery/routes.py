@@ -1,4 +1,4 @@
-"""The channels of each session's alerts: those of its project, else the channels of all other sessions.
+"""The channels of each session's alerts: its project's channels, else the channels of all other sessions.
 
 A session names its project in an event before its first alert, so most are learnt from the events; the others are
 looked up.

@@ -9,7 +9,6 @@ Run it with `python -m windowpane.cli.demonstration.live`.
 from __future__ import annotations
 
 import secrets
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from windowpane.alerts.rules import configured
 from windowpane.cli.demonstration.play import LONG_SESSION, DemoRecording, recorded_sessions
 from windowpane.cli.options import StoreOption
 from windowpane.core.events import Event, EventContext, TurnEnded
+from windowpane.effects.stop_request import StopRequest
 from windowpane.evaluation.replay.rerun import RerunOptions, managed_events
 from windowpane.models.tokens import counter_for
 from windowpane.outputs.http.authentication import read_token
@@ -162,9 +162,7 @@ def main(
     bearer_token_file: Path | None,
 ) -> None:
     """Play recorded agents live until Ctrl-C."""
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    requested, stop = StopRequest(), threading.Event()
     token = None if bearer_token_file is None else token_of(bearer_token_file)
     with start(
         address=address,
@@ -183,8 +181,9 @@ def main(
         ]
         for thread in running:
             thread.start()
-        while not stop.wait(UPKEEP_SECONDS):
+        while not requested.wait(UPKEEP_SECONDS):
             prune_store(runtime)
+        stop.set()
         for thread in running:
             thread.join()
 

@@ -48,6 +48,7 @@ from windowpane.core.events.envelope import (
     Fact,
     Payload,
     event_id,
+    event_ids,
 )
 from windowpane.core.events.facts import (
     BreakerOpened,
@@ -140,4 +141,5 @@ __all__ = [
     "WindowRolled",
     "ZoneChanged",
     "event_id",
+    "event_ids",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -179,6 +180,11 @@ def event_id(stream_id: str, n: int, at: float | None) -> str:
     """
     value = _entropy(stream_id) + n
     return f"{_time_digits(at)}{_high_digits(value >> 20)}{_PAIRS[value >> 10 & 1023]}{_PAIRS[value & 1023]}"
+
+
+def event_ids(events: Iterable[Event]) -> list[str]:
+    """Return the ids of *events*."""
+    return [event_id(context.stream_id, n, at) for context, n, at, _ in events]
 
 
 @lru_cache(maxsize=256)

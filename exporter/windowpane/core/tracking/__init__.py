@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowpane.core.tracking.emitter import SessionInfo
 from windowpane.core.tracking.tracker import SessionTracker
+from windowpane.core.tracking.turns import SessionInfo
 
 __all__ = ["SessionInfo", "SessionTracker"]

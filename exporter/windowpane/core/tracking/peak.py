@@ -1,11 +1,12 @@
-"""The peak of a window: the fullest that it is known to have been, as a ratio of the limit that it really had."""
+"""The peak of a window, as a ratio of the limit that it really had, and the trend report of a session."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from windowpane.core.events import CompactionMeasured, LimitChanged, PressureMeasured, SessionStarted
+from windowpane.core.events import CompactionMeasured, LimitChanged, PressureMeasured, SessionStarted, TrendReport
 from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.core.vocabulary import ZONES, LimitSource, Zone
 
@@ -68,6 +69,11 @@ class WindowPeak:
         is_total = measured.phase == "final" and measured.count_source == "usage"
         if measured.phase != "next" and (is_total or not self.has_totals):
             self._add(now, is_total=is_total, overflowed=overflowed)
+
+    def count_all(self, measurements: Iterable[tuple[PressureMeasured, int, str]], *, overflowed: bool) -> None:
+        """Count measurements, each with its turn and model."""
+        for measured, turn, model in measurements:
+            self.count(measured, turn, model, overflowed=overflowed)
 
     def count_compaction(self, measured: CompactionMeasured, turn: int, *, overflowed: bool = False) -> None:
         """Count the window before a compaction as the provider or, before the first call, the agent states it."""
@@ -132,6 +138,50 @@ class WindowPeak:
                 return
         self.calls = sorted(self.calls, key=_fullness)[1 - MAXIMUM_LIMITS :]
         self.calls.append(replace(moment))
+
+
+class TrendCounters:
+    """Counters for the trend report of one session."""
+
+    def __init__(self) -> None:
+        self.evicted_blocks = 0
+        self.compressions = 0
+        self.regrets = 0
+        self.peak = WindowPeak()
+        self._final_used = 0
+        self._cost: float | None = None
+        self._zones: dict[Zone, int] = {}
+        self._turns = 0
+
+    def count(
+        self, measured: PressureMeasured, turn: int, model: str, *, cost_dollars: float | None = None
+    ) -> None:
+        """Count a measurement; the final one of a turn counts it, with the cost of its call."""
+        self.peak.count(measured, turn, model)
+        if measured.phase != "final":
+            return
+        self._turns += 1
+        self._final_used = measured.used_tokens
+        if measured.zone is not None:
+            self._zones[measured.zone] = self._zones.get(measured.zone, 0) + 1
+        if cost_dollars is not None:
+            self._cost = (self._cost or 0.0) + cost_dollars
+
+    def report(self, *, added_tokens: int, counted_turns: int) -> TrendReport:
+        """Return the trend report; *added_tokens* is the growth in *counted_turns*."""
+        peak = self.peak.fullest
+        return TrendReport(
+            turns=self._turns,
+            peak_used_tokens=peak.tokens if peak else 0,
+            peak_utilization=peak.utilization if peak else None,
+            final_used_tokens=self._final_used,
+            mean_added_tokens=added_tokens / counted_turns if counted_turns else 0.0,
+            evicted_blocks=self.evicted_blocks,
+            compressions=self.compressions,
+            regrets=self.regrets,
+            cost_dollars=self._cost,
+            zones=dict(self._zones),
+        )
 
 
 def corrects(source: LimitSource | None, before: LimitSource | None, *, is_same_model: bool) -> bool:

@@ -1,36 +1,157 @@
-"""The pressure gauge: measures the window against its limit, and sums up a session's measurements at its end."""
+"""The pressure of a window: its used tokens, and the gauge that measures them against the limit.
+
+Used tokens are the provider's last total, the reply to it, and a calibrated estimate of the rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
-from windowpane.core.events import PressureMeasured, TrendReport, Usage
-from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.core.events import PressureMeasured, Usage
+from windowpane.core.limits import UNLIMITED, TrackerSettings, WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevel
-from windowpane.core.tracking.forecast import COMPACTION_DELAY, GrowthHistory, forecast
-from windowpane.core.tracking.peak import WindowPeak
-from windowpane.core.tracking.token_account import (
-    PLACEHOLDER_RATIO,
-    TokenAccount,
-    TotalReport,
-    apportion,
-    unseen_tokens,
-)
-from windowpane.core.vocabulary import COMPONENT_OF, NOT_ADDED, Component, CountSource, LimitSource, Phase, Zone
+from windowpane.core.tracking.forecast import GrowthHistory
+from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, NOT_ADDED, Component, CountSource, Phase, Zone
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 
-_UNKNOWN: Final = (None, None, None)
-_Fill = tuple[int | None, LimitSource | None, int | None, float | None, float | None, Zone | None, int | None]
-_UNLIMITED: Final[_Fill] = (None,) * 7
+CALIBRATION_RATE: Final = 0.2
+"""Weight of the newest observation in the moving average of the calibration."""
+CALIBRATION_RANGE: Final = (0.5, 2.0)
+"""No tokenizer is off by more: a difference outside of it, times the count, has another cause."""
+CALIBRATION_MINIMUM_TOKENS: Final = 200
+"""Smaller differences are mostly rounding and do not change the calibration."""
+PLACEHOLDER_RATIO: Final = 0.5
+"""A reported output below this share of the visible reply is a placeholder of a recording, not a count."""
 
 
-def _fill(used: int, limits: WindowLimits, previous: Zone) -> _Fill:
-    """Return the fields of a `Pressure` from `limit_tokens` to `red_tokens`, which need the window's size."""
-    limit, usable = limits.limit_tokens, limits.usable_tokens
-    zone = limits.zone_of(used, previous=previous)
-    return limit, limits.source, usable, used / limit, used / usable, zone, limits.red_tokens
+class TotalReport(NamedTuple):
+    """The comparison of a provider's total with what was counted here."""
+
+    error: float | None = None
+    """Signed relative error of the estimate; None for the first total."""
+    unseen_tokens: int = 0
+    """Tokens added since the last call (negative: removed) that no visible content explains."""
+
+
+class TokenAccount:
+    """The anchor (the provider's last total and the reply to it) and the calibration of our counts against it.
+
+    Counts are corrected by differences between calls, never by totals: content that a total includes but
+    a transcript does not record, such as a system prompt, is the caller's `unattributed` block.
+    """
+
+    def __init__(self) -> None:
+        self.calibration = 1.0
+        """Provider tokens per token counted here, 0.5 to 2.0."""
+        self._anchor: int | None = None
+        self._anchor_raw = 0
+        self._call: tuple[int, int] | None = None
+        """The last call's total, and the count of its content; None if it cannot be compared with the next."""
+        self._removed_raw = 0
+        """Tokens removed since the last call."""
+
+    @property
+    def anchored(self) -> bool:
+        """True once the provider has reported a total for this window."""
+        return self._anchor is not None
+
+    def used(self, raw_tokens: int) -> int:
+        """Return the tokens that the next call would send, given the sum of the window's blocks."""
+        if self._anchor is None:
+            return raw_tokens
+        return max(0, round(self._anchor + self.calibration * (raw_tokens - self._anchor_raw)))
+
+    def report(self, total_tokens: int, raw_tokens: int) -> TotalReport:
+        """Set the anchor to the provider's total of a call that sent blocks summing to *raw_tokens*."""
+        error, unseen = None, 0
+        if self._anchor is not None and total_tokens > 0:
+            error = (self.used(raw_tokens) - total_tokens) / total_tokens
+            if self._call is not None:
+                unseen = self._compare(total_tokens, raw_tokens, *self._call)
+        self._anchor, self._anchor_raw, self._removed_raw = total_tokens, raw_tokens, 0
+        self._call = total_tokens, raw_tokens
+        return TotalReport(error, unseen)
+
+    def add_reply(self, tokens: int, raw_tokens: int) -> None:
+        """Count the reply, of which the next call sends *tokens*, instead of estimating it from its blocks."""
+        if self._anchor is not None:
+            self._anchor += tokens
+            self._anchor_raw += raw_tokens
+
+    def rebase(self, total_tokens: int | None, raw_tokens: int) -> None:
+        """Set the anchor after a reduction of a known size; the next total is not compared with the last."""
+        if total_tokens is not None:
+            self._anchor, self._anchor_raw = total_tokens, raw_tokens
+        self._call = None
+
+    def shift(self, raw_tokens: int) -> None:
+        """Count *raw_tokens* of new blocks that the anchor already includes (the unattributed remainder)."""
+        self._anchor_raw += raw_tokens
+        if self._call is not None:
+            self._call = self._call[0], self._call[1] + raw_tokens
+
+    def reduce(self, raw_tokens: int) -> None:
+        """Count *raw_tokens* of removed blocks: the next difference mixes growth and reduction."""
+        self._removed_raw += max(0, raw_tokens)
+
+    def reset(self) -> None:
+        """Drop the anchor for a new window; the calibration stays."""
+        self._anchor, self._anchor_raw, self._call, self._removed_raw = None, 0, None, 0
+
+    def _compare(self, total: int, raw: int, last_total: int, last_raw: int) -> int:
+        """Return the part of a difference between calls that is unseen; a difference without one calibrates."""
+        counted = raw - last_raw
+        unseen = unseen_tokens(total - last_total, added=counted + self._removed_raw, removed=self._removed_raw)
+        if unseen:
+            return round(total - last_total - self.calibration * counted)
+        if not self._removed_raw and counted >= CALIBRATION_MINIMUM_TOKENS and total > last_total:
+            low, high = CALIBRATION_RANGE
+            observed = min(max((total - last_total) / counted, low), high)
+            self.calibration += CALIBRATION_RATE * (observed - self.calibration)
+        return 0
+
+
+def unseen_tokens(difference: int, *, added: int, removed: int = 0) -> int:
+    """Return by how much a difference of totals exceeds what counts of *added* and *removed* content can explain.
+
+    Negative where it falls short of them; 0 within the range of the calibration, or within a rounding of it.
+    """
+    low, high = CALIBRATION_RANGE
+    most = high * added - low * removed + CALIBRATION_MINIMUM_TOKENS
+    if difference > most:
+        return round(difference - most)
+    least = low * added - high * removed - CALIBRATION_MINIMUM_TOKENS
+    return round(difference - least) if difference < least else 0
+
+
+def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, int]:
+    """Split *used_tokens* over the components so that the parts sum to it.
+
+    The unattributed part is unchanged if it fits; the visible components share the rest in proportion to their
+    counts. The rounding remainder is added to the message history, or to the largest component without one.
+    """
+    total = sum(raw.values())
+    if total == used_tokens:
+        return raw
+    visible = total - raw.get("unattributed", 0)
+    if visible <= 0:
+        return {**dict.fromkeys(COMPONENTS, 0), "unattributed": used_tokens}
+    unattributed = min(total - visible, used_tokens)
+    remainder = rest = used_tokens - unattributed
+    parts = raw.copy()
+    for component, tokens in raw.items():
+        if tokens and component != "unattributed":
+            parts[component] = part = rest * tokens // visible
+            remainder -= part
+    parts["unattributed"] = unattributed
+    if remainder:
+        receiver: Component = "message_history"
+        if not raw.get(receiver):
+            receiver = max((component for component in raw if component != "unattributed"), key=raw.__getitem__)
+        parts[receiver] += remainder
+    return parts
 
 
 class PressureGauge:
@@ -146,9 +267,8 @@ class PressureGauge:
         if unseen_tokens(tokens, added=self.reply_tokens) > 0:
             self._hidden_reply = tokens - round(self.account.calibration * self.reply_tokens)
 
-    def count_cache(self, usage: Usage | None) -> None:
-        """Measure what the turn's call read from the prompt cache."""
-        total = 0 if usage is None else usage.input_total
+    def count_cache(self, usage: Usage | None, total: int) -> None:
+        """Measure what the turn's call, with an input of *total* tokens, read from the prompt cache."""
         self.cache_hit_ratio = usage.cache_read_tokens / total if usage is not None and total else None
 
     def count_total(self, total: int, *, first: bool) -> TotalReport:
@@ -211,7 +331,7 @@ class PressureGauge:
 
         Takes constant time. Compression ratio and fidelity are not measured here, they have separate events.
         """
-        window, history = self._window, self.growth
+        window, level = self._window, self.compaction_level
         used = self.account.used(self.call_tokens) if reported_tokens is None else reported_tokens
         parts = apportion(used, self._components() if self._hidden_reply else self.call_components)
         duplicate = stale = 0
@@ -219,43 +339,59 @@ class PressureGauge:
             scale = used / window.tokens
             duplicate = min(used, round(window.duplicate_tokens * scale))
             stale = min(used - duplicate, round(window.stale_tokens * scale))
-        level = self.compaction_level
-        burn = history.burn_rate
-        # Positional, in the order of the fields: keywords cost a tenth of the hook at the start of a turn.
-        return PressureMeasured(
+        source, added = count_source or self.count_source, self.added
+        budget = self._budget_utilization(parts, limits) if limits else {}
+        fill = UNLIMITED if limits is None else limits.fill(used, previous=self.zone)
+        outlook = self.growth.outlook(
             used,
-            parts,
-            count_source or self.count_source,
-            *(_fill(used, limits, self.zone) if limits else _UNLIMITED),
-            self.added,
-            dict(self.added_by_component),
-            history.velocity,
-            *self._turns_until(limits.red_tokens if limits else None, used),
-            burn,
-            _turns_at_rate(limits.overflow_tokens - used, burn) if limits else None,
-            self._budget_utilization(parts, limits) if limits else {},
-            parts["tool_results"] / used if used else None,
-            duplicate / used if used else None,
-            stale / used if used else None,
-            duplicate,
-            stale,
-            history.eviction_rate(),
-            self.estimate_error if phase == "final" else None,
-            self.cache_hit_ratio,
-            len(window),
-            level.tokens if level else None,
-            level.evidence if level else None,
-            *self._turns_until(level and level.tokens, used, delay=COMPACTION_DELAY),
+            red_tokens=fill.red_tokens,
+            overflow_tokens=None if limits is None else limits.overflow_tokens,
+            compaction_tokens=None if level is None else level.tokens,
+        )
+        return PressureMeasured(
+            used_tokens=used,
+            used_by_component=parts,
+            count_source=source,
+            limit_tokens=fill.limit_tokens,
+            limit_source=fill.limit_source,
+            usable_tokens=fill.usable_tokens,
+            utilization=fill.utilization,
+            usable_utilization=fill.usable_utilization,
+            zone=fill.zone,
+            red_tokens=fill.red_tokens,
+            added_tokens=added,
+            added_by_component=dict(self.added_by_component),
+            velocity=outlook.velocity,
+            turns_until_red=outlook.until_red.median,
+            turns_until_red_p10=outlook.until_red.early,
+            turns_until_red_p90=outlook.until_red.late,
+            burn_rate=outlook.burn_rate,
+            turns_until_exhausted=outlook.until_exhausted,
+            budget_utilization=budget,
+            tool_result_ratio=parts["tool_results"] / used if used else None,
+            duplicate_ratio=duplicate / used if used else None,
+            stale_ratio=stale / used if used else None,
+            duplicate_tokens=duplicate,
+            stale_tokens=stale,
+            eviction_rate=outlook.eviction_rate,
+            estimate_error=self.estimate_error if phase == "final" else None,
+            cache_hit_ratio=self.cache_hit_ratio,
+            blocks=window.blocks,
+            compaction_tokens=None if level is None else level.tokens,
+            compaction_evidence=None if level is None else level.evidence,
+            turns_until_compaction=outlook.until_compaction.median,
+            turns_until_compaction_p10=outlook.until_compaction.early,
+            turns_until_compaction_p90=outlook.until_compaction.late,
             phase=phase,
         )
 
-    def _turns_until(
-        self, level_tokens: int | None, used_tokens: int, *, delay: float = 1.0
-    ) -> tuple[float | None, float | None, float | None]:
-        if level_tokens is None:
-            return _UNKNOWN
-        pace = self.growth.pace
-        return forecast(level_tokens - used_tokens, pace, used_tokens=used_tokens, delay=delay) or _UNKNOWN
+    def measure_next(self, final: PressureMeasured, limits: WindowLimits | None) -> PressureMeasured | None:
+        """Measure the window with the reply, after its turn was measured; None where that changes nothing."""
+        used = self.used
+        if used == final.used_tokens:
+            return None
+        self.count_call()
+        return self.measure("next", limits, reported_tokens=used, count_source=final.count_source)
 
     def _components(self) -> dict[Component, int]:
         """Return the counts of the measured content; hidden reasoning of the last reply is unattributed."""
@@ -267,50 +403,3 @@ class PressureGauge:
             self._budget_limit = limits.limit_tokens
             self._budget = [(name, share * limits.limit_tokens) for name, share in self._shares]
         return {name: parts[name] / budget for name, budget in self._budget}
-
-
-def _turns_at_rate(remaining_tokens: int, burn: float | None) -> float | None:
-    if burn is None:
-        return None
-    if remaining_tokens <= 0:
-        return 0.0
-    return remaining_tokens / burn if burn > 0 else float("inf")
-
-
-class TrendCounters:
-    """Counters for the trend report of one session."""
-
-    def __init__(self) -> None:
-        self.evicted_blocks = 0
-        self.compressions = 0
-        self.regrets = 0
-        self.peak = WindowPeak()
-        self._final_used = 0
-        self._cost: float | None = None
-        self._zones: dict[Zone, int] = {}
-        self._turns = 0
-
-    def close_turn(self, measured: PressureMeasured, cost_dollars: float | None) -> None:
-        """Count a turn by its final measurement."""
-        self._turns += 1
-        self._final_used = measured.used_tokens
-        if measured.zone is not None:
-            self._zones[measured.zone] = self._zones.get(measured.zone, 0) + 1
-        if cost_dollars is not None:
-            self._cost = (self._cost or 0.0) + cost_dollars
-
-    def report(self, history: GrowthHistory) -> TrendReport:
-        """Return the trend report."""
-        peak = self.peak.fullest
-        return TrendReport(
-            turns=self._turns,
-            peak_used_tokens=peak.tokens if peak else 0,
-            peak_utilization=peak.utilization if peak else None,
-            final_used_tokens=self._final_used,
-            mean_added_tokens=history.total_added / history.turns if history.turns else 0.0,
-            evicted_blocks=self.evicted_blocks,
-            compressions=self.compressions,
-            regrets=self.regrets,
-            cost_dollars=self._cost,
-            zones=dict(self._zones),
-        )

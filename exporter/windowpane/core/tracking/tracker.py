@@ -25,10 +25,9 @@ from windowpane.core.events import (
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
-from windowpane.core.tracking.emitter import BUFFERED_EVENTS, SessionInfo
 from windowpane.core.tracking.regret import Cause, RemovedBlocks
 from windowpane.core.tracking.targets import call_target
-from windowpane.core.tracking.turns import TurnTracker
+from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
 from windowpane.core.vocabulary import (
     COMPONENT_OF,
     NOT_ADDED,
@@ -98,6 +97,7 @@ class SessionTracker(TurnTracker):
         if not self.in_turn:
             self._open_turn(at)
         tool_call_id, handle = tool_call_id and stored_id(tool_call_id), handle and stored_id(handle)
+        tool_name = tool_name and stored_name(tool_name)
         block_id = f"b{self._blocks}"
         group = block_id
         if content_type in REPLY_TYPES:
@@ -126,7 +126,7 @@ class SessionTracker(TurnTracker):
             digest = digest or self._digest(text)
         block = Block(
             block_id, content_type, tokens, self.turn, group, self.exchange, digest, chars, count_source, text,
-            tool_call_id, tool_name and stored_name(tool_name), pinned, None, handle, target,
+            tool_call_id, tool_name, pinned, None, handle, target,
         )  # fmt: skip
         self._blocks += 1
         self.window.add(block)

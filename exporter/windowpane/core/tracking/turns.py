@@ -1,8 +1,9 @@
-"""The turns of a session: opened, measured before the call, and closed with the provider's count."""
+"""The turns of a session, opened, measured and closed with the provider's count, and its stream of events."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
 
@@ -12,7 +13,9 @@ from windowpane.core.events import (
     ChangeUnidentified,
     CompactionMeasured,
     Event,
+    EventContext,
     LimitChanged,
+    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -27,11 +30,12 @@ from windowpane.core.events import (
 from windowpane.core.events.facts import REPORT_RANGE
 from windowpane.core.limits import TrackerSettings, WindowLimits, limit_fields
 from windowpane.core.protocols import Clock, Digester
+from windowpane.core.stored_payloads import stored_events, stored_text
 from windowpane.core.tracking.compaction_level import CompactionLevels
-from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
-from windowpane.core.tracking.pressure import PressureGauge, TrendCounters
+from windowpane.core.tracking.peak import TrendCounters
+from windowpane.core.tracking.pressure import PressureGauge
 from windowpane.core.tracking.prompt_cache import PromptCache
-from windowpane.core.tracking.token_account import ProviderTotals
+from windowpane.core.tracking.provider_totals import ProviderTotals
 from windowpane.core.vocabulary import CountSource, LimitSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
@@ -41,6 +45,94 @@ UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset({"catalogue", "assumed", "observed_floor"})
 """Sources of a size that an automatic compaction may refute."""
+
+BUFFERED_EVENTS: Final = 1_000
+"""Size at which the buffer is handed over in the middle of a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """Identity of a session."""
+
+    session_id: str
+    agent: str
+    model: str
+    source: str
+    stream_id: str
+    """Unique to this emitter; events are numbered within it."""
+    parent_session_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Remove the secrets from names and ids, which every event of the session repeats."""
+        for name in ("session_id", "agent", "model", "source", "stream_id", "parent_session_id"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else stored_text(name, value))
+
+
+class EventEmitter:
+    """Wraps payloads into numbered events that share one context per turn, and hands them over in lists."""
+
+    def __init__(self, info: SessionInfo, *, emit: Callable[[list[Event]], None], clock: Clock | None) -> None:
+        self.info = info
+        self.clock = clock
+        self.buffer: list[Event] = []
+        self._unchecked: list[int] = []
+        """Positions in the buffer of the events whose texts may hold a secret."""
+        self.n = 0
+        """Number of the next event."""
+        self._emit = emit
+        self._turn, self._window_id = 0, 1
+        self._trace: tuple[str | None, str | None] = (None, None)
+        self.renew_context()
+
+    def record(self, payload: Payload, at: float | None = None) -> Event:
+        """Emit an event at time *at*, by default now."""
+        if at is None and self.clock is not None:
+            at = self.clock()
+        self._unchecked.append(len(self.buffer))
+        # The constructor of a named tuple is a Python function, which takes twice as long.
+        event: Event = tuple.__new__(Event, (self.context, self.n, at, payload))
+        self.n += 1
+        self.buffer.append(event)
+        if len(self.buffer) >= BUFFERED_EVENTS:
+            self.flush()
+        return event
+
+    def flush(self) -> None:
+        """Hand the buffered events over in one list."""
+        if self.buffer:
+            batch, self.buffer = self.buffer, []
+            unchecked, self._unchecked = self._unchecked, []
+            self._emit(stored_events(batch, unchecked))
+
+    def now(self) -> float | None:
+        """Return seconds since the epoch, UTC, or None without a clock."""
+        return None if self.clock is None else self.clock()
+
+    def enter(self, turn: int, window_id: int) -> None:
+        """Set the turn and window of the following events."""
+        self._turn, self._window_id = turn, window_id
+        self.renew_context()
+
+    def set_trace(self, trace_id: str | None, span_id: str | None) -> None:
+        """Set the OpenTelemetry span of the following events."""
+        if (trace_id, span_id) != self._trace:
+            self._trace = (trace_id, span_id)
+            self.renew_context()
+
+    def set_model(self, model: str) -> None:
+        """Set the model of the following events."""
+        if model != self.info.model:
+            self.info = replace(self.info, model=model)
+            self.renew_context()
+
+    def renew_context(self) -> None:
+        """Build the context of the following events."""
+        info = self.info
+        self.context = EventContext(
+            info.session_id, info.agent, info.model, self._turn, self._window_id, info.source, info.stream_id,
+            info.parent_session_id, *self._trace,
+        )  # fmt: skip
 
 
 class TurnTracker:
@@ -125,7 +217,8 @@ class TurnTracker:
 
     def end(self, reason: str, at: float | None = None) -> TrendReport:
         """Emit `session.ended` with the trend report, and flush all events."""
-        report = self._trend.report(self.gauge.growth)
+        growth = self.gauge.growth
+        report = self._trend.report(added_tokens=growth.total_added, counted_turns=growth.turns)
         self.record(SessionEnded(reason, report), at)
         self.flush()
         return report
@@ -157,7 +250,7 @@ class TurnTracker:
         if not self.in_turn:
             self._open_turn(at)
         self._replied = True
-        self._call_end = self.window.end_position
+        self._call_end = self.window.next_position
 
     def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
         """Emit `pressure.measured`, and `zone.changed` if it changed; opens a turn if none is open."""
@@ -166,9 +259,10 @@ class TurnTracker:
         gauge = self.gauge
         gauge.count_call()
         self._measured = True
-        self._call_end = self.window.end_position
+        self._call_end = self.window.next_position
         measured = gauge.measure(phase, self.limits)
-        self._record_measured(measured, at)
+        self.record(measured, at)
+        self._trend.count(measured, self.turn, self.info.model)
         if measured.zone is not None and measured.zone != gauge.zone:
             previous, gauge.zone = gauge.zone, measured.zone
             self.record(
@@ -211,26 +305,29 @@ class TurnTracker:
                 self.update_compaction_level()
             if usage is not None and trusted:
                 gauge.count_reply(usage)
-        gauge.count_cache(usage)
+        gauge.count_cache(usage, reported)
         response_id = None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS]
         ended = self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason, response_id), at)
         if usage is not None and trusted:
             self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)
         added = gauge.added
         baseline = gauge.close_turn(self.turn)
-        measured = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
-        self._record_measured(measured, at)
-        self._trend.close_turn(measured, cost_dollars)
+        final = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
+        following = gauge.measure_next(final, self.limits)
+        self.record(final, at)
         if baseline is not None and self.settings.is_large(added, self.limits):
             self.record(VelocitySpiked(added, baseline), at)
         self.in_turn = False
         self._measured = self._replied = False
         self._reply_group = None
-        if gauge.used != measured.used_tokens:
-            measured = self._measure_next(source)
-            self._record_measured(measured, at)
+        if following is not None:
+            self.record(following, at)
+        model = self.info.model
+        self._trend.count(final, self.turn, model, cost_dollars=cost_dollars)
+        if following is not None:
+            self._trend.count(following, self.turn, model)
         self.flush()
-        return measured
+        return following or final
 
     def _compare_totals(self, total: int, at: float | None) -> bool:
         """Record what a total shows beside the one before it; return whether it shows a removal."""
@@ -265,15 +362,6 @@ class TurnTracker:
         if broken is not None:
             self.record(broken, ended.at)
 
-    def _record_measured(self, measured: PressureMeasured, at: float | None) -> None:
-        self.record(measured, at)
-        self._trend.peak.count(measured, self.turn, self.info.model)
-
-    def _measure_next(self, source: CountSource) -> PressureMeasured:
-        """Measure the window with the turn's reply."""
-        self.gauge.count_call()
-        return self.gauge.measure("next", self.limits, reported_tokens=self.gauge.used, count_source=source)
-
     def _open_turn(self, at: float | None) -> None:
         self.turn += 1
         self.in_turn = True
@@ -292,7 +380,7 @@ class TurnTracker:
             self.measure("before", at)
         else:
             self.gauge.count_call()
-            self._call_end = self.window.end_position
+            self._call_end = self.window.next_position
         self._replied = True
 
     def _accept_total(self, total: int, at: float | None) -> bool:

@@ -41,20 +41,6 @@ def safe_boundary(messages: Sequence[Message], target: int) -> int:
     return next((start for start in starts if start > target), 0)
 
 
-def groups(messages: Sequence[Message]) -> list[range]:
-    """Return the groups of a valid history as ranges of indices that cover it.
-
-    A group is an assistant message with tool calls and all their results, or any other single message.
-    """
-    ranges: list[range] = []
-    start = 0
-    for index in range(1, len(messages) + 1):
-        if index == len(messages) or messages[index].get("role") != "tool":
-            ranges.append(range(start, index))
-            start = index
-    return ranges if messages else []
-
-
 def _pair_boundary(messages: Sequence[Message], target: int) -> int:
     while not is_pair_safe(messages, target):
         target -= 1

@@ -41,8 +41,11 @@ class Window:
         self._by_digest: dict[str, str | dict[str, None]] = {}
         """The only block of a digest, or all of its blocks in order; most digests occur once."""
         self._expiring: dict[int, list[str]] = {}
-        self._next_position = 0
+        self.next_position = 0
+        """Position behind the last block: that of the next one added."""
         self._ordered = True
+        self.blocks = 0
+        """Number of blocks."""
         self.tokens = 0
         """Sum of the blocks' tokens."""
         self.tokens_by_component: dict[Component, int] = dict.fromkeys(COMPONENTS, 0)
@@ -53,7 +56,7 @@ class Window:
         """Increases with every edit; a plan for another version is out of date."""
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return self.blocks
 
     def __contains__(self, block_id: object) -> bool:
         return block_id in self._slots
@@ -68,11 +71,6 @@ class Window:
             self._slots = dict(sorted(self._slots.items(), key=lambda item: item[1].position))
             self._ordered = True
         return self._slots.values()
-
-    @property
-    def end_position(self) -> int:
-        """Position behind the last block: that of the next one added."""
-        return self._next_position
 
     def tokens_between(self, start: int, end: int) -> int:
         """Return the tokens of the blocks from position *start* up to before *end*; reads every block."""
@@ -94,8 +92,8 @@ class Window:
 
     def add(self, block: Block) -> None:
         """Append a block. Raises `WindowError` for an id that is already in the window."""
-        self._insert(block, self._next_position)
-        self._next_position += 1
+        self._insert(block, self.next_position)
+        self.next_position += 1
 
     def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
         """Replace *removed* by *results* at the position of the first; return the removed blocks.
@@ -122,12 +120,12 @@ class Window:
         """Return the position of the first of *count* results; the slots behind them move to make room."""
         position = min((slot.position for slot in removed), default=None)
         if position is None:
-            position, self._next_position = self._next_position, self._next_position + count
+            position, self.next_position = self.next_position, self.next_position + count
         elif count > 1:
             for slot in self._slots.values():
                 if slot.position > position:
                     slot.position += count - 1
-            self._next_position += count - 1
+            self.next_position += count - 1
         return position
 
     def mark_referenced(self, block_id: str, turn: int) -> bool:
@@ -175,6 +173,7 @@ class Window:
         self._slots[block_id] = slot = Slot(block, position, expires)
         if group != block_id:
             self._join_group(group, block_id)
+        self.blocks += 1
         self.tokens += tokens
         self.tokens_by_component[COMPONENT_OF[block.content_type]] += tokens
         if expires is not None:
@@ -209,6 +208,7 @@ class Window:
             group.remove(block.id)
             if not group:
                 del self._groups[block.group]
+        self.blocks -= 1
         self.tokens -= block.tokens
         self.tokens_by_component[COMPONENT_OF[block.content_type]] -= block.tokens
         if slot.duplicate:

@@ -24,7 +24,7 @@ from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.policies import POLICIES, Policy
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import EngineSettings
-from windowpane.models.replies import Reply, ReplyPart
+from windowpane.models.wire.replies import Reply, ReplyPart
 from windowpane.sources.transcripts.records import (
     Broken,
     Cleared,
@@ -182,7 +182,7 @@ class _Player:
             if call_id is None:
                 call_id = f"recorded-{self._calls}"
                 self._waiting.append(call_id)
-            arguments = text.removeprefix(f"{record.tool_name} ") if record.tool_name else text
+            arguments = text
             self._parts.append(ReplyPart("tool_call", arguments, call_id, record.tool_name))
         elif text:
             thinking = record.content_type == "thinking"

@@ -82,8 +82,8 @@ class SampledJudge:
         """Model calls so far."""
         self._judge = judge
         self._worker: Worker[Callable[[], object]] = Worker(
-            "judge", self._work, capacity=self.sample.capacity, bounds_current=False,
-            idle_seconds=IDLE_SECONDS, on_drop=self._drop,
+            "judge", self._work, capacity=self.sample.capacity, idle_seconds=IDLE_SECONDS,
+            on_drop=self._drop,
         )  # fmt: skip
 
     def chooses(self, event_id: str) -> bool:
@@ -123,7 +123,10 @@ class SampledJudge:
             raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
         self.calls += 1
         if self._is_spent():
-            _log.warning("the %d calls of the judge are used up; nothing more is judged", self.calls)
+            _log.warning(
+                "the judge has used all %d calls of this process: further compressions are not judged; max_calls "
+                "sets how many it has", self.calls,
+            )  # fmt: skip
         return self._judge(system, user)
 
     def _work(self, jobs: Iterable[Callable[[], object]]) -> None:

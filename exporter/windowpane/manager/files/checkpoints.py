@@ -10,13 +10,12 @@ import contextlib
 import logging
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.effects.private_files import MODE_FILE, create_folder, write_whole
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
 from windowpane.manager.plans.checkpoint import (
     Document,
@@ -178,25 +177,3 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file's content atomically: write a temporary file, sync it, rename it."""
-    create_folder(path.parent)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(MODE_FILE)
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

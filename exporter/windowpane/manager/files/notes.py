@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from windowpane.manager.files.checkpoints import write_whole
+from windowpane.effects.private_files import write_whole
 from windowpane.manager.plans.notes import CATEGORIES, Category, Importance, Note
 
 HEADING: Final = "# Notes"

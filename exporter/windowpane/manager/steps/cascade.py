@@ -25,9 +25,9 @@ from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.eviction import evict, truncate_turn
 from windowpane.manager.steps.merging import merge_similar
 from windowpane.manager.steps.new_window import roll
-from windowpane.manager.steps.notes import can_carry_notes, carry_notes
-from windowpane.manager.steps.progressive import summarize_progressively
-from windowpane.manager.steps.subagent import can_delegate, delegate_history
+from windowpane.manager.steps.note_taking import can_carry_notes, carry_notes
+from windowpane.manager.steps.progressive_summarization import summarize_progressively
+from windowpane.manager.steps.subagent_delegation import can_delegate, delegate_history
 from windowpane.manager.steps.tool_result_summarization import summarize_results
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,12 @@ from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import NO_CALLS, call_model, may_call_model
-from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason, reply_rejection_reason
+from windowpane.manager.plans.acceptance import (
+    ProposedSummary,
+    rejection_reason,
+    reply_rejection_reason,
+    sampled_fidelity,
+)
 from windowpane.manager.plans.merging import (
     SIMILARITY,
     Cluster,
@@ -146,8 +151,8 @@ def _fidelity(engine: Engine, cluster: Cluster, text: str) -> Effect[float | Non
     evaluate, blocks = engine.settings.evaluate, cluster.blocks
     if evaluate is None:
         return None
-    visible = [replace(blocks[-1], text=text)]
-    return (yield from compute(lambda: evaluate(blocks, visible, digest=str).score))
+    replacement = replace(blocks[-1], text=text)
+    return (yield from compute(lambda: sampled_fidelity(evaluate, blocks, replacement, checks=MERGES_A_TURN)))
 
 
 def _proposed(

@@ -18,6 +18,7 @@ from windowpane.manager.plans.acceptance import (
     TOO_LONG,
     ProposedSummary,
     reply_rejection_reason,
+    sampled_fidelity,
 )
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
@@ -178,8 +179,8 @@ def fidelity_of(engine: Engine, source: SummaryInput, text: str) -> Effect[float
     evaluate, removed, task = engine.settings.evaluate, source.plan.removed, engine.task_text()
     if evaluate is None:
         return None
-    visible = [replace(removed[0], content_type="summary", text=text)]
-    return (yield from compute(lambda: evaluate(removed, visible, digest=str, task=task).score))
+    replacement = replace(removed[0], content_type="summary", text=text)
+    return (yield from compute(lambda: sampled_fidelity(evaluate, removed, replacement, task=task)))
 
 
 def proposed_summary(

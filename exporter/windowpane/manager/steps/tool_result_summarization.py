@@ -12,7 +12,7 @@ from windowpane.effects.commands import Effect, compute
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import NO_CALLS, LabeledText, ModelAnswer, shorten_texts, texts_per_call
-from windowpane.manager.plans.acceptance import ProposedSummary, reply_rejection_reason
+from windowpane.manager.plans.acceptance import ProposedSummary, reply_rejection_reason, sampled_fidelity
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
@@ -47,7 +47,7 @@ def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> E
     seconds, answer = engine.timer() - started, shortened.answer
     freed = count = 0
     for block, summary in zip(batch, shortened.texts or [""], strict=False):
-        saved = yield from _replace(engine, block, summary, answer, seconds)
+        saved = yield from _replace(engine, block, summary, answer, seconds, checks=len(batch))
         if answer.reply.failed:
             break
         answer, seconds = ModelAnswer(answer.reply, NO_CALLS), 0.0  # one call, reported with the first result
@@ -104,7 +104,9 @@ def _shows_images(engine: Engine, block: Block) -> bool:
     return payload is not None and bool(payload.media)
 
 
-def _replace(engine: Engine, block: Block, summary: str, answer: ModelAnswer, seconds: float) -> Effect[int]:
+def _replace(
+    engine: Engine, block: Block, summary: str, answer: ModelAnswer, seconds: float, *, checks: int
+) -> Effect[int]:
     """Replace one result by its summary; return the tokens freed, 0 if the summary is rejected."""
     tracker = engine.tracker
     handle = yield from archive_original(engine, block)
@@ -114,7 +116,7 @@ def _replace(engine: Engine, block: Block, summary: str, answer: ModelAnswer, se
     )
     fidelity, evaluate = None, engine.settings.evaluate
     if evaluate is not None and not answer.failure:
-        fidelity = yield from compute(lambda: evaluate([block], [short], digest=str).score)
+        fidelity = yield from compute(lambda: sampled_fidelity(evaluate, [block], short, checks=checks))
     if block.id not in tracker.window:
         return 0
     proposed = ProposedSummary(summary, block.tokens, short.tokens, block.tokens, short.tokens, fidelity=fidelity)

@@ -1,105 +1,137 @@
-"""The open connections of the endpoint: a bounded number, each with a deadline for what its client has to do.
+"""The open connections of a server: a bounded number, each with a deadline for what its client has to do.
 
-A client that sends nothing, one byte a second, or never reads the response holds a thread. At its deadline the
-connection is closed. When all are taken, the one that has waited longest for its client makes room, so that idle
-clients cannot keep a scrape out. Only a connection whose response is being computed is never closed.
+A client that sends nothing, one byte a second, or never reads the response holds a connection. At its deadline it
+is closed. When all are taken, the one that has waited longest for its client makes room, so that idle clients
+cannot keep a scrape out. Only a connection whose response is being computed is never closed.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import time
-from contextlib import suppress
-from typing import Final, NamedTuple
-
-MAXIMUM_CONNECTIONS: Final = 64
-"""Connections open at once, each with a thread."""
-REQUEST_SECONDS: Final = 10.0
-"""Time for the TLS handshake and the whole request."""
-RESPONSE_SECONDS: Final = 30.0
-"""Time for reading the whole response."""
-ADMISSION_SECONDS: Final = 1.0
-"""Time that a new connection waits for one of the others to be responded to, when none can be closed."""
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final
 
 _log = logging.getLogger(__name__)
 
 
-class _Wait(NamedTuple):
-    """A wait for a client: for its request, or until it has read the response."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The bounds of one server."""
 
-    since: float
-    until: float
+    connections: int = 64
+    """Connections open at once."""
+    admission_seconds: float = 1.0
+    """Time that a new connection waits for one of the others to be responded to, when none can be closed."""
+    head_seconds: float = 10.0
+    """Time for the TLS handshake and the head of a request."""
+    head_bytes: int = 32_768
+    """Longest request line with all headers."""
+    body_seconds: float = 10.0
+    """Time for the body of a request."""
+    response_seconds: float = 30.0
+    """Time for reading the response, or what waits of it."""
+    idle_seconds: float = 300.0
+    """Time between two requests, longer than the interval of any scrape or exporter."""
+    refused_seconds: float = 10.0
+    """Time for which the rest of a refused request is read and discarded: closing at once would reset the
+    connection, and its response with it.
+    """
+    serves_half_closed: bool = True
+    """A client that has closed its side still gets its response; False: it counts as disconnected."""
+
+
+AGENT_LIMITS: Final = Limits()
+"""Those of an agent's process, where each connection has a thread."""
+SERVE_LIMITS: Final = Limits(connections=256)
+"""Those of `windowpane serve`, where a sender keeps a connection while its events are being stored."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open connection."""
+
+    close: Callable[[], None]
+    until: float | None
+    """End of the wait for its client; None while its response is computed."""
 
 
 class Connections:
     """The connections of one server. Thread-safe."""
 
-    def __init__(self, maximum: int = MAXIMUM_CONNECTIONS) -> None:
+    def __init__(self, maximum: int) -> None:
         self._maximum = maximum
         self._changed = threading.Condition()
-        self._waits: dict[socket.socket, _Wait | None] = {}
-        """Each open connection with its wait; None while its response is computed."""
+        self._open: dict[Hashable, _Open] = {}
+        """The one that has waited longest is the first of those that wait."""
         self._reported = False
 
     def __len__(self) -> int:
-        return len(self._waits)
+        return len(self._open)
 
-    def admit(self, connection: socket.socket) -> bool:
-        """Add a connection whose request is awaited; return False if all others stay busy with a response."""
+    def admit(
+        self, connection: Hashable, close: Callable[[], None], *, seconds: float, admission_seconds: float = 0.0
+    ) -> bool:
+        """Add a connection whose request has to come within *seconds*.
+
+        Returns False if all others stay busy with a response for *admission_seconds*. *close* must not block; it
+        is called at most once.
+        """
         with self._changed:
-            if not self._changed.wait_for(self._has_room, timeout=ADMISSION_SECONDS):
+            if not self._changed.wait_for(self._has_room, timeout=admission_seconds):
                 return False
-            self._waits[connection] = self._wait(REQUEST_SECONDS)
+            self._open[connection] = _Open(close, time.monotonic() + seconds)
             return True
 
-    def respond(self, connection: socket.socket) -> None:
-        """Record that the request was read and its response is computed."""
+    def wait(self, connection: Hashable, seconds: float) -> None:
+        """Record that the client has to do something within *seconds*."""
         with self._changed:
-            if connection in self._waits:
-                self._waits[connection] = None
-
-    def send(self, connection: socket.socket) -> None:
-        """Record that the client has to read the response from now on."""
-        with self._changed:
-            if connection in self._waits:
-                self._waits[connection] = self._wait(RESPONSE_SECONDS)
+            entry = self._open.pop(connection, None)
+            if entry is not None:
+                entry.until = time.monotonic() + seconds
+                self._open[connection] = entry
                 self._changed.notify()
 
-    def discard(self, connection: socket.socket) -> None:
+    def respond(self, connection: Hashable) -> None:
+        """Record that the request was read and its response is computed."""
+        with self._changed:
+            if connection in self._open:
+                self._open[connection].until = None
+
+    def discard(self, connection: Hashable) -> None:
         """Remove a connection that ends."""
         with self._changed:
-            self._waits.pop(connection, None)
+            self._open.pop(connection, None)
             self._changed.notify()
 
     def close_overdue(self) -> None:
         """Close the connections whose client missed its deadline."""
         now = time.monotonic()
         with self._changed:
-            for connection, wait in list(self._waits.items()):
-                if wait is not None and now >= wait.until:
+            for connection, entry in list(self._open.items()):
+                if entry.until is not None and now >= entry.until:
                     self._close(connection)
 
-    def _wait(self, seconds: float) -> _Wait:
-        now = time.monotonic()
-        return _Wait(now, now + seconds)
+    def close_all(self) -> None:
+        """Close every connection."""
+        with self._changed:
+            for connection in list(self._open):
+                self._close(connection)
 
     def _has_room(self) -> bool:
         """Return whether there is room, after closing the longest wait where it is needed."""
-        if len(self._waits) < self._maximum:
+        if len(self._open) < self._maximum:
             return True
-        waits = {connection: wait for connection, wait in self._waits.items() if wait is not None}
-        if not waits:
+        longest = next((connection for connection, entry in self._open.items() if entry.until is not None), None)
+        if longest is None:
             return False
         if not self._reported:
             self._reported = True
             _log.warning("all %d connections are taken; those that wait longest are closed", self._maximum)
-        self._close(min(waits, key=lambda connection: waits[connection].since))
+        self._close(longest)
         return True
 
-    def _close(self, connection: socket.socket) -> None:
-        """Remove the connection and wake its thread, which finds it closed."""
-        del self._waits[connection]
-        with suppress(OSError):  # the client has disconnected
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # that of TLS would change it under its thread
+    def _close(self, connection: Hashable) -> None:
+        self._open.pop(connection).close()

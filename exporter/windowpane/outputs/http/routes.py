@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.message import Message as EmailMessage
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from prometheus_client.registry import CollectorRegistry
 
@@ -34,11 +33,23 @@ class Target:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+class Headers(Protocol):
+    """The headers of a request; the case of a name does not matter."""
+
+    def get(self, name: str, /) -> str | None:
+        """Return the first header of a name."""
+        ...
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return all of them."""
+        ...
+
+
 class PostRequest(NamedTuple):
     """A POST whose client may make it."""
 
     path: str
-    headers: EmailMessage
+    headers: Headers
     body: bytes
     """As it was sent."""
 
@@ -52,6 +63,10 @@ class Response(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
+PostHandler = Callable[[PostRequest], Awaitable[Response]]
+"""Runs on the event loop of the server, and blocks in threads only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Routes:
     """The content of the endpoint; each callable is called at each request."""
@@ -61,7 +76,7 @@ class Routes:
     health: Callable[[], Health] = Health
     targets: Callable[[], Sequence[Target]] = tuple
     bearer_token: str | None = None
-    posts: Mapping[str, Callable[[PostRequest], Response]] = field(default_factory=dict)
-    """The handlers of POST requests, by path."""
+    posts: Mapping[str, PostHandler] = field(default_factory=dict)
+    """The handlers of POST requests, by path; an agent's process has none."""
     authorized: Mapping[str, Callable[[str], bool]] = field(default_factory=dict)
     """The checks of the `Authorization` header for those paths that accept other tokens than *bearer_token*."""

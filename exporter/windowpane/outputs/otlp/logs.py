@@ -64,7 +64,6 @@ class EventLogs:
             "otlp-logs",
             lambda batch: self._send(self._records(batch)),
             capacity=queue_events,
-            bounds_current=False,
             batch=BATCH_EVENTS,
             urgent=BATCH_EVENTS,
             linger_seconds=linger_seconds,
@@ -73,7 +72,8 @@ class EventLogs:
 
     def write(self, batch: Sequence[Event]) -> None:
         """Queue a batch; never waits. Events that do not fit are dropped and counted."""
-        self._worker.put_all(batch)
+        for event in batch:
+            self._worker.put(event)
 
     def close(self, timeout_seconds: float = 5.0) -> None:
         """Send pending events for at most *timeout_seconds*, then stop; the rest is counted as dropped."""

@@ -1,4 +1,4 @@
-"""The delivery of one batch: the answers of a server, and the records that it refuses for good.
+"""The delivery of one batch: the responses of a server, and the records that it refuses for good.
 
 A refused record would be refused again, so it does not hold up the others: it is written to a file beside the
 spool, with the reason, and reported as lost.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,14 +18,18 @@ from typing import Final
 import msgspec
 
 from windowpane.core.events import Event
+from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.http_client import HttpClient, HttpResponse, UnreachableError
 from windowpane.effects.private_files import MODE_FILE, create_folder
-from windowpane.outputs.remote.batches import Outcome, Record, compressed
-from windowpane.outputs.remote.connection import Answer, IngestServer, UnreachableError
+from windowpane.outputs.remote.batches import CONTENT_TYPE, Outcome, Record, compressed
+from windowpane.outputs.remote.connection import ServerAddress
 
 MAXIMUM_REFUSED_BYTES: Final = 16 * 2**20
 """Size from which the file of refused records does not grow."""
 SHOWN_CHARACTERS: Final = 200
+LONGEST_RETRY_SECONDS: Final = 600.0
+"""Longest wait that the server can ask for."""
 _OK: Final = 200
 _UNPROCESSED: Final = 400
 _TOO_LARGE: Final = 413
@@ -56,9 +61,25 @@ class Delivery:
     """Delivers batches to a server; collects the events that it refuses."""
 
     def __init__(
-        self, server: IngestServer, *, refused_file: Path, record_seconds: Callable[[float], object]
+        self,
+        server: ServerAddress,
+        *,
+        token: str | None,
+        tls: ssl.SSLContext | None,
+        timeout_seconds: float,
+        refused_file: Path,
+        record_seconds: Callable[[float], object],
     ) -> None:
         self._server = server
+        self._headers = {
+            "Content-Type": CONTENT_TYPE,
+            "Content-Encoding": "gzip",
+            "User-Agent": f"windowpane/{package_version()}",
+        }
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._client = HttpClient(tls=tls, uses_proxies=False)
+        self._timeout = timeout_seconds
         self._record_seconds = record_seconds
         self._file = refused_file
         self._boundary = ErrorBoundary(_log)
@@ -68,23 +89,26 @@ class Delivery:
         """Start over in a forked child."""
         self._lock = threading.Lock()  # guards the list
         self._refused: list[Event] = []
-        self._server.after_fork()
+        self._client.after_fork()
 
     def deliver(self, batch: Sequence[Record]) -> None:
         """Return when the server has stored the batch, except for what it refuses. Raises `UndeliveredError`."""
         started = time.perf_counter()
         try:
-            answer = self._server.post(compressed(batch))
+            response = self._client.post(
+                self._server.endpoint, compressed(batch), self._headers, timeout_seconds=self._timeout
+            )
         except UnreachableError as error:
-            raise UndeliveredError(str(error)) from error
-        outcome = _outcome_of(answer)
+            raise UndeliveredError(f"{self._server.url}: {error}") from error
+        outcome = _outcome_of(response)
         if outcome is not None:
             refused = [(batch[one.record - 1], one.problem) for one in outcome.refused]
             _check_all_named(batch, outcome, refused)
             self._record_seconds(time.perf_counter() - started)
             self._refuse(refused)
-        elif answer.status != _TOO_LARGE:
-            raise UndeliveredError(_explained(answer), retry_after_seconds=answer.retry_after_seconds)
+        elif response.status != _TOO_LARGE:
+            wait = min(response.retry_after_seconds, LONGEST_RETRY_SECONDS)
+            raise UndeliveredError(_explained(response), retry_after_seconds=wait)
         elif len(batch) == 1:
             self._refuse([(batch[0], "too large for the server")])
         else:
@@ -100,7 +124,7 @@ class Delivery:
 
     def abort(self) -> None:
         """End the request in progress."""
-        self._server.abort()
+        self._client.abort()
 
     def _refuse(self, refused: Sequence[tuple[Record, str]]) -> None:
         if not refused:
@@ -123,12 +147,12 @@ class Delivery:
                     file.write(msgspec.json.encode(_RefusedLine(problem, msgspec.Raw(record.line))) + b"\n")
 
 
-def _outcome_of(answer: Answer) -> Outcome | None:
-    """Return what became of the records; None where the answer is not about records."""
-    if answer.status not in (_OK, _UNPROCESSED):
+def _outcome_of(response: HttpResponse) -> Outcome | None:
+    """Return what became of the records; None where the response is not about records."""
+    if response.status not in (_OK, _UNPROCESSED):
         return None
     try:
-        return msgspec.json.decode(answer.body, type=Outcome)
+        return msgspec.json.decode(response.body, type=Outcome)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
@@ -141,8 +165,8 @@ def _check_all_named(batch: Sequence[Record], outcome: Outcome, refused: Sequenc
         raise UndeliveredError(f"the ingest server has received {read} of {sent} events")
 
 
-def _explained(answer: Answer) -> str:
-    hint = _HINTS.get(answer.status)
+def _explained(response: HttpResponse) -> str:
+    hint = _HINTS.get(response.status)
     if hint is None:
-        hint = " ".join(answer.body[:SHOWN_CHARACTERS].decode("utf-8", "replace").split())
-    return f"the ingest server answered {answer.status}: {hint}"
+        hint = " ".join(response.body[:SHOWN_CHARACTERS].decode("utf-8", "replace").split())
+    return f"the ingest server answered {response.status}: {hint}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from windowpane.outputs.http.request_bodies import RETRY_AFTER, BodyError, decompressed
-from windowpane.outputs.http.routes import PostRequest, Response
+from windowpane.outputs.http.request_bodies import BodyError, decompressed
+from windowpane.outputs.http.routes import PostHandler, PostRequest, Response
 from windowpane.outputs.remote.batches import (
     CONTENT_TYPE,
     MAXIMUM_RECORDS,
@@ -25,35 +25,34 @@ from windowpane.store.writes.received import ReceivedBatch
 JSON: Final = "application/json"
 READ_AT_ONCE: Final = 2
 """Requests decompressed and decoded at once: each may take many times its size in memory."""
-READ_SECONDS: Final = 5.0
-"""Time that a request waits for its turn."""
 _UNPROCESSED: Final = 400
 
 
 class IngestEndpoint:
-    """Answers requests with batches. Thread-safe."""
+    """Answers requests with batches."""
 
     def __init__(self, commits: GroupCommit, *, project_of: Callable[[str], str] = lambda _: "") -> None:
         self._commits = commits
         self._project_of = project_of
         """The project of the token in an `Authorization` header; empty for none."""
-        self._reading = threading.BoundedSemaphore(READ_AT_ONCE)
+        self._turns = asyncio.Semaphore(READ_AT_ONCE)
 
     @property
-    def posts(self) -> dict[str, Callable[[PostRequest], Response]]:
+    def posts(self) -> dict[str, PostHandler]:
         """The path that it answers."""
         return {PATH: self.respond}
 
-    def respond(self, request: PostRequest) -> Response:
+    async def respond(self, request: PostRequest) -> Response:
         """Store the events of a request, and name the records that are refused.
 
         The status is 400 where every record is.
         """
         try:
             _check_type(request)
-            batch = self._read(request)
-            project = self._project_of(request.headers.get("Authorization", ""))
-            receipt = self._commits.put(ReceivedBatch(batch.events, batch.texts, project))
+            async with self._turns:
+                batch = await asyncio.to_thread(_read, request)
+            project = self._project_of(request.headers.get("Authorization") or "")
+            receipt = await self._commits.put(ReceivedBatch(batch.events, batch.texts, project))
         except BodyError as error:
             body = msgspec.json.encode({"problem": str(error)})
             return Response(error.status, body, JSON, error.headers)
@@ -66,16 +65,12 @@ class IngestEndpoint:
         taken = len(batch.events) + len(batch.texts) - len(receipt.refused)
         return Response(200 if taken or not refused else _UNPROCESSED, msgspec.json.encode(outcome), JSON)
 
-    def _read(self, request: PostRequest) -> ReadBatch:
-        if not self._reading.acquire(timeout=READ_SECONDS):
-            raise BodyError(429, "too many requests are being read; try again", RETRY_AFTER)
-        try:
-            body = decompressed(request)
-            if body.count(b"\n") > MAXIMUM_RECORDS:
-                raise BodyError(413, f"the batch has more than {MAXIMUM_RECORDS:,} records")
-            return read_batch(body)
-        finally:
-            self._reading.release()
+
+def _read(request: PostRequest) -> ReadBatch:
+    body = decompressed(request)
+    if body.count(b"\n") > MAXIMUM_RECORDS:
+        raise BodyError(413, f"the batch has more than {MAXIMUM_RECORDS:,} records")
+    return read_batch(body)
 
 
 def _check_type(request: PostRequest) -> None:

@@ -6,10 +6,11 @@ gather for the next, so the cost of making it durable is shared as soon as there
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Final, Protocol
 
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -38,16 +39,15 @@ class ReceivingStore(Protocol):
 
 
 class _Waiting:
-    """A batch whose request waits."""
+    """A batch whose request waits; without a receipt it is not stored."""
 
     def __init__(self, batch: ReceivedBatch) -> None:
         self.batch = batch
-        self.done = threading.Event()
-        self.receipt: Receipt | None = None
+        self.receipt: Future[Receipt | None] = Future()
 
 
 class GroupCommit:
-    """Stores batches on one thread. Thread-safe."""
+    """Stores batches on one thread."""
 
     def __init__(
         self,
@@ -61,9 +61,8 @@ class GroupCommit:
         """Called with the seconds of each transaction."""
         self._boundary = ErrorBoundary(_log)
         self._worker: Worker[_Waiting] = Worker(
-            "group-commit", self._store_group, capacity=capacity_events,
-            weigh=lambda waiting: max(1, len(waiting.batch.events)), batch=GROUP_EVENTS,
-        )  # fmt: skip
+            "group-commit", self._store_group, capacity=capacity_events, batch=GROUP_EVENTS
+        )
         self.problem = ""
         """Reason for which the last transaction failed; empty while the store takes events."""
 
@@ -76,20 +75,24 @@ class GroupCommit:
         """Start the thread."""
         self._worker.start()
 
-    def put(self, batch: ReceivedBatch) -> Receipt:
+    async def put(self, batch: ReceivedBatch) -> Receipt:
         """Return when *batch* is stored durably. Raises `BodyError` with 429 or 503 where it is not."""
         waiting = _Waiting(batch)
-        if not self._worker.put(waiting, required=not self._worker.waiting):
+        weight = max(1, len(batch.events))
+        if not self._worker.put(waiting, weight=weight, required=not self._worker.waiting):
             status, problem = 429, "too many events wait to be stored"
             if self._worker.is_closed:
                 status, problem = 503, "the server stops"
             raise BodyError(status, problem, ("Retry-After", str(FULL_RETRY_SECONDS)))
-        stored_in_time = waiting.done.wait(STORE_SECONDS)
-        if waiting.receipt is None:
-            reason = "the store does not take events" if stored_in_time else "the store takes too long"
+        receipt, reason = None, "the store does not take events"
+        try:
+            receipt = await asyncio.wait_for(asyncio.wrap_future(waiting.receipt), STORE_SECONDS)
+        except TimeoutError:
+            reason = "the store takes too long"
+        if receipt is None:
             raise BodyError(503, f"{reason}; the server's log has the cause",
                             ("Retry-After", str(FAILED_RETRY_SECONDS)))  # fmt: skip
-        return waiting.receipt
+        return receipt
 
     def close(self) -> None:
         """Store what waits, then stop."""
@@ -97,16 +100,15 @@ class GroupCommit:
 
     def _store_group(self, group: Sequence[_Waiting]) -> None:
         started = time.perf_counter()
+        receipts: Sequence[Receipt | None] = [None] * len(group)
         try:
             receipts = self._store.receive([one.batch for one in group])
             self.problem = ""
-            for one, receipt in zip(group, receipts, strict=True):
-                one.receipt = receipt
         except Exception as error:  # noqa: BLE001  # the senders keep their events and repeat them
             self.problem = str(error) or type(error).__name__
             self._boundary.log_failure("storing received events", error)
-        finally:
-            for one in group:
-                one.done.set()
+        for one, receipt in zip(group, receipts, strict=True):
+            if one.receipt.set_running_or_notify_cancel():  # else its request has stopped waiting
+                one.receipt.set_result(receipt)
         with self._boundary.contain("measuring a transaction"):
             self._on_stored(time.perf_counter() - started)

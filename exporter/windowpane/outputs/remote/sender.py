@@ -11,8 +11,6 @@ Only this thread removes events from the front, so those of the request in progr
 from __future__ import annotations
 
 import logging
-import random
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,6 +20,7 @@ from typing import Final
 
 from windowpane.core.events import Event
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.worker import Backoff, Poller, TimeLimit
 from windowpane.outputs.remote.batches import Record, event_records, text_records
 from windowpane.outputs.remote.delivery import Delivery, UndeliveredError
 from windowpane.store.captured_content import Redactor
@@ -40,8 +39,6 @@ SPOOL_EVENTS: Final = 10_000
 """Events in memory from which they are moved to a file."""
 SPOOL_SECONDS: Final = 5.0
 """Time without the server after which what waits is moved to a file."""
-SHORTEST_PAUSE_SECONDS: Final = 0.25
-LONGEST_PAUSE_SECONDS: Final = 30.0
 FILES_SECONDS: Final = 60.0
 """Interval between two looks for files of other processes."""
 
@@ -49,7 +46,7 @@ _log = logging.getLogger("windowpane")
 
 
 class Sender:
-    """Sends events to one server. Thread-safe.
+    """Sends events to one server. One thread at a time calls its methods.
 
     *redact* is None where texts are not captured: then they are not sent.
     """
@@ -70,8 +67,7 @@ class Sender:
         self._start_over()
 
     def _start_over(self) -> None:
-        self._changed = threading.Condition()  # guards everything below
-        self._thread: threading.Thread | None = None
+        self._poller = Poller("sender", self._send_due, settle=self._send_now)
         self._waiting: deque[Event] = deque()
         self._waits_since = 0.0
         self._own_files: dict[Path, int] = {}
@@ -79,11 +75,8 @@ class Sender:
         self._damaged_events = 0
         self._look_at = 0.0
         """Time of the next look for spool files."""
-        self._is_urgent = False
-        self._failures = 0
+        self._backoff = Backoff()
         self._failing_since: float | None = None
-        self._pause = 0.0
-        self._retry_at = 0.0
         self._requested_until = 0.0
         """The time until which the server asked to wait."""
         self._stopped = False
@@ -99,53 +92,35 @@ class Sender:
 
     def start(self) -> None:
         """Start the thread, which first sends the files of earlier processes."""
-        with self._changed:
-            self._ensure_thread()
+        self._poller.start()
 
     def put(self, events: Sequence[Event]) -> Sequence[Event]:
         """Queue events and return those that have no room."""
-        with self._changed:
-            if self._stopped:
-                return events
-            with self._boundary.contain("starting the sender"):
-                self._ensure_thread()
-            if not self._waiting:
-                self._waits_since = self._clock()
-            room = max(0, MEMORY_EVENTS - len(self._waiting))
-            self._waiting.extend(events[:room])
-            self._changed.notify_all()
+        if self._stopped:
+            return events
+        if not self._waiting:
+            self._waits_since = self._clock()
+        room = max(0, MEMORY_EVENTS - len(self._waiting))
+        self._waiting.extend(events[:room])
+        self._poller.wake()
+        with self._boundary.contain("starting the sender"):
+            self._poller.start()
         return events[room:]
 
     def settle(self, timeout_seconds: float) -> bool:
-        """Try at once to send everything; return True when all events of this process are acknowledged.
-
-        Returns when an attempt has failed, too.
-        """
-        with self._changed:
-            self._ensure_thread()
-            failures = self._failures
-            if not self._is_settled() and self._clock() < self._requested_until:
-                return False
-            self._is_urgent = True
-            self._changed.notify_all()
-            self._changed.wait_for(
-                lambda: self._is_settled() or self._failures > failures or self._stopped, timeout_seconds
-            )
-            self._is_urgent = False
-            return self._is_settled()
+        """Try at once to send everything; return True when all events of this process are acknowledged."""
+        return self._is_settled() or self._poller.wait(timeout_seconds)
 
     def take_damaged(self) -> int:
         """Return the number of events, not returned before, whose spool files were damaged."""
-        with self._changed:
-            damaged, self._damaged_events = self._damaged_events, 0
+        damaged, self._damaged_events = self._damaged_events, 0
         return damaged
 
     def close(self) -> int:
         """Stop, and move what is not acknowledged to a spool file; return the number of events that are lost."""
-        with self._changed:
-            self._stopped = True
-            rest = list(self._waiting)
-            self._changed.notify_all()
+        self._stopped = True
+        rest = list(self._waiting)
+        self._poller.abandon()
         self._delivery.abort()
         return len(rest) - self._spooled(rest)
 
@@ -154,49 +129,45 @@ class Sender:
         self._delivery.after_fork()
         self._start_over()
 
-    def _ensure_thread(self) -> None:
-        if self._thread is None and not self._stopped:
-            self._thread = threading.Thread(target=self._run, name="windowpane-sender", daemon=True)
-            self._thread.start()
-
     def _is_settled(self) -> bool:
         return not self._waiting and not self._own_files
 
     # -- run by the thread ------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while self._wait():
-            try:
-                self._send_files()
-                self._send_waiting()
-            except UndeliveredError as error:
-                self._postpone(str(error), error.retry_after_seconds)
-            except Exception as error:  # noqa: BLE001  # the thread continues
-                self._boundary.log_failure("sending events", error)
-                self._postpone(f"{type(error).__name__}: {error}", 0.0)
-            self._relieve_memory()
+    def _send_due(self) -> float:
+        """Send what is due, and return the seconds until more is."""
+        if self._seconds_until_due() <= 0:
+            self._send_all()
+        return self._seconds_until_due()
 
-    def _wait(self) -> bool:
-        """Wait until there is something to send and it is time; return False after closing."""
-        with self._changed:
-            while not self._stopped:
-                seconds = self._seconds_until_due()
-                if seconds is not None and seconds <= 0:
-                    return True
-                self._changed.wait(seconds)
-        return False
+    def _send_now(self, _limit: TimeLimit, _is_last: bool) -> bool:  # noqa: FBT001
+        """Send everything, unless the server asked to wait; return whether it has acknowledged all events."""
+        if not self._is_settled() and self._clock() >= self._requested_until:
+            self._send_all()
+        return self._is_settled()
 
-    def _seconds_until_due(self) -> float | None:
+    def _seconds_until_due(self) -> float:
         now = self._clock()
-        if self._is_urgent and not self._is_settled():
-            return self._requested_until - now
         due = self._look_at
         if self._own_files:
             due = now
         if self._waiting:
             is_full = len(self._waiting) >= BATCH_EVENTS
             due = min(due, now if is_full else self._waits_since + LINGER_SECONDS)
-        return max(due, self._retry_at, self._requested_until) - now
+        return max(due - now, self._requested_until - now, self._backoff.remaining_seconds, 0.0)
+
+    def _send_all(self) -> None:
+        if self._stopped:
+            return
+        try:
+            self._send_files()
+            self._send_waiting()
+        except UndeliveredError as error:
+            self._postpone(str(error), error.retry_after_seconds)
+        except Exception as error:  # noqa: BLE001  # the thread continues
+            self._boundary.log_failure("sending events", error)
+            self._postpone(f"{type(error).__name__}: {error}", 0.0)
+        self._relieve_memory()
 
     def _send_files(self) -> None:
         """Send the spool files, oldest first."""
@@ -209,12 +180,10 @@ class Sender:
             if spooled is not None:
                 self._send([*text_records(spooled.texts), *event_records(spooled.events)])
                 self._spool.remove(path)
-            with self._changed:
-                self._forget(path)
-        with self._changed:
-            for path in self._own_files.keys() - set(self._spool.files()):
-                self._forget(path)  # another process has sent it or set it aside
-            self._look_at = self._clock() + FILES_SECONDS
+            self._forget(path)
+        for path in self._own_files.keys() - set(self._spool.files()):
+            self._forget(path)  # another process has sent it or set it aside
+        self._look_at = self._clock() + FILES_SECONDS
 
     def _forget(self, path: Path) -> None:
         events = self._own_files.pop(path, 0)
@@ -222,26 +191,20 @@ class Sender:
             self._damaged_events += events
 
     def _send_waiting(self) -> None:
-        while True:
-            with self._changed:
-                events = list(islice(self._waiting, BATCH_EVENTS))
-            if not events or self._stopped:
+        while events := list(islice(self._waiting, BATCH_EVENTS)):
+            if self._stopped:
                 return
             self._send(self._records(events))
-            with self._changed:
-                for _ in events:
-                    self._waiting.popleft()
-                self._waits_since = self._clock()
-                self._changed.notify_all()
-            if self._own_files:
-                return
+            for _ in events:
+                self._waiting.popleft()
+            self._waits_since = self._clock()
 
     def _records(self, events: Sequence[Event]) -> list[Record]:
         if self._redact is None:
             return list(event_records(events))
         capture = ContentCapture(self._redact)
         for event in events:
-            capture.collect(event)
+            capture.collect_one(event)
         return [*text_records(capture.take_redacted()), *event_records(events)]
 
     def _send(self, records: Sequence[Record]) -> None:
@@ -259,38 +222,28 @@ class Sender:
 
     def _deliver(self, batch: Sequence[Record]) -> None:
         self._delivery.deliver(batch)
-        with self._changed:
-            if self.problem:
-                _log.info("the ingest server takes events again")
-            self.problem, self._failing_since, self._pause, self._requested_until = "", None, 0.0, 0.0
+        if self.problem:
+            _log.info("the ingest server takes events again")
+        self.problem, self._failing_since, self._requested_until = "", None, 0.0
+        self._backoff.succeed()
 
     def _postpone(self, problem: str, retry_after_seconds: float) -> None:
-        """Pause before the next attempt: exponentially longer, at random, and as long as the server asks."""
+        """Pause before the next attempt, and as long as the server asks."""
         self._boundary.warn("unsent", "events are not sent for now: %s", problem)
-        with self._changed:
-            now = self._clock()
-            self.problem = problem
-            self._failing_since = now if self._failing_since is None else self._failing_since
-            self._pause = min(max(2 * self._pause, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
-            self._retry_at = now + random.uniform(0.5, 1.0) * self._pause  # noqa: S311  # spreads the load
-            self._requested_until = now + retry_after_seconds
-            self._failures += 1
-            self._is_urgent = False
-            self._changed.notify_all()
+        now = self._clock()
+        self.problem = problem
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        self._requested_until = now + retry_after_seconds
+        self._backoff.fail()
 
     def _relieve_memory(self) -> None:
         """Move what waits to a file if the server has been away for a while, or much waits."""
-        with self._changed:
-            failing_since, waiting = self._failing_since, len(self._waiting)
-        is_away = failing_since is not None and self._clock() - failing_since >= SPOOL_SECONDS
-        if self._stopped or not waiting or not (is_away or waiting >= SPOOL_EVENTS):
+        is_away = self._failing_since is not None and self._clock() - self._failing_since >= SPOOL_SECONDS
+        events = list(self._waiting)
+        if self._stopped or not (is_away or len(events) >= SPOOL_EVENTS):
             return
-        with self._changed:
-            events = list(self._waiting)
-        spooled = self._spooled(events)
-        with self._changed:
-            for _ in range(spooled):
-                self._waiting.popleft()
+        for _ in range(self._spooled(events)):
+            self._waiting.popleft()
 
     def _spooled(self, events: Sequence[Event]) -> int:
         """Write events to a spool file and return how many fit."""
@@ -299,6 +252,5 @@ class Sender:
         others, spooled = set(self._spool.files()), 0
         with self._boundary.contain("spooling events"):
             spooled = self._spool.write(events)
-        with self._changed:
-            self._own_files |= dict.fromkeys(set(self._spool.files()) - others, spooled)
+        self._own_files |= dict.fromkeys(set(self._spool.files()) - others, spooled)
         return spooled

@@ -16,7 +16,7 @@ from windowpane.core.events import Event
 from windowpane.core.protocols import Digester, EventsSkippedError
 from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import StoreBusyError, StoreError
-from windowpane.outputs.remote.connection import IngestServer, client_context, server_address
+from windowpane.outputs.remote.connection import client_context, server_address
 from windowpane.outputs.remote.delivery import Delivery
 from windowpane.outputs.remote.sender import Sender
 from windowpane.store.captured_content import Redactor
@@ -58,20 +58,17 @@ class RemoteSink:
         tls = None
         if address.is_encrypted:
             tls = client_context(ca=settings.ca, certificate=settings.certificate, key=settings.key)
-        server = IngestServer(
+        self._count_drops = internal.record_drop
+        self._delivery = Delivery(
             address,
             token=None if settings.token is None else settings.token.get_secret_value(),
             tls=tls,
             timeout_seconds=settings.timeout_seconds,
-        )
-        self._count_drops = internal.record_drop
-        self._delivery = Delivery(
-            server,
             record_seconds=internal.record_store_write,
             refused_file=files.with_name("refused.jsonl"),
         )
         waiting = waiting_base(files, settings, project)
-        _adopt_unnamed(files, waiting)
+        _adopt(files, waiting)
         spool = Spool(waiting, keys=keys, redact=redact, maximum_bytes=settings.spool_bytes)
         self._sender = Sender(self._delivery, spool, redact=redact)
         self.digest: Digester = keyed_digester(_digest_key(files.with_name("digest-key")))
@@ -157,8 +154,8 @@ def waiting_base(files: Path, settings: IngestConfig, project: str) -> Path:
     return files.with_name(f"{files.name}-{sha256(sender.encode()).hexdigest()[:12]}") if sender else files
 
 
-def _adopt_unnamed(files: Path, waiting: Path) -> None:
-    """Take over what earlier releases left, whose files do not name their sender."""
+def _adopt(files: Path, waiting: Path) -> None:
+    """Take over what waits from before a token, a certificate or a project was configured."""
     for file in waiting_files(files) if waiting != files else ():
         with suppress(OSError):  # another process has taken it over
             file.rename(file.with_name(file.name.replace(files.name, waiting.name, 1)))
@@ -196,7 +193,7 @@ def _create_key(file: Path) -> None:
         try:
             os.link(new, file)
         except FileExistsError:
-            if not _holds_key(file):  # a write of an earlier release was cut short
+            if not _holds_key(file):  # a write was cut short
                 new.replace(file)
         except OSError:  # a file system without links
             new.replace(file)

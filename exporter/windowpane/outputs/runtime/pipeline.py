@@ -12,19 +12,17 @@ import atexit
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.core.events import Event
+from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.forks import follow_forks
-from windowpane.effects.time_limit import TimeLimit, run_within
-from windowpane.effects.worker import ProgressCounter, Worker
+from windowpane.effects.forks import ForkLock, follow_forks
+from windowpane.effects.worker import ProgressCounter, TimeLimit, Worker, run_within
 from windowpane.metrics.internal import CountDrops
-from windowpane.outputs.runtime.admission import admit
-from windowpane.outputs.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkRunner
+from windowpane.outputs.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkGroup
 
 CAPACITY_EVENTS: Final = 100_000
 LINGER_SECONDS: Final = 0.1
@@ -68,22 +66,22 @@ class Pipeline:
         linger_seconds: float = LINGER_SECONDS,
         count_drops: CountDrops | None = None,
     ) -> None:
-        self._runners = [SinkRunner(name, sink) for name, sink in sinks.items()]
+        self._sinks = SinkGroup(sinks, failed=self._record_failure)
         self._engine = engine
         self._worker: Worker[list[Event]] = Worker(
             "pipeline",
             self._write,
             capacity=capacity_events,
-            weigh=len,
             batch=CHUNK_EVENTS,
             linger_seconds=linger_seconds,
             urgent=min(capacity_events // 2, 2 * CHUNK_EVENTS),
             poll=self._retry,
             settle=self._settle_within,
-            bounds_current=False,
-            fork_waits=True,
-            follows_forks=False,  # the sinks follow after the worker
         )
+        self._writing = ForkLock()
+        """Held while sinks are written to, and by a thread that forks."""
+        self._written_events = 0
+        """Number of events that the worker is writing now."""
         self._count_drops = count_drops
         self._boundary = ErrorBoundary(_log)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
@@ -105,8 +103,8 @@ class Pipeline:
                 return
             if self._dropped and batch and self._worker.has_room(size):
                 batch = [*self._dropped.take(batch[0].context.stream_id), *batch]
-                self._worker.put(batch, required=True)
-            elif not self._worker.put(batch):
+                self._worker.put(batch, weight=len(batch), required=True)
+            elif not self._worker.put(batch, weight=size):
                 self._drop(batch, size)
         except Exception as error:  # noqa: BLE001  # no exception may reach the agent
             self._boundary.log_failure("queueing events", error)
@@ -119,8 +117,7 @@ class Pipeline:
     @property
     def queued_events(self) -> int:
         """Approximate number of events that wait in the queue, or for a sink that takes none now."""
-        waiting = max((runner.waiting_events for runner in self._runners), default=0)
-        return self._worker.waiting + waiting
+        return max(0, self._worker.waiting - self._written_events) + self._sinks.waiting_events
 
     @property
     def progress(self) -> ProgressCounter | None:
@@ -129,7 +126,9 @@ class Pipeline:
 
     @progress.setter
     def progress(self, counter: ProgressCounter | None) -> None:
-        self._worker.progress = None if counter is None else _StoredProgress(counter, self._unstored_events)
+        self._worker.progress = (
+            None if counter is None else _StoredProgress(counter, lambda: self._sinks.unstored_events)
+        )
 
     def listen(self, event_type: str, listener: Listener) -> None:
         """Call *listener* on the worker with every event of a type, after the sinks; exceptions are contained."""
@@ -162,7 +161,7 @@ class Pipeline:
             self._worker.join(limit.remaining)
         if not self._worker.is_running:
             self._write(self._worker.take_waiting())
-            written = self._settle() and (written or not has_ended)
+            written = self._sinks.settle() and (written or not has_ended)
         self._worker.abandon()
         if not run_within(limit.remaining, self._spool_rest):
             _log.error("events are still being spooled; they are lost if the process ends now")
@@ -170,41 +169,42 @@ class Pipeline:
 
     def before_fork(self) -> None:
         """Wait for the write in progress, and start no other until the fork is done."""
-        self._worker.before_fork()
-        for runner in self._runners:
+        self._writing.before_fork()
+        for runner in self._sinks:
             with self._boundary.contain(f"preparing sink {runner.name}"):
                 runner.call("before_fork")
 
     def after_fork_in_parent(self) -> None:
         """Resume writing."""
-        for runner in self._runners:
+        for runner in self._sinks:
             with self._boundary.contain(f"resuming sink {runner.name}"):
                 runner.call("after_fork_in_parent")
-        self._worker.after_fork_in_parent()
+        self._writing.after_fork_in_parent()
 
     def after_fork(self) -> None:
         """Start over in a forked child, where the sinks reopen what must not be shared."""
-        self._worker.after_fork()
+        self._writing.after_fork()
+        self._written_events = 0
         self._dropped = DropReport("queue_full")
         if self._engine is not None:
             self._engine = AlertEngine(self._engine.rules)
-        for runner in self._runners:
+        for runner in self._sinks:
             with self._boundary.contain(f"reopening sink {runner.name}"):
                 runner.after_fork()
 
     def _write_late(self, batch: list[Event]) -> None:
-        if not self._worker.handling.acquire(FLUSH_SECONDS):  # the worker hangs in a write
+        if not self._writing.acquire(FLUSH_SECONDS):  # the worker hangs in a write
             self._drop(batch, len(batch))
             return
         try:
             self._deliver(batch)
-            self._settle()
+            self._sinks.settle()
             self._spool_rest()
-            for runner in self._runners:
+            for runner in self._sinks:
                 with self._boundary.contain(f"releasing sink {runner.name}"):
                     runner.call("release")
         finally:
-            self._worker.handling.release()
+            self._writing.release()
 
     def _drop(self, batch: list[Event], size: int) -> None:
         if not self._closed:
@@ -221,52 +221,40 @@ class Pipeline:
     # -- run by the worker ------------------------------------------------------------------------------------
 
     def _write(self, batches: list[list[Event]]) -> None:
-        if batches:
-            self._deliver([event for batch in batches for event in batch])
+        if not batches:
+            return
+        events = [event for batch in batches for event in batch]
+        with self._writing.lock:
+            self._written_events = len(events)
+            self._deliver(events)
+            self._written_events = 0
 
     def _retry(self) -> float | None:
         """Report drops, and write to the sinks whose pause is over; return the seconds to the next."""
-        if self._dropped:
-            self._report_drops()
-        for runner in self._runners:
-            self._handle(runner, runner.retry())
+        with self._writing.lock:
+            if self._dropped:
+                self._report_drops()
+            seconds = self._sinks.retry()
         self._worker.record_progress()
-        pauses = [runner.retry_seconds for runner in self._runners]
-        return min((pause for pause in pauses if pause is not None), default=None)
+        return seconds
 
     def _settle_within(self, limit: TimeLimit, is_last: bool) -> bool:  # noqa: FBT001
         """Have every sink take everything, waiting for one that is only locked; return False if one does not."""
         while True:
-            with self._worker.handling:
+            with self._writing.lock:
                 if self._dropped:
                     self._report_drops()
-                settled = self._settle()
-            is_busy = any(runner.is_busy for runner in self._runners)
-            if settled or not is_busy or not limit.remaining or (self._closed and not is_last):
+                settled = self._sinks.settle()
+            if settled or not self._sinks.is_busy or not limit.remaining or (self._closed and not is_last):
                 break
             time.sleep(BUSY_PAUSE_SECONDS)
         self._worker.record_progress()
         return settled
 
-    def _settle(self) -> bool:
-        """Write what waits for a sink, and have each sink flush; return False if one does not take everything."""
-        settled = True
-        for runner in self._runners:
-            self._handle(runner, runner.retry(at_once=True))
-            failure = None if runner.waiting_events else runner.flush()
-            self._handle(runner, failure)
-            settled = settled and failure is None and not runner.waiting_events
-        return settled
-
-    def _handle(self, runner: SinkRunner, failure: Failure | None) -> None:
-        if failure is None:
-            return
-        self._boundary.log_failure(f"sink {runner.name}", failure.error)
+    def _record_failure(self, failure: Failure) -> None:
+        self._boundary.log_failure(f"sink {failure.sink}", failure.error)
         if failure.means_loss:
-            self._lose(runner.name, "error", failure.lost)
-
-    def _unstored_events(self) -> int:
-        return max((runner.unstored_events for runner in self._runners), default=0)
+            self._lose(failure.sink, "error", failure.lost)
 
     def _report_drops(self) -> None:
         """Report drops of streams that may never put again, in the order of their numbers."""
@@ -279,44 +267,100 @@ class Pipeline:
 
     def _deliver(self, events: list[Event]) -> None:
         events = self._prepared(events)
-        for runner in self._runners:
-            self._handle(runner, runner.write(events))
+        self._sinks.write(events)
         if self._listeners:
             self._notify(events)
 
     def _prepared(self, events: list[Event]) -> list[Event]:
         """Return the events that sinks can use, with the alerts they cause."""
-        admission = admit(events)
+        admission = _admit(events)
         if admission.refused:
             self._boundary.warn("refused", "%d events were refused: %s", admission.refused, admission.problem)
             self._lose("queue", "invalid", admission.refused)
-        alerts = [] if self._engine is None else self._evaluate(self._engine, admission.events)
+        alerts = [] if self._engine is None else self._engine.evaluate(admission.events, failed=self._log_alerts)
         return [*admission.events, *alerts]
 
     def _spool_rest(self) -> None:
         """Spool what the sinks have not taken, the queue included; count it as lost where that fails."""
         queued = self._prepared([event for batch in self._worker.take_waiting() for event in batch])
-        for runner in self._runners:
+        for runner in self._sinks:
             rest = [*runner.take_waiting(), *queued]
             failure = runner.spool(rest) if rest else None
             if failure is not None:
                 _log.error("%d events of %s are lost: %s", failure.lost, runner.name, failure.error)
                 self._lose(runner.name, "error", failure.lost)
 
-    def _evaluate(self, engine: AlertEngine, events: Sequence[Event]) -> list[Event]:
-        alerts: list[Event] = []
-        for event in events:
-            try:
-                alerts += engine.evaluate((event,))
-            except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
-                self._boundary.log_failure("evaluating alerts", error)
-        return alerts
+    def _log_alerts(self, error: Exception) -> None:
+        self._boundary.log_failure("evaluating alerts", error)
 
     def _notify(self, events: Sequence[Event]) -> None:
         for event in events:
             for listener in self._listeners.get(event.data.type, ()):
                 with self._boundary.contain(f"listener of {event.data.type}"):
                     listener(event)
+
+
+# -- the check of events: a malformed envelope would break a sink for other sessions too -----------------------
+
+_TEXTS: Final = ("session_id", "agent", "model", "source", "stream_id")
+_OPTIONAL_TEXTS: Final = ("parent_session_id", "trace_id", "span_id")
+_NUMBERS: Final = ("turn", "window_id")
+
+
+class _Admission(NamedTuple):
+    """Events that sinks can use, and the others."""
+
+    events: list[Event]
+    refused: int
+    problem: str
+    """Why the last of the others was refused; empty if there are none."""
+
+
+def _admit(events: Iterable[object]) -> _Admission:
+    """Separate the well-formed events from the others; the context is checked once per turn."""
+    admitted: list[Event] = []
+    refused, last_problem = 0, ""
+    context: EventContext | None = None
+    context_problem = ""
+    for event in events:
+        if not isinstance(event, Event):
+            problem = f"a {type(event).__name__} is not an event"
+        else:
+            if event.context is not context:  # another turn
+                context = event.context
+                context_problem = _problem_of(context)
+            problem = context_problem or _number_problem(event)
+            if not problem:
+                admitted.append(event)
+                continue
+        refused, last_problem = refused + 1, problem
+    return _Admission(admitted, refused, last_problem)
+
+
+def _problem_of(context: Any) -> str:
+    if not isinstance(context, EventContext):
+        return f"its context is a {type(context).__name__}"
+    for name in _TEXTS:
+        value = getattr(context, name)
+        if not isinstance(value, str):
+            return f"{name} must be text, it is a {type(value).__name__}"
+    for name in _NUMBERS:
+        value = getattr(context, name)
+        if not isinstance(value, int):
+            return f"{name} must be a whole number, it is a {type(value).__name__}"
+    for name in _OPTIONAL_TEXTS:
+        value = getattr(context, name)
+        if not isinstance(value, str | None):
+            return f"{name} must be text, it is a {type(value).__name__}"
+    return "" if context.session_id and context.stream_id else "session_id and stream_id must not be empty"
+
+
+def _number_problem(event: Any) -> str:
+    if not isinstance(event.n, int):
+        return f"its number is a {type(event.n).__name__}"
+    if event.at is not None and not isinstance(event.at, int | float):
+        return f"its time is a {type(event.at).__name__}"
+    return ""
 
 
 follow_forks(_pipelines)

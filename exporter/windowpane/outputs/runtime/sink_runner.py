@@ -1,4 +1,4 @@
-"""Writing to one sink of the pipeline: events that wait for it, and the report of those it missed.
+"""Writing to the sinks of the pipeline: events that wait for one, and the report of those it missed.
 
 A sink that is `atomic` accepts a batch whole or not at all, so a batch that it rejects can be written again.
 While it takes nothing (a full disk, a lock), batches wait and are retried with growing pauses. When it rejects a
@@ -12,7 +12,7 @@ with later events of the same stream or alone, never with those of other session
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -92,6 +92,8 @@ class DropReport:
 class Failure(NamedTuple):
     """A sink that did not accept every event."""
 
+    sink: str
+    """Name of the sink."""
     error: Exception
     """The last of the errors."""
     lost: int
@@ -154,7 +156,7 @@ class SinkRunner:
         excess = self.waiting_events - WAITING_EVENTS
         if excess > 0:
             error = OverflowError(f"more than {WAITING_EVENTS:,} events wait for it")
-            failure = _joined(failure, error, self._remove_newest(excess))
+            failure = self._joined(failure, error, self._remove_newest(excess))
         return failure
 
     def retry(self, *, at_once: bool = False) -> Failure | None:
@@ -170,21 +172,21 @@ class SinkRunner:
                 self.sink.write(batch)
             except EventsSkippedError as error:
                 lost = self._drop(error.events)
-                failure = _joined(failure, error, lost)
+                failure = self._joined(failure, error, lost)
             except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
                 if isinstance(error, StoreReplacedError) and not was_replaced:
                     was_replaced = True
-                    failure = _joined(failure, error, 0)
+                    failure = self._joined(failure, error, 0)
                     continue
                 if self._atomic and not isinstance(error, BAD_DATA):
                     self._postpone(error)
-                    return _joined(failure, error, 0)
+                    return self._joined(failure, error, 0)
                 parts = _divided(batch, error) if self._atomic else []
                 if parts:
                     batches[:1] = parts
                     continue
                 lost = self._drop(batch, report=not isinstance(error, SessionRefusedError))
-                failure = _joined(failure, error, lost)
+                failure = self._joined(failure, error, lost)
             del batches[0]
         self._pause, self.is_busy = 0.0, False
         return failure
@@ -194,23 +196,23 @@ class SinkRunner:
         try:
             self.call("flush")
         except EventsSkippedError as error:
-            return Failure(error, self._drop(error.events))
+            return Failure(self.name, error, self._drop(error.events))
         except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
             self.is_busy = isinstance(error, StoreBusyError)
-            return Failure(error, 0)
+            return Failure(self.name, error, 0)
         return None
 
     def spool(self, events: list[Event]) -> Failure | None:
         """Have the sink spool *events* for the next process; return a failure with those that are lost."""
         spool = getattr(self.sink, "spool", None)
         if spool is None:
-            return Failure(TimeoutError("it was closed before it took all events"), len(events))
+            return Failure(self.name, TimeoutError("it was closed before it took all events"), len(events))
         try:
             spooled = spool(events)
         except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
-            return Failure(error, len(events))
+            return Failure(self.name, error, len(events))
         lost = len(events) - spooled
-        return Failure(OverflowError("the spool is full"), lost) if lost else None
+        return Failure(self.name, OverflowError("the spool is full"), lost) if lost else None
 
     def take_waiting(self) -> list[Event]:
         """Remove and return the events that wait, one that is being written now included."""
@@ -257,6 +259,67 @@ class SinkRunner:
             self._dropped.add([event for event in batch if not _is_report(event) or len(batch) > 1])
         return sum(not _is_report(event) for event in batch)
 
+    def _joined(self, failure: Failure | None, error: Exception, lost: int) -> Failure:
+        """Return one failure for two; an error that means loss is the one that is reported."""
+        if failure is None:
+            return Failure(self.name, error, lost)
+        return Failure(self.name, failure.error if failure.means_loss else error, failure.lost + lost)
+
+
+class SinkGroup:
+    """The sinks of one pipeline, which take the same events in turn; none affects another.
+
+    *failed* is called at once for each sink that did not accept every event.
+    """
+
+    def __init__(self, sinks: Mapping[str, EventSink], *, failed: Callable[[Failure], object]) -> None:
+        self._runners = [SinkRunner(name, sink) for name, sink in sinks.items()]
+        self._failed = failed
+
+    def __iter__(self) -> Iterator[SinkRunner]:
+        return iter(self._runners)
+
+    @property
+    def waiting_events(self) -> int:
+        """The most events that wait for one of the sinks."""
+        return max((runner.waiting_events for runner in self._runners), default=0)
+
+    @property
+    def unstored_events(self) -> int:
+        """The most events that one of the sinks has not stored yet."""
+        return max((runner.unstored_events for runner in self._runners), default=0)
+
+    @property
+    def is_busy(self) -> bool:
+        """True while one of the sinks is only locked."""
+        return any(runner.is_busy for runner in self._runners)
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Write *events* to every sink, after those that wait for it."""
+        for runner in self._runners:
+            self._report(runner.write(events))
+
+    def retry(self) -> float | None:
+        """Write to each sink what waits for it, if it is time; return the seconds to the next attempt, if any."""
+        for runner in self._runners:
+            self._report(runner.retry())
+        pauses = [runner.retry_seconds for runner in self._runners]
+        return min((pause for pause in pauses if pause is not None), default=None)
+
+    def settle(self) -> bool:
+        """Write what waits for each sink, and have it flush; return False if one does not take everything."""
+        settled = True
+        for runner in self._runners:
+            self._report(runner.retry(at_once=True))
+            failure = None if runner.waiting_events else runner.flush()
+            self._report(failure)
+            settled = settled and failure is None and not runner.waiting_events
+        return settled
+
+    def _report(self, failure: Failure | None) -> None:
+        if failure is not None:
+            self._failed(failure)
+
 
 def _divided(batch: list[Event], error: Exception) -> list[list[Event]]:
     """Return a rejected batch by session, or halved; empty if it is to be dropped."""
@@ -269,13 +332,6 @@ def _divided(batch: list[Event], error: Exception) -> list[list[Event]]:
         return []
     middle = len(batch) // 2
     return [batch[:middle], batch[middle:]]
-
-
-def _joined(failure: Failure | None, error: Exception, lost: int) -> Failure:
-    """Return one failure for two; an error that means loss is the one that is reported."""
-    if failure is None:
-        return Failure(error, lost)
-    return Failure(failure.error if failure.means_loss else error, failure.lost + lost)
 
 
 def _is_report(event: Event) -> bool:

@@ -26,17 +26,17 @@ from windowpane.core.redaction import redact
 from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.forks import ForkLock, follow_forks
-from windowpane.effects.time_limit import TimeLimit, run_within
+from windowpane.effects.worker import TimeLimit, run_within
 from windowpane.exceptions import ConfigurationError
 from windowpane.metrics.fold import AlertKey
 from windowpane.outputs.http.authentication import require_protection
 from windowpane.outputs.otlp.sink import OtlpSink
-from windowpane.outputs.runtime.child_ends import finish_at_end, follow_child, parent
-from windowpane.outputs.runtime.child_records import ChildRecords
+from windowpane.outputs.runtime.children import ChildRecords, finish_at_end, follow_child, parent
 from windowpane.outputs.runtime.current import running_outputs, set_running_outputs
+from windowpane.outputs.runtime.metrics_sink import MetricsSink
 from windowpane.outputs.runtime.notifier import configured_notifier
 from windowpane.outputs.runtime.pipeline import CLOSE_SECONDS, FLUSH_SECONDS, Pipeline
-from windowpane.outputs.runtime.sinks import MetricsSink, StoreSink
+from windowpane.outputs.runtime.store_sink import StoreSink
 from windowpane.outputs.runtime.task_queue import TaskQueue
 from windowpane.store.keys import AuditKeys, key_in, keys_in, load_key, load_old_keys
 from windowpane.store.open import open_store
@@ -206,7 +206,7 @@ class Runtime:
             self._children.end()
             return  # a child that emitted nothing
         self._is_finishing = True
-        self.observations.worker.works_late = self.pipeline.writes_late_events = True
+        self.observations.works_late = self.pipeline.writes_late_events = True
         self.close()
 
     def before_fork(self) -> None:

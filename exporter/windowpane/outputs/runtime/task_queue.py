@@ -7,11 +7,12 @@ by their number.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.forks import ForkLock, follow_forks
 from windowpane.effects.worker import Worker
 
 CAPACITY: Final = 200_000
@@ -22,12 +23,13 @@ LINGER_SECONDS: Final = 1.0
 """Time the worker waits for more tasks: it runs many at once, and seldom beside the agent's own code."""
 
 _log = logging.getLogger("windowpane")
+_running: Final = weakref.WeakSet[ForkLock]()
+"""The locks of all queues: a fork waits for the task that runs, whose locks a child would inherit."""
 
 
 class _Task(NamedTuple):
     what: str
     run: Callable[[], object]
-    weight: int
 
 
 class TaskQueue:
@@ -40,9 +42,13 @@ class TaskQueue:
         self._name = name
         self._count_drop = count_drop
         self._boundary = ErrorBoundary(_log)
-        self.worker = Worker(
-            name, self._run, capacity=capacity, weigh=attrgetter("weight"), linger_seconds=linger_seconds,
-            urgent=capacity // URGENT_SHARE + 1, fork_waits=True, on_drop=self._drop,
+        self._running = ForkLock()
+        _running.add(self._running)
+        self.works_late = False
+        """At the end of the process: tasks that are put after closing run at once, on the caller's thread."""
+        self.worker: Worker[_Task] = Worker(
+            name, self._run, capacity=capacity, linger_seconds=linger_seconds,
+            urgent=capacity // URGENT_SHARE + 1, on_drop=self._drop,
         )  # fmt: skip
         """The thread with its queue."""
 
@@ -53,7 +59,11 @@ class TaskQueue:
 
     def put(self, what: str, run: Callable[[], object], *, weight: int = 1, required: bool = False) -> bool:
         """Queue a task as `Worker.put` does; *what* names the task in the log, if it fails."""
-        return self.worker.put(_Task(what, run, weight), required=required)
+        task = _Task(what, run)
+        if self.works_late and self.worker.is_closed:
+            self._run([task])
+            return True
+        return self.worker.put(task, weight=weight, required=required)
 
     def flush(self, timeout_seconds: float) -> bool:
         """Return True if everything put so far has run; False on timeout, and once after tasks were dropped."""
@@ -65,8 +75,11 @@ class TaskQueue:
 
     def _run(self, tasks: list[_Task]) -> None:
         for task in tasks:
-            with self._boundary.contain(task.what):
-                task.run()
+            with self._running.lock:
+                try:
+                    task.run()
+                except Exception as error:  # noqa: BLE001  # written out, on the busiest path
+                    self._boundary.log_failure(task.what, error)
 
     def _drop(self, reason: str, tasks: int) -> None:
         if self._count_drop is not None:
@@ -74,3 +87,6 @@ class TaskQueue:
                 self._count_drop(reason)
         if reason == "full":
             self._boundary.warn("full", "the queue of the %s was full: work was dropped", self._name)
+
+
+follow_forks(_running)

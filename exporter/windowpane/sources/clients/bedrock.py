@@ -15,14 +15,13 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import Shape, read_events
+from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.bodies import read_body
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient
 from windowpane.sources.clients.methods import Restore, watch_class, watch_object
 from windowpane.sources.clients.replies import StreamedReply
-from windowpane.sources.conversations.block_specs import copy_structure
-from windowpane.sources.conversations.messages import Shape
-from windowpane.sources.conversations.streams import read_events
 
 BASE_MODULE: Final = "botocore.client"
 """The module whose class makes the calls of all clients."""

@@ -15,10 +15,9 @@ from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import Any, Final
 
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import Shape, read_events, read_whole
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.calls import WatchedCall
-from windowpane.sources.conversations.messages import Shape
-from windowpane.sources.conversations.streams import read_events, read_whole
 
 MAXIMUM_BODY_BYTES: Final = 64 << 20
 """A larger body is passed on like any other, and not read here."""

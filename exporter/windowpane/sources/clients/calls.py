@@ -17,12 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import Shape, read_whole
+from windowpane.models.wire.replies import Reply
 from windowpane.outputs.runtime.current import running_outputs
+from windowpane.sources.clients.captured_calls import CapturedCall, CapturedJson, capture_call
 from windowpane.sources.clients.recording import CallRecord
 from windowpane.sources.conversations.conversations import Scope
-from windowpane.sources.conversations.messages import CapturedCall, CapturedJson, Shape, capture_call
-from windowpane.sources.conversations.streams import read_whole
 
 if TYPE_CHECKING:
     from windowpane.outputs.runtime.current import RunningOutputs
@@ -72,9 +72,10 @@ class WatchedClient:
             reported = reported_call.get()
             if at is None and reported is not None and reported.is_sent_as(shape, body):
                 return None
+            scope = scope or self._current_scope()
             call = CapturedJson(shape, body, model) if isinstance(body, str | bytes) else _captured(shape, body)
             if call is not None:
-                record = CallRecord(call, scope or self._current_scope(), outputs)
+                record = CallRecord(call, scope, outputs)
                 task = partial(record.start, time.time() if at is None else at)
                 if outputs.observations.put("observing a call", task, weight=1 + call.message_count):
                     watched = WatchedCall(call, record, outputs)

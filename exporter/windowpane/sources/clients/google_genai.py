@@ -15,12 +15,11 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import Shape, read_events, read_whole
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient
 from windowpane.sources.clients.methods import Restore, watch_class, watch_object
 from windowpane.sources.clients.replies import StreamedReply
-from windowpane.sources.conversations.messages import Shape
-from windowpane.sources.conversations.streams import read_events, read_whole
 
 BASE_MODULE: Final = "google.genai._api_client"
 """The module whose class sends the requests of all clients."""

@@ -16,13 +16,12 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any, Final
 
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import Shape, read_whole
+from windowpane.models.wire.fields import copy_structure, field_of
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient, boundary, current_scope, reported_call
 from windowpane.sources.clients.litellm_calls import SHAPES, LiteLLMCall
 from windowpane.sources.clients.methods import Restore
-from windowpane.sources.conversations.block_specs import copy_structure, field_of
-from windowpane.sources.conversations.messages import Shape
-from windowpane.sources.conversations.streams import read_whole
 
 BASE_MODULE: Final = "litellm"
 MAXIMUM_CALLS: Final = 10_000

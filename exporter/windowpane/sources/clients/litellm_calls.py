@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from windowpane.models.wire.calls import Shape
 from windowpane.sources.conversations.conversations import Scope
-from windowpane.sources.conversations.messages import Shape
 
 SHAPES: Final[Mapping[str, tuple[Shape, str]]] = {
     "completion": ("chat", "messages"),

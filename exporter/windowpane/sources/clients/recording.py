@@ -21,13 +21,12 @@ from windowpane.core.names import SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import packaged_catalog
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall, Shape, message_blocks
+from windowpane.models.wire.replies import FailedReplyError, Reply
 from windowpane.sources.clients.model_profiles import packaged_profile
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.messages import ApiCall, Shape, message_blocks
 from windowpane.sources.conversations.observer import WindowObserver
-from windowpane.sources.conversations.streams import FailedReplyError
 
 if TYPE_CHECKING:
     from windowpane.outputs.runtime.current import RunningOutputs
@@ -76,9 +75,9 @@ class CallRecord:
         """Record the call in its conversation."""
         conversations = live_conversations.of(self._outputs)
         call = self._call.read()
-        conversation, common = conversations.find(call, self._scope, now=at)
+        conversation, common, content = conversations.find(call, self._scope, now=at)
         try:
-            conversation.observer.record_call(call, at, common=common)
+            conversation.observer.record_call(call, at, common=common, content=content)
         except BaseException:
             conversations.release(conversation)
             raise
@@ -115,11 +114,11 @@ class CallRecord:
         try:
             record(conversation)
         finally:
-            live_conversations.of(self._outputs).release(conversation)
+            conversation.busy = False
 
     def _add(self, conversation: Conversation, reply: Reply, at: float) -> None:
-        conversation.observer.record_reply(reply, at)
-        live_conversations.of(self._outputs).index_reply(conversation, reply)
+        content = conversation.observer.record_reply(reply, at)
+        live_conversations.of(self._outputs).index_reply(conversation, content, reply.response_id)
 
 
 def _warn_unread(shape: Shape, error: Exception) -> None:

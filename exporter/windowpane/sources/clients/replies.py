@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import Shape
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.bodies import MAXIMUM_BODY_BYTES, UnreadableReplyError
 from windowpane.sources.clients.calls import WatchedCall, boundary
-from windowpane.sources.conversations.messages import Shape
 
 P = TypeVar("P")
 Pass = TypeVar("Pass")

@@ -13,10 +13,10 @@ from contextvars import ContextVar
 from typing import Any, Final
 from weakref import ref
 
+from windowpane.models.wire.calls import Shape
 from windowpane.sources.clients.bodies import watch_body
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient, boundary
 from windowpane.sources.clients.methods import WATCHED, Restore, watch_class, watched_method
-from windowpane.sources.conversations.messages import Shape
 
 Paths = Mapping[str, Shape]
 """The paths of requests that are observed."""

@@ -12,8 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from windowpane.core.vocabulary import STATIC_TYPES
-from windowpane.sources.conversations.block_specs import BlockSpec, Key
-from windowpane.sources.conversations.messages import same_rendering
+from windowpane.models.wire.blocks import BlockSpec, Key, same_rendering
 
 SUMMARY_TYPES: Final = frozenset({"user_message", "assistant_response", "system_prompt", "memory_injection"})
 """Content types that agents write a summary as."""

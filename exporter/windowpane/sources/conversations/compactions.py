@@ -13,7 +13,7 @@ from typing import Final
 
 from windowpane.fidelity.facts import blocks_of
 from windowpane.fidelity.probe import evaluate
-from windowpane.sources.conversations.messages import ApiCall, is_system, message_blocks
+from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
 from windowpane.sources.conversations.observer import WindowObserver
 
 MINIMUM_TURNS: Final = 3

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from windowpane.core.same_session import UNIQUE_ID_CHARACTERS
-from windowpane.sources.conversations.block_specs import Key, field_of
-from windowpane.sources.conversations.messages import ApiCall, is_system, message_blocks
+from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
+from windowpane.models.wire.fields import field_of
 
 SEARCHED_MESSAGES: Final = 64
 """Messages, from the last, that are searched for generated pieces."""
@@ -50,17 +51,46 @@ def generated_keys(call: ApiCall) -> Iterator[object]:
             yield Key("tool_call", str(call_id))
 
 
-def start_of(call: ApiCall) -> object:
-    """Return the start of the first message after the system prompt, hashable."""
-    first = next((message for message in call.messages if not is_system(message)), None)
-    specs = [] if first is None else message_blocks(call.shape, first)
-    return (call.shape, specs[0].content_type, specs[0].key.name[:START_CHARACTERS]) if specs else call.shape
+class MessageBlocks:
+    """The content of a call's messages, each of which is read once at most."""
+
+    def __init__(self, call: ApiCall) -> None:
+        self._call = call
+        self._blocks: dict[int, list[BlockSpec]] = {}
+
+    def start(self) -> object:
+        """Return the start of the first message after the system prompt, hashable."""
+        call = self._call
+        first = first_message(call.messages)
+        specs = self.between(first, first + 1)[0] if first < len(call.messages) else []
+        return (call.shape, specs[0].content_type, specs[0].key.name[:START_CHARACTERS]) if specs else call.shape
+
+    def between(self, start: int, stop: int) -> list[list[BlockSpec]]:
+        """Return the blocks of the messages from position *start* up to before *stop*."""
+        call, blocks = self._call, self._blocks
+        positions = range(start, min(stop, len(call.messages)))
+        for position in positions:
+            if position not in blocks:
+                blocks[position] = message_blocks(call.shape, call.messages[position])
+        return [blocks[position] for position in positions]
+
+    def hold_any(self, keys: frozenset[object], *, after: int) -> bool:
+        """Return whether one of the first messages *after* so many holds content of these *keys*."""
+        if not keys:
+            return False
+        messages = self.between(after, after + REPLY_MESSAGES)
+        return any(spec.key in keys for message in messages for spec in message)
+
+
+def first_message(messages: Sequence[Any]) -> int:
+    """Return the position of the first message after the system prompt; the number of messages without one."""
+    return next((index for index, message in enumerate(messages) if not is_system(message)), len(messages))
 
 
 def opening(call: ApiCall) -> int:
     """Return the number of messages up to the first one after the system prompt."""
-    before = next((index for index, message in enumerate(call.messages) if not is_system(message)), 0)
-    return before + 1
+    first = first_message(call.messages)
+    return first + 1 if first < len(call.messages) else 1
 
 
 def system_prompt(call: ApiCall) -> object:
@@ -69,15 +99,6 @@ def system_prompt(call: ApiCall) -> object:
         return call.system
     first = call.messages[0] if call.messages else None
     return field_of(first, "content") if is_system(first) else None
-
-
-def holds_any(call: ApiCall, keys: frozenset[object], *, after: int) -> bool:
-    """Return whether one of the first messages of *call* *after* so many holds content of these *keys*."""
-    return bool(keys) and any(
-        spec.key in keys
-        for message in call.messages[after : after + REPLY_MESSAGES]
-        for spec in message_blocks(call.shape, message)
-    )
 
 
 def is_similar(one: object, other: object) -> bool:

@@ -21,20 +21,19 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.block_specs import Key, copy_structure
+from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.calls import ApiCall, Shape
+from windowpane.models.wire.fields import copy_structure
 from windowpane.sources.conversations.compactions import summarizes
 from windowpane.sources.conversations.conversation_keys import (
+    MessageBlocks,
     generated_keys,
-    holds_any,
     is_similar,
     is_text,
     is_unique,
     opening,
-    start_of,
     system_prompt,
 )
-from windowpane.sources.conversations.messages import ApiCall, Shape, reply_blocks
 from windowpane.sources.conversations.observer import WindowObserver
 
 CAPACITY: Final = 1_024
@@ -102,20 +101,21 @@ class Conversation:
     """Those of its last reply."""
     messages: int = 0
     """Messages of its last call, which it holds."""
+    session_id: str = field(init=False)
+    """The id of its session."""
     busy: bool = False
     """A call is under way."""
     streaming: bool = False
     """That call is a stream, which an agent may drop without closing it."""
 
+    def __post_init__(self) -> None:
+        """Take the id from the tracker, whose session stays the same."""
+        self.session_id = self.observer.tracker.info.session_id
+
     @property
     def in_use(self) -> bool:
         """Return whether a call is under way that another one must not interrupt."""
         return self.busy and not self.streaming
-
-    @property
-    def session_id(self) -> str:
-        """The id of its session."""
-        return self.observer.tracker.info.session_id
 
 
 class ConversationMatch(NamedTuple):
@@ -124,6 +124,13 @@ class ConversationMatch(NamedTuple):
     conversation: Conversation
     common: int | None
     """Leading messages that the call shares with the one before; None for a new conversation."""
+    content: list[list[BlockSpec]] | None
+    """The content of the messages after these."""
+
+
+class _Match(NamedTuple):
+    conversation: Conversation
+    common: int | None = None
 
 
 ANSWERED: Final = 3
@@ -147,6 +154,8 @@ class _Evidence(NamedTuple):
     came_back: bool
     """The conversation's last reply comes back."""
     conversation: Conversation
+    has_all_sent: bool
+    """The call starts with all messages of the conversation's last one."""
 
 
 OpenConversation = Callable[[ApiCall, Scope, Conversation | None], Conversation]
@@ -173,12 +182,12 @@ class Conversations:
     def find(self, call: ApiCall, scope: Scope, *, now: float) -> ConversationMatch:
         """Return the conversation of *call*, a new one where none matches; it is busy until it is released."""
         self._end_idle(now)
-        start = None if call.continues is not None else start_of(call)
-        match = self._match(call, scope, start)
-        if match is None:
-            match = ConversationMatch(self._open(call, scope, self._parent(scope)), None)
+        blocks = MessageBlocks(call)
+        start = None if call.continues is not None else blocks.start()
+        match = self._match(call, scope, start, blocks) or _Match(self._open(call, scope, self._parent(scope)))
         conversation = match.conversation
         conversation.last_at = now
+        content = None if match.common is None else blocks.between(match.common, len(call.messages))
         conversation.system = copy_structure(system_prompt(call))
         conversation.busy, conversation.streaming = True, call.streams
         self._hold(conversation, len(call.messages))
@@ -188,18 +197,18 @@ class Conversations:
             self._index_start(conversation, start)
         else:
             self._index(conversation, call.continues)
-        return match
+        return ConversationMatch(conversation, match.common, content)
 
     def release(self, conversation: Conversation) -> None:
         """Mark the conversation's call as ended."""
         conversation.busy = False
 
-    def index_reply(self, conversation: Conversation, reply: Reply) -> None:
-        """Index the generated content of *reply*, by which later calls match its conversation."""
+    def index_reply(self, conversation: Conversation, content: Iterable[BlockSpec], response_id: str) -> None:
+        """Index the generated *content* of a reply, by which later calls match its conversation."""
         conversation.busy = False
-        keys = [spec.key for spec in reply_blocks(reply)]
+        keys = [spec.key for spec in content]
         conversation.reply_keys = frozenset(keys)
-        for key in (*keys, reply.response_id):
+        for key in (*keys, response_id):
             if key:
                 self._index(conversation, key)
         while len(conversation.keys) > MAXIMUM_KEYS:
@@ -214,27 +223,27 @@ class Conversations:
 
     # -- matching ---------------------------------------------------------------------------------------------
 
-    def _match(self, call: ApiCall, scope: Scope, start: object) -> ConversationMatch | None:
+    def _match(self, call: ApiCall, scope: Scope, start: object, blocks: MessageBlocks) -> _Match | None:
         if call.continues is not None:
             return self._match_stored(call, scope)
-        evidence = self._evidence(call, scope, start)
+        evidence = self._evidence(call, scope, start, blocks)
         if evidence is not None:
             return self._claim(call, evidence)
         if scope.session_id is not None:
             return self._match_summary(call, scope)
         return None
 
-    def _claim(self, call: ApiCall, evidence: _Evidence) -> ConversationMatch | None:
+    def _claim(self, call: ApiCall, evidence: _Evidence) -> _Match | None:
         """Return the conversation that *evidence* names, or a branch of it while another call is under way."""
-        conversation, observer = evidence.conversation, evidence.conversation.observer
-        repeated = evidence.common == observer.sent_count == len(call.messages)
+        conversation = evidence.conversation
+        repeated = evidence.has_all_sent and evidence.common == len(call.messages)
         if not conversation.in_use and not (repeated and conversation.busy):
-            return ConversationMatch(conversation, evidence.common)
-        if repeated and observer.tracker.turn == 1:  # another run of the same task
+            return _Match(conversation, evidence.common)
+        if repeated and conversation.observer.tracker.turn == 1:  # another run of the same task
             return None
-        return ConversationMatch(self._open(call, conversation.scope, conversation), None)
+        return _Match(self._open(call, conversation.scope, conversation))
 
-    def _match_summary(self, call: ApiCall, scope: Scope) -> ConversationMatch | None:
+    def _match_summary(self, call: ApiCall, scope: Scope) -> _Match | None:
         """Match a call of a named session that replaces everything that its conversation sent."""
         own = [one for one in self._by_session.values() if one.scope is scope]
         texts = (key for one in own for key in one.keys if is_text(key) and is_unique(key))
@@ -242,33 +251,33 @@ class Conversations:
         for conversation in own:
             same = conversation.shape == call.shape and conversation.system == system_prompt(call)
             if same and not conversation.in_use and summarizes(call, conversation.observer, generated):
-                return ConversationMatch(conversation, conversation.observer.common_messages(call))
+                return _Match(conversation, conversation.observer.common_messages(call))
         return None
 
-    def _match_stored(self, call: ApiCall, scope: Scope) -> ConversationMatch | None:
+    def _match_stored(self, call: ApiCall, scope: Scope) -> _Match | None:
         """Match a call that continues messages which the provider stores."""
         for conversation in reversed(self._by_key.get(call.continues, ())):
             if not scope.contains(conversation.scope):
                 continue
             if conversation.in_use:
-                return ConversationMatch(self._open(call, conversation.scope, conversation), None)
-            return ConversationMatch(conversation, 0)
+                return _Match(self._open(call, conversation.scope, conversation))
+            return _Match(conversation, 0)
         return None
 
-    def _evidence(self, call: ApiCall, scope: Scope, start: object) -> _Evidence | None:
+    def _evidence(self, call: ApiCall, scope: Scope, start: object, blocks: MessageBlocks) -> _Evidence | None:
         """Return the best reason to assign *call* to an existing conversation."""
-        continued = self._continued(call, scope, start)
+        continued = self._continued(call, scope, start, blocks)
         if continued is not None:
             return continued
         generated = set(generated_keys(call)) if self._by_key else set()
         best: _Evidence | None = None
         for conversation in self._candidates(call, scope, start, generated):
-            evidence = self._weigh(call, conversation, generated)
+            evidence = self._weigh(call, conversation, generated, blocks)
             if evidence is not None and (best is None or evidence[:3] > best[:3]):
                 best = evidence
         return best
 
-    def _continued(self, call: ApiCall, scope: Scope, start: object) -> _Evidence | None:
+    def _continued(self, call: ApiCall, scope: Scope, start: object, blocks: MessageBlocks) -> _Evidence | None:
         """Return the conversation that *call* continues with the reply to its last call, the usual case."""
         longest: _Evidence | None = None
         for conversation in reversed(self._by_start.get(start, {}).values()):
@@ -277,11 +286,10 @@ class Conversations:
             common = conversation.observer.common_messages(call)
             if longest is not None and common < longest.common:
                 continue
-            came_back = common == conversation.observer.sent_count and holds_any(
-                call, conversation.reply_keys, after=common
-            )
+            has_all_sent = common == conversation.observer.sent_count
+            came_back = has_all_sent and blocks.hold_any(conversation.reply_keys, after=common)
             if longest is None or (common, came_back) > (longest.common, longest.came_back):
-                longest = _Evidence(ANSWERED, common, came_back, conversation)
+                longest = _Evidence(ANSWERED, common, came_back, conversation, has_all_sent)
         return longest if longest is not None and longest.came_back else None
 
     def _candidates(
@@ -300,15 +308,25 @@ class Conversations:
             if conversation.shape == call.shape and scope.contains(conversation.scope)
         ]
 
-    def _weigh(self, call: ApiCall, conversation: Conversation, generated: set[object]) -> _Evidence | None:
+    def _weigh(
+        self, call: ApiCall, conversation: Conversation, generated: set[object], blocks: MessageBlocks
+    ) -> _Evidence | None:
         """Return the reason to assign *call* to *conversation*, if there is one."""
         common = conversation.observer.common_messages(call)
         came_back = not conversation.observer.answered or bool(conversation.reply_keys & generated)
-        rank = self._rank(call, conversation, common, came_back=came_back, generated=generated)
-        return None if rank is None else _Evidence(rank, common, came_back, conversation)
+        rank = self._rank(call, conversation, common, blocks, came_back=came_back, generated=generated)
+        has_all_sent = common == conversation.observer.sent_count
+        return None if rank is None else _Evidence(rank, common, came_back, conversation, has_all_sent)
 
     def _rank(
-        self, call: ApiCall, conversation: Conversation, common: int, *, came_back: bool, generated: set[object]
+        self,
+        call: ApiCall,
+        conversation: Conversation,
+        common: int,
+        blocks: MessageBlocks,
+        *,
+        came_back: bool,
+        generated: set[object],
     ) -> int | None:
         observer, in_session = conversation.observer, conversation.scope.session_id is not None
         if common == observer.sent_count > 0:
@@ -316,7 +334,7 @@ class Conversations:
             if repeated and observer.tracker.turn == 1 and not in_session:  # another run of the same task
                 return None
             return ANSWERED if came_back else CONTINUED
-        if observer.grew_into(call, common) or _repeats_end(call, conversation):
+        if observer.grew_into(call, common) or _repeats_end(call, conversation, blocks):
             return ANSWERED if came_back else CONTINUED
         unique = [key for key in conversation.keys.keys() & generated if is_unique(key)]
         if not all(is_text(key) for key in unique):
@@ -390,9 +408,9 @@ class Conversations:
                 del self._by_key[key]
 
 
-def _repeats_end(call: ApiCall, conversation: Conversation) -> bool:
+def _repeats_end(call: ApiCall, conversation: Conversation, blocks: MessageBlocks) -> bool:
     """Return whether *call* holds the last messages of the conversation and its reply below a similar prompt."""
     repeated = conversation.observer.repeated_messages(call)
-    if not repeated or not holds_any(call, conversation.reply_keys, after=repeated.stop):
+    if not repeated or not blocks.hold_any(conversation.reply_keys, after=repeated.stop):
         return False
     return is_similar(conversation.system, system_prompt(call))

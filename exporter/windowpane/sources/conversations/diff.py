@@ -15,9 +15,9 @@ from windowpane.core.tracking import SessionTracker
 from windowpane.core.vocabulary import CacheBreakCause, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
-from windowpane.models.replies import ContextEdit
+from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.replies import ContextEdit
 from windowpane.sources.conversations.alignment import Alignment, Rewrite, Summarization, TrackedBlock, align
-from windowpane.sources.conversations.block_specs import BlockSpec, Key
 
 POLICY: Final = "agent"
 """The policy of every reduction that the agent did itself."""
@@ -102,6 +102,7 @@ class ChangeRecorder:
 
     def add(self, spec: BlockSpec, at: float | None, *, replied: bool = False) -> TrackedBlock:
         """Record a block that entered the window."""
+        call_id = self._call_ids.id_of(spec)
         tokens, source = self._count(spec)
         digest = ""
         if spec.content_type == "tool_call":
@@ -112,7 +113,7 @@ class ChangeRecorder:
             tokens,
             count_source=source,
             digest=digest,
-            tool_call_id=self._call_ids.id_of(spec),
+            tool_call_id=call_id,
             tool_name=spec.tool_name,
             at=at,
         )

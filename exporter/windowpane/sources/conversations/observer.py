@@ -14,18 +14,13 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify_error
-from windowpane.models.replies import Reply
+from windowpane.models.wire.blocks import BlockSpec, same_content
+from windowpane.models.wire.calls import ApiCall, Shape, head_blocks, is_system, message_blocks
+from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.replies import Reply, reply_blocks
 from windowpane.sources.conversations.alignment import TrackedBlock
-from windowpane.sources.conversations.block_specs import BlockSpec, copy_structure
+from windowpane.sources.conversations.conversation_keys import first_message
 from windowpane.sources.conversations.diff import ChangeRecorder, ModelProfiles
-from windowpane.sources.conversations.messages import (
-    ApiCall,
-    head_blocks,
-    is_system,
-    message_blocks,
-    reply_blocks,
-    same_content,
-)
 
 UNMISTAKABLE_CHARACTERS: Final = 80
 """A message of at least this length that starts another one has grown into it."""
@@ -105,8 +100,8 @@ class WindowObserver:
         All of them where only the system prompt changed, fewer where the agent dropped the oldest; empty where
         the messages are others, or short enough to occur in any conversation.
         """
-        sent = self._sent_specs[_first_message(self._sent) :]
-        first = _first_message(call.messages)
+        sent = self._sent_specs[first_message(self._sent) :]
+        first = first_message(call.messages)
         specs = [message_blocks(call.shape, message) for message in call.messages[first : first + len(sent)]]
         ends = (count for count in range(len(specs), 0, -1) if same_content(specs[count - 1], sent[-1]))
         repeated = next((count for count in ends if all(map(same_content, specs[:count], sent[-count:]))), 0)
@@ -119,10 +114,18 @@ class WindowObserver:
         """Return whether *call* still holds the last message of the call before."""
         return bool(self._sent) and not is_system(self._sent[-1]) and self._sent[-1] in call.messages
 
-    def record_call(self, call: ApiCall, at: float | None = None, *, common: int | None = None) -> None:
+    def record_call(
+        self,
+        call: ApiCall,
+        at: float | None = None,
+        *,
+        common: int | None = None,
+        content: list[list[BlockSpec]] | None = None,
+    ) -> None:
         """Record a call that is about to be sent.
 
-        *common* is the result of `common_messages`, where the caller has it already.
+        *common* is the result of `common_messages`, and *content* that of the messages after these, where the
+        caller has them already.
         """
         if self.in_call:  # its end was never seen
             self.tracker.end_turn(None, at=at)
@@ -130,23 +133,29 @@ class WindowObserver:
         self.tracker.start_call(at)
         self.in_call, self.answered = True, False
         if (call.system, call.tools) != self._head:
-            blocks = self._changes.apply(self._head_blocks, head_blocks(call), at)
-            before, self._head_blocks = self._head_blocks, [block for group in blocks for block in group]
+            head = self._changes.apply(self._head_blocks, head_blocks(call), at)
+            before, self._head_blocks = self._head_blocks, [block for group in head for block in group]
             self._record_longer_head(before)
             self._head = (copy_structure(call.system), copy_structure(call.tools))
         if call.continues is None:
-            self._diff(call, self.common_messages(call) if common is None else common, at)
+            common = self.common_messages(call) if common is None else common
+            messages = call.messages[common:]
+            self._diff(messages, _content(call.shape, messages) if content is None else content, common, at)
         else:
-            self._add_all(call, at)
+            self._add_all(_content(call.shape, call.messages) if content is None else content, at)
         self.tracker.measure("before", at)
 
-    def record_reply(self, reply: Reply, at: float | None = None) -> None:
-        """Record that the call came back: the reply enters the window, and its usage replaces the estimate."""
+    def record_reply(self, reply: Reply, at: float | None = None) -> list[BlockSpec]:
+        """Record that the call came back: the reply enters the window, and its usage replaces the estimate.
+
+        Returns the content of the reply.
+        """
+        content = reply_blocks(reply)
         if not self.in_call:
-            return
+            return content
         self.in_call, self.answered = False, True
         self._changes.apply_provider_edits(reply.edits, at)
-        self._reply_blocks += [self._changes.add(spec, at, replied=True) for spec in reply_blocks(reply)]
+        self._reply_blocks += [self._changes.add(spec, at, replied=True) for spec in content]
         cost = reply.cost_dollars
         cost_of = self._changes.profile.cost_of
         if cost is None and reply.usage is not None and cost_of is not None:
@@ -160,6 +169,7 @@ class WindowObserver:
             response_id=reply.response_id or None,
             at=at,
         )
+        return content
 
     def record_failure(self, error: object, at: float | None = None) -> None:
         """Record that the provider refused the call, or that it never came back; a retry is in the same turn."""
@@ -191,23 +201,20 @@ class WindowObserver:
         if new is not None and first_sent is not None:
             self.tracker.record_change("added", (first_sent.block_id,), new.block_id)
 
-    def _diff(self, call: ApiCall, common: int, at: float | None) -> None:
-        """Record the messages after the first *common* as changes of those that stood there before."""
-        messages = call.messages[common:]
-        specs = [message_blocks(call.shape, message) for message in messages]
+    def _diff(self, messages: Sequence[Any], specs: list[list[BlockSpec]], common: int, at: float | None) -> None:
+        """Record the *messages* after the first *common* as changes of those that stood there before."""
         before = [block for message in self._sent_blocks[common:] for block in message] + self._reply_blocks
         blocks = iter(self._changes.apply(before, [spec for message in specs for spec in message], at))
         del self._sent[common:], self._sent_specs[common:], self._sent_blocks[common:]
         self._reply_blocks = []
-        for message, read in zip(messages, specs, strict=True):
-            self._sent.append(copy_structure(message))
-            self._sent_specs.append(read)
-            self._sent_blocks.append([block for _ in read for block in next(blocks)])
+        self._sent += map(copy_structure, messages)
+        self._sent_specs += specs
+        self._sent_blocks += [[block for _ in read for block in next(blocks)] for read in specs]
 
-    def _add_all(self, call: ApiCall, at: float | None) -> None:
+    def _add_all(self, specs: list[list[BlockSpec]], at: float | None) -> None:
         """Record all messages as new: the provider stores those sent before, unchanged."""
-        for message in call.messages:
-            for spec in message_blocks(call.shape, message):
+        for message in specs:
+            for spec in message:
                 self._changes.add(spec, at)
         self._sent, self._sent_specs, self._sent_blocks, self._reply_blocks = [], [], [], []
 
@@ -218,6 +225,5 @@ class WindowObserver:
             self.tracker.set_model(model, profile.limits, at)
 
 
-def _first_message(messages: Sequence[Any]) -> int:
-    """Return the position of the first message after the system prompt."""
-    return next((index for index, message in enumerate(messages) if not is_system(message)), len(messages))
+def _content(shape: Shape, messages: Sequence[Any]) -> list[list[BlockSpec]]:
+    return [message_blocks(shape, message) for message in messages]

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from windowpane.core.protocols import Digester
     from windowpane.core.window.blocks import Block
     from windowpane.sources.transcripts.playback_settings import AgentSettings, SessionHistory, StoredProjects
-    from windowpane.store.interface import EventWriter
     from windowpane.store.records import ImportOutcome
+    from windowpane.store.store import Store
 
 
 def playback_settings(
@@ -89,7 +89,7 @@ class AlertingStore:
     *rules* are those of the configuration; None for the defaults.
     """
 
-    def __init__(self, store: EventWriter, *, rules: Sequence[Rule] | None = None) -> None:
+    def __init__(self, store: Store, *, rules: Sequence[Rule] | None = None) -> None:
         self._store = store
         self._rules = rules
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from windowpane.sources.transcripts.json_document import parse_embedded
 from windowpane.sources.transcripts.json_lines import mapping, text
-from windowpane.sources.transcripts.player import MAXIMUM_ID_CHARACTERS, session_id_of
+from windowpane.sources.transcripts.playback import MAXIMUM_ID_CHARACTERS, session_id_of
 
 _CLAUDE_USER: Final = re.compile(r"_session_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 

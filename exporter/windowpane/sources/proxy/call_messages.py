@@ -1,4 +1,4 @@
-"""The messages by which the forwarding process passes the bytes of calls to the one that reads them."""
+"""The messages by which the event loop passes the bytes of calls to the thread that reads them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import msgspec
 
 from windowpane.sources.transcripts.exchanges.bodies import Api
 
-MESSAGE_BYTES: Final = 200
-"""Size of a message without its pieces and texts, at most."""
-PIECE_BYTES: Final = 5
-"""Size of a piece beside its content, when it is encoded."""
-CHARACTER_BYTES: Final = 4
+MESSAGE_BYTES: Final = 500
+"""Size of a message without its pieces, about."""
+PIECE_BYTES: Final = 41
+"""Size of a piece without its content, and of the reference to it."""
 
 
-class SentCall(msgspec.Struct, tag="sent", array_like=True, frozen=True):
+class SentCall(msgspec.Struct, frozen=True):
     """A request that was sent to its provider."""
 
     number: int
@@ -34,7 +33,7 @@ class SentCall(msgspec.Struct, tag="sent", array_like=True, frozen=True):
     at: float
 
 
-class EndedCall(msgspec.Struct, tag="ended", array_like=True, frozen=True):
+class EndedCall(msgspec.Struct, frozen=True):
     """The response to a call, as far as it came."""
 
     number: int
@@ -46,7 +45,7 @@ class EndedCall(msgspec.Struct, tag="ended", array_like=True, frozen=True):
     """Time since the call was sent."""
 
 
-class FailedCall(msgspec.Struct, tag="failed", array_like=True, frozen=True):
+class FailedCall(msgspec.Struct, frozen=True):
     """A call without a whole response."""
 
     number: int
@@ -55,32 +54,18 @@ class FailedCall(msgspec.Struct, tag="failed", array_like=True, frozen=True):
     seconds: float
 
 
-class LostCalls(msgspec.Struct, tag="lost", array_like=True, frozen=True):
-    """Calls and replies whose bytes did not fit into the queue."""
-
-    count: int
-
-
-CallMessage = SentCall | EndedCall | FailedCall | LostCalls
+CallMessage = SentCall | EndedCall | FailedCall
 
 
 class CallMessages(Protocol):
     """Takes the messages of passing calls. Does not block and does not raise."""
 
-    def put(self, message: SentCall | EndedCall | FailedCall) -> bool:
+    def put(self, message: CallMessage) -> bool:
         """Queue a message; returns False if its bytes were not taken."""
         ...
 
 
-def size_of(message: SentCall | EndedCall | FailedCall) -> int:
-    """Return the bytes that *message* takes in memory and when it is encoded, rounded up."""
-    match message:
-        case FailedCall():
-            return MESSAGE_BYTES + CHARACTER_BYTES * len(message.error)
-        case SentCall():
-            size = MESSAGE_BYTES + CHARACTER_BYTES * (len(message.uri) + len(message.session))
-        case _:
-            size = MESSAGE_BYTES
-    return size + sum(
-        PIECE_BYTES + len(piece) for pieces in (message.encodings, message.body) for piece in pieces
-    )
+def size_of(message: CallMessage) -> int:
+    """Return about how many bytes *message* takes in memory."""
+    pieces = () if isinstance(message, FailedCall) else message.body
+    return MESSAGE_BYTES + sum(PIECE_BYTES + len(piece) for piece in pieces)

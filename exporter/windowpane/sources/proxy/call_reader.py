@@ -15,12 +15,12 @@ import httpx2
 from windowpane.core.agents import STATED_BY_PROXY
 from windowpane.core.same_session import call_number
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall, Shape
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.recording import CallRecord
 from windowpane.sources.conversations.conversations import Scope
-from windowpane.sources.conversations.messages import ApiCall, Shape
 from windowpane.sources.proxy.agent_sessions import recorded_session
-from windowpane.sources.proxy.call_messages import EndedCall, FailedCall, SentCall
+from windowpane.sources.proxy.call_messages import CallMessage, EndedCall, FailedCall, SentCall
 from windowpane.sources.transcripts.exchanges.bodies import read_call, read_response
 
 if TYPE_CHECKING:
@@ -87,14 +87,14 @@ class CallReader:
         self._scopes = _Scopes(scope)
         self._open: OrderedDict[int, tuple[SentBody, CallRecord]] = OrderedDict()
 
-    def read(self, message: SentCall | EndedCall | FailedCall) -> None:
+    def read(self, message: CallMessage) -> None:
         """Record what a message states."""
         if isinstance(message, SentCall):
             with boundary.contain("observing a call"):
                 self._start(message)
             return
         body, record = self._open.pop(message.number, (None, None))
-        if body is None or record is None:  # a process that ended since read its start
+        if body is None or record is None:  # its start was not read
             return
         with boundary.contain("observing a reply"):
             if isinstance(message, FailedCall):

@@ -1,6 +1,6 @@
 """The calls among the requests that pass through the proxy, and the bytes of both their bodies.
 
-The event loop only takes references to the pieces as they pass. Everything else happens in the process that reads
+The event loop only takes references to the pieces as they pass. Everything else happens on the thread that reads
 them. Of the headers only the encoding, the client program and the id of its session are retained.
 """
 

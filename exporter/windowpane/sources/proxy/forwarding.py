@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
-from windowpane.outputs.http.authentication import OTHER_SITE, is_from_other_site
+from windowpane.outputs.http.authentication import is_from_other_site
+from windowpane.outputs.http.pages import FROM_OTHER_SITE
+from windowpane.outputs.http.routes import Response
 from windowpane.sources.proxy.call_messages import CallMessages
 from windowpane.sources.proxy.exchanges import Exchange, Headers
 from windowpane.sources.proxy.upstreams import Upstream
+
+if TYPE_CHECKING:
+    from starlette import datastructures
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -62,29 +67,37 @@ class Forwarder:
         self.forwarded = 0
         """Requests that had an upstream."""
 
+    def refusal(self, _: str, headers: datastructures.Headers) -> Response | None:
+        """Return the response to a page of another site; None for the programs that the proxy is for."""
+        host, origin = headers.get("host"), headers.get("origin")
+        return FROM_OTHER_SITE if is_from_other_site(host, origin, on_loopback=self._on_loopback) else None
+
+    def not_found(self) -> Response:
+        """Return the response that names the upstreams."""
+        names = ", ".join(f"/{existing}" for existing in self._upstreams)
+        return Response(404, f"no upstream of this name; paths start with {names}\n".encode())
+
+    @staticmethod
+    def render(response: Response) -> Response:
+        """Return a response as clients of providers read errors."""
+        document = {"error": {"type": "windowpane_proxy", "message": response.body.decode().rstrip()}}
+        return response._replace(body=json.dumps(document).encode(), content_type="application/json")
+
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one request."""
-        host, origin = (_header(scope, name) for name in (b"host", b"origin"))
-        if is_from_other_site(host, origin, on_loopback=self._on_loopback):
-            await _refuse(send, 421, OTHER_SITE)
-            return
         _, name, *rest = scope["raw_path"].split(b"/", 2)
         upstream = self._upstreams.get(name.decode("ascii", "replace"))
         if upstream is None:
-            names = ", ".join(f"/{existing}" for existing in self._upstreams)
-            await _refuse(send, 404, f"no upstream of this name; paths start with {names}")
+            await _refuse(send, self.not_found())
             return
         self.forwarded += 1
         if any(header == b"upgrade" and value.lower() == b"websocket" for header, value in scope["headers"]):
-            await _refuse(send, 426, "WebSockets are not forwarded; use HTTP")  # as clients then do
+            refused = Response(426, b"WebSockets are not forwarded; use HTTP")  # as clients then do
+            await _refuse(send, refused)
             return
         path = b"/" + rest[0] if rest else b""
         exchange = Exchange(scope["method"], path.decode("ascii", "replace"), scope["headers"], self._calls)
         await _Passage(self._client, exchange, receive, send).run(_request(upstream, path, scope))
-
-
-def _header(scope: Mapping[str, Any], name: bytes) -> str | None:
-    return next((value.decode("latin-1") for header, value in scope["headers"] if header == name), None)
 
 
 class _Request:
@@ -159,7 +172,7 @@ class _Passage:
             if not started:
                 status = 504 if isinstance(error, httpx2.TimeoutException) else 502
                 text = f"the upstream {request.url.host} did not answer: {type(error).__name__}"
-                await _refuse(self._send, status, text)
+                await _refuse(self._send, Response(status, text.encode()))
             # else the connection is closed with the response incomplete, as the upstream closed its own
         except (_DisconnectedError, asyncio.CancelledError) as error:
             self._exchange.failed(error)
@@ -196,8 +209,8 @@ class _Passage:
         task.cancel()
 
 
-async def _refuse(send: Send, status: int, text: str) -> None:
-    body = json.dumps({"error": {"type": "windowpane_proxy", "message": text}}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _refuse(send: Send, refused: Response) -> None:
+    response = Forwarder.render(refused)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(response.body)).encode())]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

@@ -25,16 +25,16 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.catalog import packaged_catalog
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.model_profiles import packaged_profile
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.messages import ApiCall
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 from windowpane.sources.telemetry.session_keys import SessionKeys
 from windowpane.sources.transcripts.compaction import recorded_compaction
-from windowpane.sources.transcripts.player import session_id_of
+from windowpane.sources.transcripts.playback import session_id_of
 from windowpane.sources.transcripts.records import Compacted
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ class CallRecorder:
         scope = self._scope(assembled)
         self._opening = assembled
         call = _api_call(assembled, scope)
-        conversation, common = self._conversations.find(call, scope, now=assembled.started_at)
+        conversation, common, content = self._conversations.find(call, scope, now=assembled.started_at)
         try:
             latest = self._latest.get(conversation.session_id)
             if latest is not None and assembled.started_at < latest - LATE_SECONDS:
                 self._record_late(assembled, conversation)
             else:
-                conversation.observer.record_call(call, assembled.started_at, common=common)
+                conversation.observer.record_call(call, assembled.started_at, common=common, content=content)
                 self._record_end(assembled, conversation)
         finally:
             self._conversations.release(conversation)
@@ -128,8 +128,8 @@ class CallRecorder:
             conversation.observer.record_failure(call.error, assembled.ended_at)
             return
         reply = _reply(assembled)
-        conversation.observer.record_reply(reply, assembled.ended_at)
-        self._conversations.index_reply(conversation, reply)
+        content = conversation.observer.record_reply(reply, assembled.ended_at)
+        self._conversations.index_reply(conversation, content, reply.response_id)
 
     def _record_late(self, assembled: AssembledCall, conversation: Conversation) -> None:
         """Record a call in a separate session below the one that it came too late for."""

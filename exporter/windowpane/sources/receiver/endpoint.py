@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Callable
 from typing import Any, Final
 
 from windowpane.effects.record_log import RecordLogFullError
 from windowpane.outputs.http.request_bodies import RETRY_AFTER, BodyError
-from windowpane.outputs.http.routes import PostRequest, Response
+from windowpane.outputs.http.routes import PostHandler, PostRequest, Response
 from windowpane.sources.receiver.forwarding import Forwarder
 from windowpane.sources.receiver.intake import Intake
 from windowpane.sources.receiver.requests import JSON, PROTOBUF, SIGNALS, Signal, decode, encoding_of
@@ -21,6 +21,8 @@ DEFAULT_PORT: Final = 4318
 """The port of OTLP/HTTP."""
 DECODED_AT_ONCE: Final = 2
 """Requests decoded at once: each may take many times its size in memory."""
+TAKEN_AT_ONCE: Final = 16
+"""Requests decoded or written to disk at once: what is written together is made durable together."""
 DECODE_SECONDS: Final = 5.0
 """Time that a request waits for its turn."""
 
@@ -74,11 +76,17 @@ class OtlpEndpoint:
         self._intake = intake
         self._forwarder = forwarder
         self._decoding = threading.BoundedSemaphore(DECODED_AT_ONCE)
+        self._turns = asyncio.Semaphore(TAKEN_AT_ONCE)
 
     @property
-    def posts(self) -> dict[str, Callable[[PostRequest], Response]]:
+    def posts(self) -> dict[str, PostHandler]:
         """The paths that it answers."""
-        return dict.fromkeys(SIGNALS, self.respond)
+
+        async def respond(request: PostRequest) -> Response:
+            async with self._turns:
+                return await asyncio.to_thread(self.respond, request)
+
+        return dict.fromkeys(SIGNALS, respond)
 
     def respond(self, request: PostRequest) -> Response:
         """Take a request, or refuse it with the reason."""

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import logging
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping
-from email.message import Message
-from http.client import HTTPException
 from typing import Final, NamedTuple
 
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.http_client import HttpClient, UnreachableError
 from windowpane.effects.worker import LONGEST_PAUSE_SECONDS, RetryLaterError, Worker
 from windowpane.metrics.internal import CountDrops
-from windowpane.outputs.http.routes import PostRequest
+from windowpane.outputs.http.routes import Headers, PostRequest
 
 CAPACITY_BYTES: Final = 64 * 2**20
 """Bytes of the requests that wait."""
 SEND_SECONDS: Final = 10.0
-FIRST_PAUSE_SECONDS: Final = 1.0
 GIVE_UP_SECONDS: Final = 300.0
 """Time after which a request that was not taken is dropped."""
 CLOSE_SECONDS: Final = 5.0
@@ -49,14 +45,6 @@ class _Waiting(NamedTuple):
     until: float
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Treats a redirect as a failure: following it would turn the POST into a GET and forward the credentials."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow no redirect."""
-        return
-
-
 class Forwarder:
     """Passes requests on to the collector at *url*.
 
@@ -72,20 +60,17 @@ class Forwarder:
         own_token: bool,
         count_drops: CountDrops,
         capacity_bytes: int = CAPACITY_BYTES,
-        first_pause_seconds: float = FIRST_PAUSE_SECONDS,
     ) -> None:
         self._url = url.rstrip("/")
         self._headers = dict(headers)
         self._own_token = own_token
         self._count_drops = count_drops
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._client = HttpClient()
         self._boundary = ErrorBoundary(_log)
         self._worker: Worker[_Waiting] = Worker(
             "otlp-forward",
             self._pass_on,
             capacity=capacity_bytes,
-            weigh=lambda waiting: max(1, len(waiting.body)),
-            first_pause_seconds=first_pause_seconds,
             on_drop=self._drop,
         )
 
@@ -97,7 +82,7 @@ class Forwarder:
         """Queue a request; drops it if the queue is full."""
         headers = _passed_on(request.headers, without_authorization=self._own_token) | self._headers
         until = time.monotonic() + GIVE_UP_SECONDS
-        self._worker.put(_Waiting(request.path, headers, request.body, until))
+        self._worker.put(_Waiting(request.path, headers, request.body, until), weight=max(1, len(request.body)))
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
         """Send what waits, for at most *timeout_seconds*, and count the rest as dropped."""
@@ -108,43 +93,28 @@ class Forwarder:
     def _pass_on(self, requests: Iterable[_Waiting]) -> None:
         """Send each request, or have it sent again later until its time is over."""
         for waiting in requests:
-            failure = self._send(waiting)
-            if failure is None:
-                continue
-            self._boundary.warn(
-                "failed", "a request could not be passed on to another collector: %s", failure.reason
-            )
-            if failure.is_temporary and time.monotonic() < waiting.until:
-                raise RetryLaterError(failure.reason, after_seconds=failure.retry_after)
+            after_seconds, is_temporary = 0.0, True
+            try:
+                response = self._client.post(
+                    self._url + waiting.path, waiting.body, waiting.headers, timeout_seconds=SEND_SECONDS
+                )
+            except UnreachableError as error:
+                reason = str(error)
+            else:
+                if response.is_success:
+                    continue
+                reason, is_temporary = f"status {response.status}", response.status in RETRIED
+                after_seconds = min(response.retry_after_seconds, LONGEST_PAUSE_SECONDS)
+            self._boundary.warn("failed", "a request could not be passed on to another collector: %s", reason)
+            if is_temporary and time.monotonic() < waiting.until:
+                raise RetryLaterError(reason, after_seconds=after_seconds)
             self._drop("error")
-
-    def _send(self, waiting: _Waiting) -> _Failure | None:
-        request = urllib.request.Request(  # noqa: S310  # the configured address
-            self._url + waiting.path, data=waiting.body, headers=waiting.headers, method="POST"
-        )
-        try:
-            with self._opener.open(request, timeout=SEND_SECONDS) as response:
-                response.read(1 << 16)
-        except urllib.error.HTTPError as error:
-            with error:
-                after = error.headers.get("Retry-After", "")
-            seconds = min(float(after), LONGEST_PAUSE_SECONDS) if after.isdecimal() else 0.0
-            return _Failure(f"status {error.code}", is_temporary=error.code in RETRIED, retry_after=seconds)
-        except (OSError, HTTPException) as error:
-            return _Failure(type(error).__name__, is_temporary=True)
-        return None
 
     def _drop(self, reason: str, requests: int = 1) -> None:
         self._count_drops(SINK, reason, requests)
 
 
-class _Failure(NamedTuple):
-    reason: str
-    is_temporary: bool
-    retry_after: float = 0.0
-
-
-def _passed_on(headers: Message, *, without_authorization: bool) -> dict[str, str]:
+def _passed_on(headers: Headers, *, without_authorization: bool) -> dict[str, str]:
     """Return the headers of a request that matter to the next collector."""
     excluded = _OWN_HEADERS | ({"authorization"} if without_authorization else set())
     return {name: value for name, value in headers.items() if name.lower() not in excluded}

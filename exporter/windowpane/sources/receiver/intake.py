@@ -20,8 +20,7 @@ from typing import Final, Protocol
 from windowpane.core.events import Event
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.record_log import RecordLog
-from windowpane.effects.time_limit import TimeLimit
-from windowpane.effects.worker import Worker
+from windowpane.effects.worker import Poller, TimeLimit
 from windowpane.outputs.http.routes import PostRequest
 from windowpane.sources.receiver.call_recorder import CallRecorder
 from windowpane.sources.receiver.request_log import (
@@ -149,8 +148,7 @@ class Intake:
         self._give_up_at = math.inf
         self._is_replayed = False
         self._arrived: deque[tuple[Telemetry, int, _Load]] = deque()
-        """Not the worker's queue: a request is taken before the thread starts, and bounded by its load."""
-        self._worker: Worker[None] = Worker("otlp-intake", poll=self._record, settle=self._record_rest)
+        self._poller = Poller("otlp-intake", self._record, settle=self._record_rest)
         self.recorded = 0
         """Calls and compactions recorded so far."""
 
@@ -158,7 +156,7 @@ class Intake:
         """Start the thread, which first records what earlier processes did not."""
         for digest, number in earlier_digests(self._request_log):
             self._digests.setdefault(digest, number)
-        self._worker.start()
+        self._poller.start()
 
     def put(self, request: PostRequest, decoded: DecodedRequest) -> bool:
         """Take a request, durably; returns False if the queue is full. Raises `OSError`."""
@@ -198,7 +196,7 @@ class Intake:
                 self._digests.popitem(last=False)
             load.arrived_at = self._monotonic()
             self._arrived.append((telemetry, number, load))
-        self._worker.wake()
+        self._poller.wake()
         return True
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
@@ -206,13 +204,13 @@ class Intake:
         self._give_up_at = self._monotonic() + timeout_seconds
         with self._lock:
             self._closed = True
-        self._worker.close(timeout_seconds + 1.0)
-        self._worker.join(1.0)
-        return not self._worker.is_running and not self._loads
+        self._poller.close(timeout_seconds + 1.0)
+        self._poller.join(1.0)
+        return not self._poller.is_running and not self._loads
 
     def release(self, *, is_settled: bool) -> None:
         """Close the log; with *is_settled*, all events are stored and what was recorded is deleted from it."""
-        if is_settled and not self._worker.is_running:
+        if is_settled and not self._poller.is_running:
             self._request_log.release(self._needed())
         self._request_log.close()
 

@@ -9,8 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from windowpane.core.events import Usage
-from windowpane.core.limits import MAXIMUM_TOKENS
+from windowpane.models.wire.usage import tokens_of
 
 MAXIMUM_NAME_CHARACTERS: Final = 200
 
@@ -31,15 +30,7 @@ def text_of(attributes: Mapping[str, Any], *names: str) -> str:
 
 def count_of(attributes: Mapping[str, Any], *names: str) -> int | None:
     """Return the first of *names* that holds a number of tokens."""
-    for name in names:
-        value = attributes.get(name)
-        if isinstance(value, str) and value.isdecimal() and len(value) <= 15:
-            value = int(value)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAXIMUM_TOKENS:
-            return value
-    return None
+    return next((tokens for name in names if (tokens := tokens_of(attributes.get(name))) is not None), None)
 
 
 def amount_of(attributes: Mapping[str, Any], *names: str) -> float | None:
@@ -61,27 +52,6 @@ def first_of(value: Any) -> str | None:
     if isinstance(value, list | tuple):
         value = next((item for item in value if isinstance(item, str)), None)
     return value[:MAXIMUM_NAME_CHARACTERS] if isinstance(value, str) and value else None
-
-
-def usage_of(
-    prompt: int | None,
-    output: int | None,
-    *,
-    cached: int | None = None,
-    written: int | None = None,
-    reasoning: int | None = None,
-    exclusive: bool = False,
-) -> Usage | None:
-    """Return the usage of a call; None where neither input nor output is stated.
-
-    *prompt* includes what was read from and written to the cache, unless *exclusive*.
-    """
-    if prompt is None and output is None:
-        return None
-    return Usage.of_prompt(
-        prompt or 0, output or 0, cached=cached or 0, written=written or 0, reasoning=reasoning or 0,
-        exclusive=exclusive,
-    )  # fmt: skip
 
 
 def unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from windowpane.sources.telemetry.attributes import amount_of, count_of, first_of, text_of, usage_of
+from windowpane.models.wire.usage import CLAUDE_CODE_EVENT, CODEX_EVENT, GEMINI_CLI_EVENT
+from windowpane.sources.telemetry.attributes import amount_of, count_of, first_of, text_of
 from windowpane.sources.telemetry.records import Attributes, LogRecord
 from windowpane.sources.telemetry.reported_call import ReportedCall, ReportedCompaction
 
@@ -100,13 +101,7 @@ def claude_call(attributes: Attributes) -> ReportedCall:
     call = ReportedCall(
         "claude_code",
         text_of(attributes, "model", "gen_ai.request.model"),
-        usage=usage_of(
-            count_of(attributes, "input_tokens"),
-            count_of(attributes, "output_tokens"),
-            cached=count_of(attributes, "cache_read_tokens"),
-            written=count_of(attributes, "cache_creation_tokens"),
-            exclusive=True,
-        ),
+        usage=CLAUDE_CODE_EVENT.read(attributes),
         response_id=text_of(attributes, "request_id"),
         stop_reason=first_of(attributes.get("stop_reason")),
         cost_dollars=amount_of(attributes, "cost_usd"),
@@ -124,31 +119,16 @@ def _codex_call(attributes: Attributes) -> ReportedCall | None:
     return ReportedCall(
         "codex",
         text_of(attributes, "model", "slug"),
-        usage=usage_of(
-            count_of(attributes, "input_token_count"),
-            count_of(attributes, "output_token_count"),
-            cached=count_of(attributes, "cached_token_count"),
-            written=count_of(attributes, "cache_write_token_count"),
-            reasoning=count_of(attributes, "reasoning_token_count"),
-        ),
+        usage=CODEX_EVENT.read(attributes),
         response_id=text_of(attributes, "response.id"),
     )
 
 
 def _gemini_call(attributes: Attributes, program: str) -> ReportedCall:
-    output = count_of(attributes, "output_token_count") or 0
-    thoughts = count_of(attributes, "thoughts_token_count") or 0
-    prompt, total = count_of(attributes, "input_token_count"), count_of(attributes, "total_token_count")
-    separate = total is None or total >= (prompt or 0) + output + thoughts
     return ReportedCall(
         program,
         text_of(attributes, "model"),
-        usage=usage_of(
-            prompt,
-            output + thoughts if separate else output,  # some providers count them within the output
-            cached=count_of(attributes, "cached_content_token_count"),
-            reasoning=thoughts,
-        ),
+        usage=GEMINI_CLI_EVENT.read(attributes),
         response_id=text_of(attributes, "response_id"),
         stop_reason=first_of(attributes.get("finish_reasons")),
     )

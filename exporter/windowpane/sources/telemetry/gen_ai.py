@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from windowpane.core.events import Usage
-from windowpane.models.replies import ReplyPart
-from windowpane.sources.telemetry.attributes import count_of, first_of, text_of, unflattened, usage_of
-from windowpane.sources.telemetry.messages import (
+from windowpane.models.wire.replies import ReplyPart
+from windowpane.models.wire.traced import (
     Message,
     decoded,
     has_text,
@@ -18,6 +16,8 @@ from windowpane.sources.telemetry.messages import (
     system_text,
     tools_of,
 )
+from windowpane.models.wire.usage import GEN_AI
+from windowpane.sources.telemetry.attributes import first_of, text_of, unflattened
 from windowpane.sources.telemetry.records import Attributes
 from windowpane.sources.telemetry.reported_call import ReportedCall
 
@@ -35,23 +35,6 @@ MESSAGE_EVENTS: Final = {
 }
 """Events that carry one message each, with their role."""
 CHOICE: Final = "gen_ai.choice"
-_INPUT: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens")
-_OUTPUT: Final = (
-    "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens",
-)  # fmt: skip
-_CACHED: Final = (
-    "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens",
-    "gen_ai.usage.input_tokens.cached", "gen_ai.usage.input_cached_tokens",
-)  # fmt: skip
-_WRITTEN: Final = (
-    "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
-    "gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.input_tokens.cache_write",
-)  # fmt: skip
-_REASONING: Final = (
-    "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
-    "gen_ai.usage.output_tokens.reasoning",
-)  # fmt: skip
-"""Names of the counts, current and earlier ones."""
 _PROMPT: Final = "gen_ai.content.prompt"
 _COMPLETION: Final = "gen_ai.content.completion"
 
@@ -74,7 +57,7 @@ def read_call(attributes: Attributes) -> ReportedCall:
     call = ReportedCall(
         "gen_ai",
         text_of(attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.request.model"),
-        usage=read_usage(attributes),
+        usage=GEN_AI.read(attributes),
         response_id=text_of(attributes, "gen_ai.response.id"),
         stop_reason=first_of(attributes.get("gen_ai.response.finish_reasons")),
         continues=text_of(
@@ -84,17 +67,6 @@ def read_call(attributes: Attributes) -> ReportedCall:
     _read_prompt(call, attributes)
     _read_reply(call, attributes)
     return call
-
-
-def read_usage(attributes: Attributes) -> Usage | None:
-    """Return the usage by its current and earlier names."""
-    return usage_of(
-        count_of(attributes, *_INPUT),
-        count_of(attributes, *_OUTPUT),
-        cached=count_of(attributes, *_CACHED),
-        written=count_of(attributes, *_WRITTEN),
-        reasoning=count_of(attributes, *_REASONING),
-    )
 
 
 def complete_from_events(call: ReportedCall, events: Iterable[tuple[str, Attributes, Any]]) -> None:

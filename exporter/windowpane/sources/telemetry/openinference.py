@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from windowpane.sources.telemetry.attributes import amount_of, count_of, first_of, text_of, unflattened, usage_of
-from windowpane.sources.telemetry.messages import Message, decoded, message_of, messages_of, reply_parts
+from windowpane.models.wire.traced import Message, decoded, message_of, messages_of, reply_parts
+from windowpane.models.wire.usage import OPENINFERENCE
+from windowpane.sources.telemetry.attributes import amount_of, first_of, text_of, unflattened
 from windowpane.sources.telemetry.records import Attributes
 from windowpane.sources.telemetry.reported_call import ReportedCall
 
@@ -25,13 +26,7 @@ def read_call(attributes: Attributes) -> ReportedCall:
         messages=_messages(attributes),
         tools=_tools(attributes),
         reply=reply_parts(_message(replies[0], "assistant")) if replies else None,
-        usage=usage_of(
-            count_of(attributes, "llm.token_count.prompt"),
-            count_of(attributes, "llm.token_count.completion"),
-            cached=count_of(attributes, "llm.token_count.prompt_details.cache_read"),
-            written=count_of(attributes, "llm.token_count.prompt_details.cache_write"),
-            reasoning=count_of(attributes, "llm.token_count.completion_details.reasoning"),
-        ),
+        usage=OPENINFERENCE.read(attributes),
         stop_reason=first_of(attributes.get("llm.finish_reason")),
         cost_dollars=amount_of(attributes, "llm.cost.total"),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import ReplyPart
-from windowpane.sources.telemetry.messages import Message
+from windowpane.models.wire.replies import ReplyPart
+from windowpane.models.wire.traced import Message
 
 
 @dataclass(slots=True)

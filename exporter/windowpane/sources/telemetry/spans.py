@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windowpane.models.wire.traced import decoded
 from windowpane.sources.telemetry import coding_agents, gen_ai, openinference, vercel
 from windowpane.sources.telemetry.attributes import text_of
-from windowpane.sources.telemetry.messages import decoded
 from windowpane.sources.telemetry.records import Attributes, Span
 from windowpane.sources.telemetry.reported_call import ReportedCall
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from windowpane.models.replies import ReplyPart
-from windowpane.sources.telemetry.attributes import count_of, first_of, text_of, usage_of
-from windowpane.sources.telemetry.messages import decoded, message_of, messages_of, reply_parts, tools_of
+from windowpane.models.wire.replies import ReplyPart
+from windowpane.models.wire.traced import decoded, message_of, messages_of, reply_parts, tools_of
+from windowpane.models.wire.usage import VERCEL
+from windowpane.sources.telemetry.attributes import first_of, text_of
 from windowpane.sources.telemetry.records import Attributes
 from windowpane.sources.telemetry.reported_call import ReportedCall
 
@@ -36,19 +37,7 @@ def read_call(attributes: Attributes) -> ReportedCall:
         messages=None if prompt is None else messages_of(prompt),
         tools=None if tools is None else tools_of(tools),
         reply=_reply(attributes),
-        usage=usage_of(
-            count_of(attributes, "ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.usage.input_tokens"),
-            count_of(
-                attributes, "ai.usage.outputTokens", "ai.usage.completionTokens", "gen_ai.usage.output_tokens"
-            ),
-            cached=count_of(
-                attributes, "ai.usage.cachedInputTokens", "ai.usage.inputTokenDetails.cacheReadTokens"
-            ),
-            written=count_of(attributes, "ai.usage.inputTokenDetails.cacheWriteTokens"),
-            reasoning=count_of(
-                attributes, "ai.usage.reasoningTokens", "ai.usage.outputTokenDetails.reasoningTokens"
-            ),
-        ),
+        usage=VERCEL.read(attributes),
         response_id=text_of(attributes, "ai.response.id", "gen_ai.response.id"),
         stop_reason=first_of(attributes.get("ai.response.finishReason")),
     )

@@ -100,6 +100,13 @@ class JsonObject:
             return None
         return value
 
+    def count_at(self, path: tuple[str, ...]) -> int | None:
+        """Return a non-negative integer of a nested object; None where it is absent or invalid."""
+        holder = self
+        for name in path[:-1]:
+            holder = holder.item(name)
+        return holder.count(path[-1])
+
     def amount(self, key: str) -> float | None:
         """Return a finite number from 0, such as dollars; None where it is absent or invalid."""
         value = self.value.get(key)

@@ -12,6 +12,8 @@ from typing import ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import content_blocks, is_media, tool_spec
+from windowpane.models.wire.usage import CHAT
 from windowpane.sources.transcripts.json_document import (
     DocumentLog,
     JsonObject,
@@ -20,7 +22,7 @@ from windowpane.sources.transcripts.json_document import (
     record_digest,
     shape_of,
 )
-from windowpane.sources.transcripts.json_lines import count, mapping
+from windowpane.sources.transcripts.json_lines import as_json, count, mapping
 from windowpane.sources.transcripts.reader import FileStats, Problem
 from windowpane.sources.transcripts.records import ContentAdded, ModelCalled, Record, SessionOpened
 
@@ -34,7 +36,6 @@ ROLES: Final[dict[str, ContentType]] = {
 }
 """The content type of a message of each role."""
 
-_MEDIA_PARTS: Final = frozenset({"image", "image_url", "input_image", "input_audio", "file", "document"})
 _MAXIMUM_STOP_REASON_CHARS: Final = 64
 
 
@@ -74,7 +75,7 @@ class Chat:
         """Yield the content that entered the window with the message."""
         if role == "assistant":
             yield from self.thinking(message, at)
-        yield from self._body(message, ROLES[role], at)
+        yield from self._body(message, role, at)
         if role == "assistant":
             yield from self.calls(message, at)
 
@@ -113,19 +114,20 @@ class Chat:
     def _call(self, function: JsonObject, call_id: str | None, at: float | None) -> ContentAdded:
         name = function.name("name") or ""
         arguments = function.value.get("arguments")
-        text = arguments if isinstance(arguments, str) else "" if arguments is None else compact(arguments)
+        text = arguments if isinstance(arguments, str) else "" if arguments is None else as_json(arguments)
         if call_id is None:
             return self.step(name, text, at)
         self._names[call_id] = name
         return ContentAdded("tool_call", text, tool_call_id=call_id, tool_name=name or None, at=at)
 
-    def _body(self, message: JsonObject, content_type: ContentType, at: float | None) -> Iterator[ContentAdded]:
-        if content_type == "tool_result":
+    def _body(self, message: JsonObject, role: str, at: float | None) -> Iterator[ContentAdded]:
+        if ROLES[role] == "tool_result":
             yield from self.result(message, message.name("tool_call_id") or message.name("id"), at)
             return
-        text, media = text_of(message), _media(message)
-        if text or media:
-            yield ContentAdded(content_type, text, media=media, at=at)
+        text_of(message)  # reports parts that are neither text nor media
+        content = message.value.get("content")
+        for spec in content_blocks(role, content) if isinstance(content, str | list) else ():
+            yield ContentAdded.of(spec, at)
 
 
 def text_of(message: JsonObject, *, quiet: bool = False) -> str:
@@ -142,7 +144,7 @@ def text_of(message: JsonObject, *, quiet: bool = False) -> str:
         text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
         if isinstance(text, str):
             texts.append(text)
-        elif not quiet and not _is_media(part):
+        elif not quiet and not is_media(part):
             message.log.bad(f"{message.at('content')}[{index}]", "expected a part with text or media")
     return "".join(texts)
 
@@ -151,33 +153,15 @@ def _media(message: JsonObject) -> int:
     content = message.value.get("content")
     if not isinstance(content, list):
         return 0
-    return sum(map(_is_media, content))
+    return sum(map(is_media, content))
 
 
-def _is_media(part: object) -> bool:
-    return isinstance(part, dict) and str(part.get("type")) in _MEDIA_PARTS
-
-
-def usage_of(holder: JsonObject, key: str = "usage", *, exclusive: bool = False) -> Usage | None:
+def usage_of(holder: JsonObject, *, exclusive: bool = False) -> Usage | None:
     """Return the usage of one call, given in OpenAI's names; None where it is absent.
 
     *exclusive* is whether `prompt_tokens` excludes the cache, as `excludes_cache` has shown for another call.
     """
-    if not holder.has(key):
-        return None
-    usage = holder.item(key)
-    prompt, completion = usage.count("prompt_tokens"), usage.count("completion_tokens")
-    if prompt is None and completion is None:
-        return None
-    details = usage.item("prompt_tokens_details")
-    return Usage.of_prompt(
-        prompt or 0,
-        completion or 0,
-        cached=details.count("cached_tokens") or 0,
-        written=details.count("cache_write_tokens") or usage.count("cache_creation_input_tokens") or 0,
-        reasoning=usage.item("completion_tokens_details").count("reasoning_tokens") or 0,
-        exclusive=exclusive,
-    )
+    return CHAT.read(holder.item("usage"), exclusive=exclusive, count=JsonObject.count_at)
 
 
 def excludes_cache(usage: object) -> bool:
@@ -253,5 +237,5 @@ class OpenAIChatReader:
         key = record_digest(opening(holder.value["messages"]))
         yield SessionOpened(key, "openai-chat", holder.name("model") or "")
         for tool in holder.items("tools"):
-            yield ContentAdded("tool_definition", compact(tool.value))
+            yield ContentAdded.of(tool_spec(tool.value), None)
         yield from conversation(holder.items("messages"), Chat(stats, calls_are_content=True), stats)

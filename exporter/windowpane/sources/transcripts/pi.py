@@ -15,8 +15,9 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import is_media
+from windowpane.models.wire.usage import PI
 from windowpane.sources.transcripts.inherited import InheritedHistory
 from windowpane.sources.transcripts.json_lines import (
     as_json,
@@ -230,9 +231,7 @@ class PiTranscript(Transcript):
         name = text(block.get("name"))
         self.stats.tool_calls += 1
         self.stats.content_chars += len(arguments)
-        self._add(
-            "tool_call", f"{name} {arguments}", at, call_id=text(block.get("id")) or None, name=name or None
-        )
+        self._add("tool_call", arguments, at, call_id=text(block.get("id")) or None, name=name or None)
 
     def _end_call(self, message: dict[str, Any], at: float | None) -> None:
         """Add the call's record; the zeros of an aborted or failed call are not usage."""
@@ -240,21 +239,16 @@ class PiTranscript(Transcript):
         stats = self.stats
         stats.api_calls += 1
         stats.add_usage(**{name: count(reported.get(name)) for name in USAGE_NAMES})
-        usage = Usage(
-            input_tokens=count(reported.get("input")),
-            output_tokens=count(reported.get("output")),
-            cache_read_tokens=count(reported.get("cacheRead")),
-            cache_write_tokens=count(reported.get("cacheWrite")),
-        )
-        stats.peak_context = max(stats.peak_context, usage.input_total)
+        usage = PI.read_sent(reported)
+        if usage is not None:
+            stats.peak_context = max(stats.peak_context, usage.input_total)
         cost = dollars(mapping(reported.get("cost")).get("total"))
         stats.add_usage(**{COST: int((cost or 0.0) * 1_000_000)})
-        is_reported = usage.input_total > 0
         self.out.append(
             ModelCalled(
-                usage if is_reported else None,
+                usage,
                 self._model,
-                cost if is_reported or cost else None,
+                cost if usage is not None or cost else None,
                 latency_seconds(milliseconds(message.get("timestamp")), at),
                 text(message.get("stopReason"))[:64] or None,
                 at,
@@ -354,7 +348,7 @@ class PiTranscript(Transcript):
             return content, 0
         parts = [mapping(part) for part in sequence(content)]
         written = "".join(text(part.get("text")) for part in parts if part.get("type") == "text")
-        return written, sum(part.get("type") == "image" for part in parts)
+        return written, sum(map(is_media, parts))
 
     def _written(self, content_type: ContentType, written: str, at: float | None) -> None:
         self.stats.content_chars += len(written)

@@ -6,24 +6,56 @@ session continues the events of a shorter one. Nothing here reads a clock or a f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from windowpane.core.events import (
     Event,
+    FidelityEvaluated,
+    SessionIncomplete,
+    SubagentReturned,
+    Usage,
 )
+from windowpane.core.names import Description, SessionDescriptions, without_wrappers
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import STATIC_TYPES, CountSource
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
+from windowpane.sources.transcripts.branches import RemovedContent, move, up_to
+from windowpane.sources.transcripts.compaction import RecordedCompaction, evict, recorded_compaction
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
-from windowpane.sources.transcripts.player import SessionPlayer, session_id_of
 from windowpane.sources.transcripts.records import (
+    Broken,
+    CallFailed,
+    CallSent,
+    Cleared,
+    Compacted,
+    ContentAdded,
+    ContentRemoved,
     LimitStated,
     ModelCalled,
     Record,
+    ReplyReceived,
+    Rewound,
     SessionClosed,
+    SessionDescribed,
     SessionOpened,
 )
 
+if TYPE_CHECKING:
+    from windowpane.sources.conversations.diff import ModelProfile
+    from windowpane.sources.conversations.observer import WindowObserver
+
 MAXIMUM_DEFERRED: Final = 2_000
 """Records deferred at most until the session's model is known."""
+MEDIA_TOKENS: Final = 1_000
+"""Flat cost of one image without `PlaybackSettings.media_tokens`."""
+MAXIMUM_REASON: Final = 200
+MAXIMUM_ID_CHARACTERS: Final = 200
+_NOT_RENAMED: Final[Mapping[str, str]] = {}
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def session_keys(records: Iterable[Record]) -> tuple[str, ...]:
@@ -121,3 +153,354 @@ def _model_of(record: Record) -> str:
 
 def _limit_of(record: Record) -> int | None:
     return record.limit_tokens if isinstance(record, SessionOpened | LimitStated) else None
+
+
+def session_id_of(source: str, key: str) -> str:
+    """Return the session id of a recording's key: the key itself where it is a UUID, else with its format."""
+    key = key[:MAXIMUM_ID_CHARACTERS]
+    return key if _UUID.match(key) else f"{source}:{key}"
+
+
+class SessionPlayer:
+    """Plays the records of one session into its tracker, and maps the recording's keys to blocks."""
+
+    def __init__(
+        self,
+        opened: SessionOpened,
+        *,
+        session_id: str,
+        parent_session_id: str | None,
+        source: str,
+        model: str,
+        stated_limit: int | None,
+        playback: PlaybackSettings,
+        emit: Callable[[list[Event]], None],
+    ) -> None:
+        self._playback = playback
+        self._model = model
+        self._stated = stated_limit
+        self._counter = playback.counter_for(model)
+        self._references = ReferenceIndex()
+        self._observer: WindowObserver | None = None
+        """Compares the calls of a recording that holds everything they sent."""
+        self._blocks: dict[str, list[str]] = {}
+        self._keys: dict[str, list[str]] = {}
+        """The recording's keys of a block."""
+        self._removed = RemovedContent()
+        self._at = opened.at
+        self._descriptions = SessionDescriptions()
+        info = SessionInfo(
+            session_id,
+            playback.agent or opened.agent,
+            model,
+            source,
+            f"{source}:{session_id}",
+            parent_session_id,
+        )
+        limits = playback.limits(self._model, self._stated)
+        self.tracker = SessionTracker(
+            info,
+            emit=emit,
+            digest=playback.digest,
+            limits=limits,
+            settings=playback.settings,
+            next_limit=lambda above: playback.next_limit(self._model, above),
+            smaller_limit=lambda used: playback.smaller_limit(self._model, used),
+            program=playback.program(info, opened, limits),
+        )
+        self.tracker.start(opened.at, derived_by=playback.release)
+        self._describe(agent_version=opened.agent_version, project=playback.project_of(session_id))
+
+    def play(self, record: Record) -> None:
+        """Feed one record to the tracker."""
+        at = record.at if not isinstance(record, Broken) else None
+        if at is not None:
+            self._at = at
+        _METHODS[type(record)](self, record)
+
+    def flush(self) -> None:
+        """Emit the events that the tracker holds."""
+        self.tracker.flush()
+
+    # -- records ----------------------------------------------------------------------------------------------
+
+    def _opened(self, record: SessionOpened) -> None:
+        self._use_model(record.model)
+        if record.limit_tokens:
+            self._state_limit(record.limit_tokens)
+        self._use_version(record.agent_version)
+
+    def _content_added(self, record: ContentAdded) -> None:
+        tokens, source = self._count(record)
+        digest = ""
+        if record.content_type == "tool_call" and record.text is not None:
+            digest = self._playback.digest(f"{record.tool_name}\0{record.text}")
+        block = self.tracker.add(
+            record.content_type,
+            record.text,
+            tokens,
+            count_source=source,
+            digest=digest,
+            tool_call_id=record.tool_call_id,
+            tool_name=record.tool_name,
+            at=self._at,
+        )
+        if record.content_type == "user_message" and record.text:
+            self._derive_title(record.text)
+        if record.key:
+            self._name_block(record.key, block.id)
+        if record.tool_call_id and record.content_type == "tool_result":
+            self._name_block(record.tool_call_id, block.id)
+        if record.child_key is not None and record.content_type == "tool_result":
+            child = session_id_of(self.tracker.info.source, record.child_key)
+            self.tracker.record(SubagentReturned(child, tokens), self._at)
+        if not record.text:
+            return
+        if record.content_type in REFERRING_TYPES:
+            self.tracker.mark_referenced(self._references.referenced(record.text), block.id, self._at)
+        elif record.content_type in INDEXED_TYPES:
+            self._references.add(block.id, record.text)
+
+    def _model_called(self, record: ModelCalled) -> None:
+        self._use_model(record.model)
+        cost = record.cost_dollars
+        if cost is None and record.usage is not None:
+            cost = self._cost_of(record.usage)
+        self.tracker.end_turn(
+            record.usage,
+            cost_dollars=cost,
+            cost_of=self._cost_of,
+            latency_seconds=record.latency_seconds,
+            stop_reason=record.stop_reason,
+            response_id=record.response_id,
+            at=self._at,
+        )
+
+    def _call_sent(self, record: CallSent) -> None:
+        if self._observer is None:
+            from windowpane.sources.conversations.observer import WindowObserver  # for whole calls only
+
+            self._observer = WindowObserver(self.tracker, self._profile, digest=self._playback.digest)
+        self._observer.record_call(record.call, self._at)
+
+    def _reply_received(self, record: ReplyReceived) -> None:
+        if self._observer is not None:
+            self._observer.record_reply(record.reply, self._at)
+
+    def _call_failed(self, record: CallFailed) -> None:
+        if self._observer is not None:
+            self._observer.record_failure(record.error, self._at)
+
+    def _content_removed(self, record: ContentRemoved) -> None:
+        eviction = evict(record, self.tracker, self._blocks, self._at)
+        for removed in eviction.evicted:
+            self._references.discard(removed.block_id)
+        self._keep_blocks(self._blocks, eviction.renamed)
+
+    def _compacted(self, record: Compacted) -> None:
+        tracker = self.tracker
+        self._removed.compact(tracker.window, self._blocks)
+        compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
+        event = tracker.compress(
+            compaction.event,
+            compaction.results,
+            self._at,
+            window_tokens=record.tokens_after,
+            window_tokens_before=record.tokens_before,
+        )
+        for block in compaction.removed:
+            self._references.discard(block.id)
+        self._keep_blocks(self._blocks)
+        for block in compaction.results if record.key else ():
+            self._name_block(record.key, block.id)
+        self._evaluate(record, compaction, event)
+
+    def _cleared(self, _record: Cleared) -> None:
+        self.tracker.roll("clear", self._at)
+        self._references.clear()
+        self._blocks.clear()
+        self._keys.clear()
+        self._removed.clear()
+
+    def _limit_stated(self, record: LimitStated) -> None:
+        self._state_limit(record.limit_tokens)
+
+    def _described(self, record: SessionDescribed) -> None:
+        self._describe(
+            title=record.title,
+            title_source=record.title_source,
+            folder=record.folder,
+            repository=record.repository,
+            branch=record.branch,
+            agent_version=record.agent_version,
+            label=record.label,
+            project=record.project,
+        )
+
+    def _rewound(self, record: Rewound) -> None:
+        change = move(self.tracker.window, self._rewound_to(record))
+        forgotten = self._forget(change.abandoned)
+        self._removed.remember(change.abandoned, forgotten)
+        returned = self.tracker.rewind(
+            [block.id for block in change.abandoned],
+            last_kept=change.last_kept,
+            restored=change.returning,
+            at=self._at,
+        )
+        for block in returned:
+            for key in self._removed.keys_of(block.replaces or ""):
+                self._name_block(key, block.id)
+
+    def _rewound_to(self, record: Rewound) -> list[Block]:
+        """Return the content that is in the window after a rewind."""
+        window, key = list(self.tracker.window), record.last_kept_key
+        if record.content_keys is not None:
+            return self._removed.content(record.content_keys, self._present)
+        if record.compactions:
+            undone = self._removed.undo(record.compactions, key)
+            if undone is not None:
+                return undone
+        return up_to(window, frozenset(self._blocks.get(key, ()) if key is not None else ()))
+
+    def _present(self, key: str) -> list[Block]:
+        window = self.tracker.window
+        return [window.slot(block_id).block for block_id in self._blocks.get(key, ()) if block_id in window]
+
+    def _closed(self, record: SessionClosed) -> None:
+        self.tracker.end(record.reason[:MAXIMUM_REASON], self._at)
+
+    def _broken(self, record: Broken) -> None:
+        self.tracker.record(SessionIncomplete(record.reason[:MAXIMUM_REASON], record.line), self._at)
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
+        if record.tokens is not None:
+            return record.tokens, "usage"
+        tokens = self._counter.count(record.text) if record.text else 0
+        if record.content_type == "tool_call" and record.tool_name:
+            tokens += self._counter.count(record.tool_name)
+        if not record.media:
+            return tokens, self._counter.source
+        return tokens + record.media * self._media_tokens(), "estimate"
+
+    def _media_tokens(self) -> int:
+        flat = self._playback.media_tokens
+        return MEDIA_TOKENS if flat is None else flat(self._model)
+
+    def _profile(self, model: str) -> ModelProfile:
+        """Return what the observer of whole calls needs to know of *model*, which becomes the session's."""
+        if model and model != self._model:
+            self._model = model
+            self._counter = self._playback.counter_for(model)
+        from windowpane.sources.conversations.diff import ModelProfile
+
+        return ModelProfile(
+            self._counter, self._playback.limits(self._model, self._stated), self._media_tokens(), self._cost_of
+        )
+
+    def _cost_of(self, usage: Usage) -> float | None:
+        catalog = self._playback.catalog
+        return None if catalog is None else catalog.cost_dollars(self._model, usage, self._at)
+
+    def _keep_blocks(self, keys: Mapping[str, Sequence[str]], renamed: Mapping[str, str] = _NOT_RENAMED) -> None:
+        """Map the recording's *keys* to those of their blocks that are in the window, some under a new id."""
+        window = self.tracker.window
+        self._blocks = {
+            key: remaining
+            for key, block_ids in keys.items()
+            if (remaining := [name for old in block_ids if (name := renamed.get(old, old)) in window])
+        }
+        self._keys = {}
+        for key, block_ids in self._blocks.items():
+            for block_id in block_ids:
+                self._keys.setdefault(block_id, []).append(key)
+
+    def _name_block(self, key: str, block_id: str) -> None:
+        """Map a key of the recording to a block, beside earlier ones."""
+        self._blocks.setdefault(key, []).append(block_id)
+        self._keys.setdefault(block_id, []).append(key)
+
+    def _forget(self, blocks: Iterable[Block]) -> dict[str, list[str]]:
+        """Remove blocks that are no longer in the window from the maps; return their ids by key."""
+        forgotten: dict[str, list[str]] = {}
+        for block in blocks:
+            self._references.discard(block.id)
+            for key in self._keys.pop(block.id, ()):
+                forgotten.setdefault(key, []).append(block.id)
+                self._blocks[key].remove(block.id)
+                if not self._blocks[key]:
+                    del self._blocks[key]
+        return forgotten
+
+    def _retained(self, record: Compacted) -> frozenset[str]:
+        """Return the ids of the blocks that a compaction did not replace."""
+        retained = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
+        if record.keep_last:
+            content = [block.id for block in self.tracker.window if block.content_type not in STATIC_TYPES]
+            retained.update(content[-record.keep_last :])
+        return frozenset(retained)
+
+    def _evaluate(self, record: Compacted, compaction: RecordedCompaction, event: Event) -> None:
+        if self._playback.evaluate is None:
+            return
+        if not record.summary:
+            reason = "the text of the summary was not recorded"
+            coverage = compaction.seen_ratio
+            unknown = FidelityEvaluated("probe", None, coverage, of=event.event_id, reason=reason)
+            self.tracker.record(unknown, self._at)
+            return
+        judged = self._playback.evaluate(
+            compaction.judged, list(self.tracker.window), digest=self._playback.digest, of=event.event_id
+        )
+        if judged is not None:
+            self.tracker.record(judged, self._at)
+
+    def _describe(self, **stated: Unpack[Description]) -> None:
+        event = self._descriptions.state(**stated)
+        if event is not None:
+            self.tracker.record(event, self._at)
+
+    def _derive_title(self, message: str) -> None:
+        """Use a user message as the title until there is one."""
+        if self._playback.first_message_titles and not self._descriptions.has_title:
+            self._describe(title=without_wrappers(message), title_source="first_message")
+
+    def _use_model(self, model: str) -> None:
+        if model and model != self._model:
+            self._model = model
+            self._counter = self._playback.counter_for(model)
+            self.tracker.set_model(model, self._playback.limits(self._model, self._stated), self._at)
+
+    def _use_version(self, version: str) -> None:
+        compactions = self.tracker.compactions
+        if version and version != compactions.program.version:
+            compactions.program = replace(compactions.program, version=version)
+            self._describe(agent_version=version)
+            self.tracker.update_compaction_level()
+
+    def _state_limit(self, limit_tokens: int) -> None:
+        if limit_tokens < 1 or self._stated == limit_tokens:
+            return
+        self._stated = limit_tokens
+        limits = self._playback.limits(self._model, self._stated)
+        if limits != self.tracker.limits:
+            self.tracker.set_limits(limits, self._at)
+
+
+_METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {
+    SessionOpened: SessionPlayer._opened,
+    ContentAdded: SessionPlayer._content_added,
+    ModelCalled: SessionPlayer._model_called,
+    CallSent: SessionPlayer._call_sent,
+    ReplyReceived: SessionPlayer._reply_received,
+    CallFailed: SessionPlayer._call_failed,
+    ContentRemoved: SessionPlayer._content_removed,
+    Compacted: SessionPlayer._compacted,
+    Cleared: SessionPlayer._cleared,
+    LimitStated: SessionPlayer._limit_stated,
+    SessionDescribed: SessionPlayer._described,
+    Rewound: SessionPlayer._rewound,
+    SessionClosed: SessionPlayer._closed,
+    Broken: SessionPlayer._broken,
+}

@@ -7,13 +7,16 @@ Records have no token counts, window state or ids of Windowpane; `sources.playba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from windowpane.core.events import Usage
 from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
+
+if TYPE_CHECKING:
+    from windowpane.models.wire.blocks import BlockSpec
+    from windowpane.models.wire.calls import ApiCall
+    from windowpane.models.wire.replies import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,11 @@ class ContentAdded(FastDataclass, frozen=True):
     at: float | None = None
     child_key: str | None = None
     """The session this result was delegated to, if any."""
+
+    @classmethod
+    def of(cls, spec: BlockSpec, at: float | None) -> ContentAdded:
+        """Return the record of a block that was sent or received at *at*."""
+        return cls(spec.content_type, spec.text, spec.tool_call_id, spec.tool_name, spec.media, at=at)
 
 
 class ModelCalled(FastDataclass, frozen=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, Final
 
 from windowpane.exceptions import EventFormatError, StoreError
@@ -17,22 +16,14 @@ from windowpane.store import migrations
 from windowpane.store.database import Database
 from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.projections import session_drafts, trends
-from windowpane.store.sqlite.connection import transaction
 from windowpane.store.sqlite.dialect import SqliteDatabase
+from windowpane.store.sqlite.engine import transaction
+from windowpane.store.tables import PROJECTIONS, Table
 from windowpane.store.writes import session_import
 
-_ORDER: Final = {
-    "turns": "turn",
-    "blocks": "block_id",
-    "alerts": "alert, crossing_turn",
-    "late_events": "turn, seq",
-    "session_days": "day, agent, model, release",
-    "call_ids": "call",
-}
-"""The projection's tables, each with the columns that identify a row of a session."""
 _STRAY: Final = {
-    table: f"SELECT session FROM {table} WHERE session NOT IN (SELECT key FROM sessions) LIMIT 1"  # noqa: S608
-    for table in _ORDER
+    table.name: f"SELECT session FROM {table.name} WHERE session NOT IN (SELECT key FROM sessions) LIMIT 1"  # noqa: S608
+    for table in PROJECTIONS
 }
 
 
@@ -42,7 +33,7 @@ class ProjectionAudit:
     def __init__(self, connection: Database) -> None:
         self._connection = connection
         self._scratch = sqlite3.connect("", isolation_level=None, factory=SqliteDatabase)
-        migrations.migrate(self._scratch, Path("the scratch database of the audit"))
+        migrations.create_tables(self._scratch)
 
     def close(self) -> None:
         """Delete the scratch database."""
@@ -85,12 +76,12 @@ class ProjectionAudit:
         return None
 
     def _rows_problem(self, session: session_drafts.SessionDraft) -> str | None:
-        for table, identity in _ORDER.items():
-            stored = _rows(self._connection, table, identity, session.key)
-            folded = _rows(self._scratch, table, identity, session.key) if session.current else iter(())
+        for table in PROJECTIONS:
+            stored = _rows(self._connection, table, session.key)
+            folded = _rows(self._scratch, table, session.key) if session.current else iter(())
             for row, expected in zip_longest(stored, folded):
                 if row is None or expected is None or any(_differs(row[name], expected[name]) for name in row):
-                    return _difference(table, identity.split(", "), row, expected)
+                    return _difference(table, row, expected)
         return None
 
 
@@ -103,21 +94,20 @@ def _counted_problem(connection: Database, stored: session_drafts.SessionDraft) 
     return f"sessions.counted_from is {_short(stored.counted_from)}, the events give {expected}"
 
 
-def _rows(connection: Database, table: str, identity: str, key: int) -> Iterator[dict[str, Any]]:
+def _rows(connection: Database, table: Table, key: int) -> Iterator[dict[str, Any]]:
     """Yield the rows of a session by column, in order."""
-    statement = f"SELECT * FROM {table} WHERE session = ? ORDER BY {identity}"  # noqa: S608  # our tables
-    rows = connection.execute(statement, (key,))
+    order = ", ".join(table.key)
+    rows = connection.execute(f"SELECT * FROM {table.name} WHERE session = ? ORDER BY {order}", (key,))  # noqa: S608
     names = [column[0] for column in rows.description]
     for row in rows:
         yield dict(zip(names, row, strict=True))
 
 
-def _difference(
-    table: str, identity: list[str], row: dict[str, Any] | None, expected: dict[str, Any] | None
-) -> str:
+def _difference(table: Table, row: dict[str, Any] | None, expected: dict[str, Any] | None) -> str:
     """Return the first difference of a stored row from the row that the events give."""
     either = row or expected or {}
-    where = f"{table} ({', '.join(f'{name} {_short(either[name])}' for name in identity)})"
+    identity = table.key[1:]
+    where = f"{table.name} ({', '.join(f'{name} {_short(either[name])}' for name in identity)})"
     if row is None or expected is None:
         return f"{where} is missing" if row is None else f"{where} is not what the events give"
     for name, value in row.items():

@@ -9,7 +9,8 @@ from windowpane.store.clickhouse.copier import Copier
 from windowpane.store.clickhouse.fallback import Copy
 from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.clickhouse.schema import Schema
-from windowpane.store.clickhouse.store_copy import CopiedStore, StoreCopy
+from windowpane.store.clickhouse.store_copy import StoreCopy
+from windowpane.store.reads.reader import Reader
 
 if TYPE_CHECKING:
     from windowpane.config.outputs import ClickHouseConfig
@@ -20,7 +21,7 @@ def configured_schema(config: ClickHouseConfig) -> Schema:
     return Schema(database=config.database, cluster=config.cluster, retention_days=config.retention_days)
 
 
-def configured_copier(config: ClickHouseConfig, store: CopiedStore) -> Copier:
+def configured_copier(config: ClickHouseConfig, store: Reader) -> Copier:
     """Return a copier of *store*, not started. Raises `ClickHouseError` without the client library."""
     require_client()
     return Copier(StoreCopy(store, _connection(config, writes=True), configured_schema(config)))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from windowpane.core.version import install_command
 from windowpane.exceptions import ClickHouseError
-from windowpane.store.clickhouse.tables import Table
+from windowpane.store.clickhouse.tables import CopyTable
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -77,7 +77,7 @@ class ClickHouse:
         with self._lend() as client:
             client.command(statement, use_database=False)
 
-    def insert(self, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+    def insert(self, table: CopyTable, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows in the order of the table's columns. Raises `ClickHouseError`."""
         if not rows:
             return

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from windowpane.effects.worker import Worker
+from windowpane.effects.worker import Backoff, Poller
 from windowpane.exceptions import WindowpaneError
 from windowpane.store.clickhouse.store_copy import StoreCopy
 
 POLL_SECONDS: Final = 1.0
 """Interval between reads of new events."""
-FIRST_RETRY_SECONDS: Final = 1.0
-LAST_RETRY_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 10.0
 
 _log: Final = logging.getLogger(__name__)
@@ -25,8 +23,8 @@ class Copier:
         self._copy = copy
         self._poll_seconds = poll_seconds
         self._is_open = False
-        self._retry_seconds = FIRST_RETRY_SECONDS
-        self._worker: Worker[None] = Worker("clickhouse", poll=self._follow)
+        self._backoff = Backoff()
+        self._poller = Poller("clickhouse", self._follow)
         self.failure = ""
         """The reason why the last attempt failed; empty after one that did not."""
         self.lag_events: int | None = None
@@ -34,11 +32,11 @@ class Copier:
 
     def start(self) -> None:
         """Start copying."""
-        self._worker.start()
+        self._poller.start()
 
     def close(self) -> None:
         """Stop after the batch that is being copied; the next copier continues behind it."""
-        self._worker.close(CLOSE_SECONDS)
+        self._poller.close(CLOSE_SECONDS)
 
     def health(self) -> dict[str, object]:
         """Return the state of the copy, for `/healthz`."""
@@ -51,7 +49,7 @@ class Copier:
             self._copy.open()
             self._is_open = True
         self.lag_events = self._copy.lag_events()
-        while not self._worker.is_closed and self._copy.copy_batch():
+        while not self._poller.is_closed and self._copy.copy_batch():
             self.lag_events = self._copy.lag_events()
 
     def _follow(self) -> float:
@@ -61,13 +59,12 @@ class Copier:
         except Exception as error:  # noqa: BLE001  # serving continues, and the copy is tried again
             self._report(error)
             self._measure_lag()
-            pause = self._retry_seconds
-            self._retry_seconds = min(2 * pause, LAST_RETRY_SECONDS)
-            return pause
+            self._backoff.fail()
+            return self._backoff.remaining_seconds
         if self.failure:
             _log.warning("the copy in ClickHouse continues")
             self.failure = ""
-        self._retry_seconds = FIRST_RETRY_SECONDS
+        self._backoff.succeed()
         return self._poll_seconds
 
     def _report(self, error: Exception) -> None:

@@ -13,9 +13,9 @@ from typing import Final
 
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.rows import day_of, version_of
-from windowpane.store.clickhouse.tables import ALERTS, BY_DAY, SESSION_DAYS, TOOL_USE, TURNS, Table
-from windowpane.store.projections.trends import DAILY_SUMS
+from windowpane.store.clickhouse.tables import ALERTS, BY_DAY, SESSION_DAYS, TOOL_USE, TURNS, CopyTable
 from windowpane.store.records import SessionRow
+from windowpane.store.tables import DAILY_SUMS
 
 NAMED_SESSIONS: Final = 500
 """Sessions that one statement names: their ids are part of the address of its request."""
@@ -75,7 +75,7 @@ class UpdatedDays:
     trends: set[int] = field(default_factory=set)
     tools: set[int] = field(default_factory=set)
 
-    def add(self, table: Table, days: Iterable[int]) -> None:
+    def add(self, table: CopyTable, days: Iterable[int]) -> None:
         """Add the days of rows of *table*, if it is one that is summed."""
         if table is SESSION_DAYS:
             self.trends.update(days)
@@ -99,21 +99,6 @@ def date_of(day: int) -> date:
     return date(1970, 1, 1) + timedelta(day)
 
 
-def add_projects(clickhouse: ClickHouse, *, version: int) -> None:
-    """Give the rows of a copy that an earlier release made their projects, and sum them."""
-    days = UpdatedDays()
-    for table in (SESSION_DAYS, TOOL_USE):
-        names = [column.name for column in table.columns if column.name != "project"]
-        clickhouse.execute(
-            f"INSERT INTO {table.name} ({', '.join(names)}, project) "  # noqa: S608  # our columns
-            f"SELECT {', '.join(f'old.{name}' for name in names)}, s.project FROM {table.name} AS old FINAL "
-            "INNER JOIN sessions AS s FINAL ON s.session_id = old.session_id WHERE s.project != ''"
-        )
-        rows = clickhouse.query(f"SELECT DISTINCT toInt32(day) FROM {table.name}")  # noqa: S608  # our tables
-        days.add(table, (day for (day,) in rows))
-    sum_days(clickhouse, days, version=version)
-
-
 def remove_superseded(clickhouse: ClickHouse, sessions: Sequence[SessionRow], days: UpdatedDays) -> None:
     """Remove the rows that do not count, and add the days they were on to *days*.
 
@@ -129,7 +114,7 @@ def remove_superseded(clickhouse: ClickHouse, sessions: Sequence[SessionRow], da
 
 
 def _remove(
-    clickhouse: ClickHouse, table: Table, sessions: Sequence[SessionRow], condition: str, days: UpdatedDays
+    clickhouse: ClickHouse, table: CopyTable, sessions: Sequence[SessionRow], condition: str, days: UpdatedDays
 ) -> None:
     where = f"{table.name} FINAL WHERE session_id IN {{ids:Array(String)}} AND {condition}"
     for chunk in _chunks(sessions):

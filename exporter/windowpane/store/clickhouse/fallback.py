@@ -6,14 +6,15 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import ClickHouseError
 from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.interface import EventFilter
-from windowpane.store.reads.event_records import IdentifiedStore, identity_of
 from windowpane.store.reads.export import ExportRow
+from windowpane.store.reads.project_reader import ProjectReader
+from windowpane.store.reads.reader import Reader
 from windowpane.store.records import DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
 from windowpane.text.formats import count
 
@@ -26,48 +27,9 @@ _FROM_STORE: Final = "this page shows what the store holds"
 _NO_ANSWER: Final = f"ClickHouse did not answer; {_FROM_STORE}."
 
 Result = TypeVar("Result")
+StoreReader: TypeAlias = Reader | ProjectReader
 
 _log: Final = logging.getLogger(__name__)
-
-
-class LongRangeReads(Protocol):
-    """The reads that the copy and the store have in common."""
-
-    def trends(
-        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
-    ) -> Sequence[TrendRow]:
-        """Return the sums by day, agent, model and release."""
-        ...
-
-    def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
-        """Return the events that match."""
-        ...
-
-    def count_events(self, query: EventFilter) -> int:
-        """Return the number of events that match, whatever the limit."""
-        ...
-
-    def export_batches(self, query: EventFilter) -> Iterator[list[ExportRow]]:
-        """Yield every event that matches, in batches."""
-        ...
-
-    def facets(self) -> dict[str, tuple[str, ...]]:
-        """Return the distinct agents, models, sources and event types."""
-        ...
-
-
-class StoreReads(LongRangeReads, Protocol):
-    """The store behind the copy."""
-
-    def repeated_days(
-        self, *, days: int, until: int, projects: tuple[str, ...] | None = None
-    ) -> Sequence[RepeatedDay]:
-        """Return the sessions that `trends` counts on several rows, with these rows."""
-        ...
-
-    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10) -> Sequence[ToolUse]:
-        """Return the tools that cost most in the latest sessions."""
-        ...
 
 
 class Copy:
@@ -87,9 +49,9 @@ class Copy:
         """Do not read it for a while."""
         self._failed_at = self._monotonic()
 
-    def lag_events(self, store: IdentifiedStore) -> int | None:
+    def lag_events(self, store: Reader) -> int | None:
         """Return the number of missing events; None if it is not a copy of *store*. Raises `ClickHouseError`."""
-        position = self.reader.position(identity_of(store))
+        position = self.reader.position(store.copy_identity())
         return None if position is None else max(0, store.newest_seq() - position)
 
 
@@ -102,10 +64,10 @@ class ReadsWithFallback:
 
     def __init__(
         self,
-        store: StoreReads,
+        store: StoreReader,
         copy: Copy | None = None,
         *,
-        copied: IdentifiedStore | None = None,
+        copied: Reader | None = None,
         projects: tuple[str, ...] | None = None,
     ) -> None:
         self._store = store
@@ -162,7 +124,7 @@ class ReadsWithFallback:
 
     # -- internals --------------------------------------------------------------------------------------------
 
-    def _is_usable(self, copy: Copy, copied: IdentifiedStore) -> bool:
+    def _is_usable(self, copy: Copy, copied: Reader) -> bool:
         """Return whether the copy holds what the store holds; otherwise `note` states what is missing."""
         if copy.rests:
             self.note = _NO_ANSWER
@@ -183,10 +145,10 @@ class ReadsWithFallback:
             self.note = f"ClickHouse lacks the latest {count(lag, 'event')}."
         return lag <= MAXIMUM_LAG_EVENTS
 
-    def _read(self, read: Callable[[LongRangeReads], Result]) -> Result:
+    def _read(self, read: Callable[[ClickHouseReader | StoreReader], Result]) -> Result:
         return self._read_sums(read) if self._projects is None else read(self._store)
 
-    def _read_sums(self, read: Callable[[LongRangeReads], Result]) -> Result:
+    def _read_sums(self, read: Callable[[ClickHouseReader | StoreReader], Result]) -> Result:
         if self._copy is not None and self._uses_copy:
             try:
                 return read(self._copy.reader)

@@ -10,11 +10,12 @@ from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.tables import BY_DAY
 from windowpane.store.events import event_or_damage
 from windowpane.store.interface import EventFilter
-from windowpane.store.projections.trends import DAILY_SUMS, trend_row
+from windowpane.store.projections.trends import trend_row
 from windowpane.store.reads.export import BATCH, ExportRow
+from windowpane.store.reads.tool_use import COMPARED_SESSIONS
 from windowpane.store.records import DamagedEvent, StoredEvent, ToolUse, TrendRow
 from windowpane.store.search.events import MAXIMUM_HITS, words_of
-from windowpane.store.tool_use import COMPARED_SESSIONS
+from windowpane.store.tables import DAILY_SUMS
 
 _IN_DAYS: Final = "day >= toDate32({first:Int32}) AND day <= toDate32({last:Int32}) AND sessions > 0"
 _IN_PROJECTS: Final = "project IN {projects:Array(String)}"

@@ -5,7 +5,7 @@ before its position, which is kept in ClickHouse too. So a batch that was interr
 from its start, and its rows replace those that had arrived. Rows that are newer than the batch's events do no
 harm: they state absolute values, and the events behind them follow.
 
-A migration of the store may fold sessions again without new events. So a copy that is opened compares the sums of
+Sessions of the store may be folded again without new events. So a copy that is opened compares the sums of
 each session, and replaces the rows of those that differ.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from time import time
-from typing import Any, Final, Protocol
+from typing import Final
 
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import StoreError
@@ -23,7 +23,6 @@ from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.derived import (
     NAMED_SESSIONS,
     UpdatedDays,
-    add_projects,
     remove_superseded,
     sum_days,
 )
@@ -37,11 +36,12 @@ from windowpane.store.clickhouse.tables import (
     TABLES,
     TOOL_USE,
     TURNS,
-    Table,
+    CopyTable,
 )
 from windowpane.store.interface import AlertFilter
-from windowpane.store.reads.event_records import FOLDED_SUMS, EventRecord, IdentifiedStore, identity_of
-from windowpane.store.records import AlertRow, SessionRow, ToolUse, TrendRow, TurnRow
+from windowpane.store.reads.event_records import FOLDED_SUMS, EventRecord
+from windowpane.store.reads.reader import Reader
+from windowpane.store.records import SessionRow
 
 BATCH_EVENTS: Final = 20_000
 INSERTED_ROWS: Final = 20_000
@@ -65,48 +65,12 @@ _VERSION: Final = slice(1, 3)
 _log: Final = logging.getLogger(__name__)
 
 
-class CopiedStore(IdentifiedStore, Protocol):
-    """The part of a store that the copy reads."""
-
-    def event_records(self, *, after_seq: int, limit: int) -> list[EventRecord]:
-        """Return the next events of all sessions as they are stored."""
-        ...
-
-    def session(self, session_id: str) -> SessionRow | None:
-        """Return the current revision of a session, or None."""
-        ...
-
-    def session_sums(self, *, after: str, limit: int) -> Sequence[tuple[Any, ...]]:
-        """Return the id and the `FOLDED_SUMS` of the next sessions in the order of their ids."""
-        ...
-
-    def turns(self, session_id: str, *, first: int = 1) -> Sequence[TurnRow]:
-        """Return the turns of a session in order."""
-        ...
-
-    def alerts(self, query: AlertFilter) -> Sequence[AlertRow]:
-        """Return the firings of a session."""
-        ...
-
-    def tool_use(self, session_id: str, *, limit: int = 200) -> Sequence[ToolUse]:
-        """Return the tools, files and commands of a session."""
-        ...
-
-    def session_days(self, session_id: str) -> Sequence[TrendRow]:
-        """Return what a session adds to the trends of each day."""
-        ...
-
-    def pruned_days(self) -> Sequence[tuple[str, TrendRow]]:
-        """Return the trends of the sessions that retention has deleted, each with its project."""
-        ...
-
-
 class StoreCopy:
     """The copy of *store*; `open` first, then `copy_batch` as often as it copies something."""
 
     def __init__(
         self,
-        store: CopiedStore,
+        store: Reader,
         clickhouse: ClickHouse,
         schema: Schema,
         *,
@@ -118,13 +82,13 @@ class StoreCopy:
         self._schema = schema
         self._clock = clock
         self._batch_events = batch_events
-        self._identity = identity_of(store)
+        self._identity = store.copy_identity()
         self.position = 0
         """Number of the last event that is copied with all its rows."""
 
     def open(self) -> None:
         """Create what is missing of the tables and read the position. Raises `ClickHouseError`, `StoreError`."""
-        had_projects = self._prepare_tables()
+        self._prepare_tables()
         positions = self._positions()
         if positions and self._identity not in positions:
             raise StoreError(
@@ -134,8 +98,6 @@ class StoreCopy:
         if not positions:
             self._start()
         self.position = positions.get(self._identity, 0)
-        if not had_projects:
-            add_projects(self._clickhouse, version=self.position)
         self._replace_refolded()
 
     def copy_batch(self) -> int:
@@ -163,13 +125,12 @@ class StoreCopy:
 
     # -- internals --------------------------------------------------------------------------------------------
 
-    def _prepare_tables(self) -> bool:
-        """Bring the tables to this release; return whether their rows had projects.
+    def _prepare_tables(self) -> None:
+        """Bring the tables to this release.
 
         Where all exist, none is created: a user may not be allowed to.
         """
         present = self._columns()
-        had_projects = "project" in present.get(SESSION_DAYS.name, {"project"})
         if not present.keys() >= {table.name for table in TABLES}:
             for statement in self._schema.create():
                 self._clickhouse.define(statement)
@@ -177,7 +138,6 @@ class StoreCopy:
         engines = dict(self._describe(_ENGINES))
         for statement in (*self._schema.add_columns(present), *self._schema.set_retention(engines)):
             self._clickhouse.define(statement)
-        return had_projects
 
     def _columns(self) -> dict[str, set[str]]:
         """Return the columns of each table that is there."""
@@ -276,11 +236,11 @@ class Inserts:
 
     def __init__(self, clickhouse: ClickHouse) -> None:
         self._clickhouse = clickhouse
-        self._rows: dict[Table, list[rows.Row]] = {}
+        self._rows: dict[CopyTable, list[rows.Row]] = {}
         self.days = UpdatedDays()
         """Days of which a sum has changed."""
 
-    def add(self, table: Table, added: Iterable[rows.Row]) -> None:
+    def add(self, table: CopyTable, added: Iterable[rows.Row]) -> None:
         """Insert rows soon."""
         waiting = self._rows.setdefault(table, [])
         waiting += added
@@ -292,7 +252,7 @@ class Inserts:
         for table in self._rows:
             self._insert(table)
 
-    def _insert(self, table: Table) -> None:
+    def _insert(self, table: CopyTable) -> None:
         inserted, self._rows[table] = self._rows[table], []
         if table in (SESSION_DAYS, TOOL_USE):
             day = [column.name for column in table.columns].index("day")

@@ -9,29 +9,18 @@ repeated batch a second time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
-from windowpane.store.projections.trends import DAILY_SUMS
-from windowpane.store.records import AlertRow, SessionRow, TurnRow
+from windowpane.store import tables as store_tables
+from windowpane.store.tables import Column, Table, columns
 
 MONTH: Final = "toYYYYMM(day)"
 BY_SESSION: Final = "cityHash64(session_id)"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column and its type, with its codec where it has one."""
-
-    name: str
-    type: str
-
-    def __str__(self) -> str:
-        return f"`{self.name}` {self.type}"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
+class CopyTable:
     """One table."""
 
     name: str
@@ -52,69 +41,29 @@ class Table:
         return [values[column.name] for column in self.columns]
 
 
-_TYPES: Final = {
-    "int": "Int64",
-    "int | None": "Nullable(Int64)",
-    "float": "Float64",
-    "float | None": "Nullable(Float64)",
-    "bool": "Bool",
-    "str": "String",
-    "str | None": "Nullable(String)",
-    "Severity": "LowCardinality(String)",
-    "Severity | None": "LowCardinality(Nullable(String))",
-    "Zone | None": "LowCardinality(Nullable(String))",
-    "dict[Component, int]": "String",
-    "tuple[str, ...]": "Array(String)",
-}
-"""Annotations of the store's rows."""
-_REPEATED: Final = frozenset({"agent", "model", "source", "alert", "agent_version", "last_event", "title_source"})
-"""Columns with few distinct values."""
-COMPUTED: Final = frozenset({"sparkline", "subagent_cost_dollars"})
-"""Fields of a session that are not copied: they change with other rows, or are drawings."""
+def _copied(table: Table, *, without: str) -> tuple[Column, ...]:
+    """Return the columns of a table of the store, except some."""
+    return tuple(column for column in table.columns if column.name not in without.split())
 
 
-def _columns(row: Any, *, without: frozenset[str] = frozenset()) -> tuple[Column, ...]:
-    return tuple(_column(item) for item in fields(row) if item.name not in without)
-
-
-def _column(item: Field[Any]) -> Column:
-    return Column(item.name, "LowCardinality(String)" if item.name in _REPEATED else _TYPES[str(item.type)])
-
-
-_SESSION: Final = Column("session_id", "String")
-_REVISION: Final = Column("revision", "Int64")
-_DAY: Final = Column("day", "Date32")
-_AGENT: Final = Column("agent", "LowCardinality(String)")
-_MODEL: Final = Column("model", "LowCardinality(String)")
-_RELEASE: Final = Column("release", "LowCardinality(String)")
-_PROJECT: Final = Column("project", "LowCardinality(String)")
-_VERSION: Final = Column("version", "UInt64")
-_REMOVED: Final = Column("removed", "Bool")
-_SUMS: Final = tuple(Column(name, "Int64") for name in DAILY_SUMS)
-_USE: Final = (
-    Column("blocks", "Int64"),
-    Column("tokens", "Int64"),
-    Column("carried_tokens", "Int64"),
-    Column("dollars", "Nullable(Float64)"),
-)
+_WRITERS_OWN: Final = """key current keyed_by counted_from head_seq head_hash pressure last_turn carried_price
+    memory"""
+"""Columns of a session that only the store's writer reads."""
+_SESSION: Final = columns("session_id text, revision integer")
+_VERSION: Final = columns("version version")
+_REMOVABLE: Final = columns("version version, removed flag")
+_PROJECT: Final = columns("project name")
+_DAY_SUMS: Final = _copied(store_tables.DAILY, without="project pruned")
+_USE: Final = columns("blocks integer, tokens integer, carried_tokens integer, dollars real null")
 _FIND_SESSION: Final = "INDEX session_index session_id TYPE bloom_filter GRANULARITY 1"
 
-EVENTS: Final = Table(
+EVENTS: Final = CopyTable(
     "events",
-    (
-        Column("seq", "Int64 CODEC(Delta, ZSTD)"),
-        _SESSION,
-        _REVISION,
-        Column("counted", "Bool"),
-        Column("turn", "Int64"),
-        Column("type", "LowCardinality(String)"),
-        Column("at", "Nullable(Float64)"),
-        _DAY,
-        _AGENT,
-        _MODEL,
-        Column("hash", "String"),
-        Column("body", "String CODEC(ZSTD(3))"),
-        Column("search_text", "String CODEC(ZSTD(3))"),
+    columns(
+        """
+        seq integer, session_id text, revision integer, counted flag, turn integer, type name, at real null,
+        day day, agent name, model name, hash bytes, body bytes, search_text text
+        """
     ),
     order_by="seq",
     sharding=BY_SESSION,
@@ -122,54 +71,54 @@ EVENTS: Final = Table(
     expires=True,
     indexes=(_FIND_SESSION, "INDEX text_index search_text TYPE tokenbf_v1(65536, 2, 0) GRANULARITY 1"),
 )
-SESSIONS: Final = Table(
+SESSIONS: Final = CopyTable(
     "sessions",
-    (*_columns(SessionRow, without=COMPUTED), _DAY, _VERSION),
+    (*_copied(store_tables.SESSIONS, without=_WRITERS_OWN), *columns("day day"), *_VERSION),
     order_by="session_id",
     sharding=BY_SESSION,
     version="version",
     expires=True,
 )
-TURNS: Final = Table(
+TURNS: Final = CopyTable(
     "turns",
-    (_SESSION, _REVISION, _DAY, _AGENT, _RELEASE, *_columns(TurnRow), _VERSION, _REMOVED),
+    (
+        *_SESSION,
+        *columns("day day, agent name, release name"),
+        *_copied(store_tables.TURNS, without="session first_seq call_seq"),
+        *_REMOVABLE,
+    ),
     order_by="session_id, revision, turn",
     sharding=BY_SESSION,
     version="version",
     partition_by=MONTH,
     expires=True,
 )
-ALERTS: Final = Table(
+ALERTS: Final = CopyTable(
     "alerts",
-    (_REVISION, _DAY, *_columns(AlertRow), _VERSION, _REMOVED),
+    (
+        *_SESSION,
+        *columns("day day, agent name"),
+        *_copied(store_tables.ALERTS, without="session fired_seq"),
+        *_REMOVABLE,
+    ),
     order_by="session_id, revision, alert, crossing_turn",
     sharding=BY_SESSION,
     version="version",
     partition_by=MONTH,
     expires=True,
 )
-SESSION_DAYS: Final = Table(
+SESSION_DAYS: Final = CopyTable(
     "session_days",
-    (_SESSION, _REVISION, _DAY, _AGENT, _MODEL, _RELEASE, *_SUMS, _VERSION, _REMOVED, _PROJECT),
+    (*_SESSION, *_DAY_SUMS, *_REMOVABLE, *_PROJECT),
     order_by="day, agent, model, release, session_id, revision",
     sharding=BY_SESSION,
     version="version",
     partition_by=MONTH,
     indexes=(_FIND_SESSION,),
 )
-TOOL_USE: Final = Table(
+TOOL_USE: Final = CopyTable(
     "tool_use",
-    (
-        _SESSION,
-        _REVISION,
-        _DAY,
-        Column("tool", "LowCardinality(String)"),
-        Column("target", "String"),
-        *_USE,
-        _VERSION,
-        _REMOVED,
-        _PROJECT,
-    ),
+    (*_SESSION, *columns("day day, tool name, target text"), *_USE, *_REMOVABLE, *_PROJECT),
     order_by="day, tool, target, session_id, revision",
     sharding=BY_SESSION,
     version="version",
@@ -177,23 +126,20 @@ TOOL_USE: Final = Table(
     expires=True,
     indexes=(_FIND_SESSION,),
 )
-DAILY: Final = Table(
+DAILY: Final = CopyTable(
     "daily",
-    (_DAY, _AGENT, _MODEL, _RELEASE, *_SUMS, _VERSION),
+    (*_DAY_SUMS, *_VERSION),
     order_by="day, agent, model, release",
     sharding="cityHash64(day)",
     version="version",
 )
-TOOL_DAYS: Final = Table(
+TOOL_DAYS: Final = CopyTable(
     "tool_days",
     (
-        Column("by_target", "Bool"),
-        _DAY,
-        Column("tool", "LowCardinality(String)"),
-        Column("target", "String"),
+        *columns("by_target flag, day day, tool name, target text"),
         *_USE,
-        Column("sessions", "Int64"),
-        _VERSION,
+        *columns("sessions integer"),
+        *_VERSION,
     ),
     order_by="by_target, day, tool, target",
     sharding="cityHash64(day)",
@@ -201,25 +147,25 @@ TOOL_DAYS: Final = Table(
     partition_by=MONTH,
     expires=True,
 )
-PROJECT_DAYS: Final = Table(
+PROJECT_DAYS: Final = CopyTable(
     "project_days",
-    (_PROJECT, *DAILY.columns),
+    (*_PROJECT, *DAILY.columns),
     order_by=f"{DAILY.order_by}, project",
     sharding=DAILY.sharding,
     version="version",
 )
-PROJECT_TOOL_DAYS: Final = Table(
+PROJECT_TOOL_DAYS: Final = CopyTable(
     "project_tool_days",
-    (_PROJECT, *TOOL_DAYS.columns),
+    (*_PROJECT, *TOOL_DAYS.columns),
     order_by=f"{TOOL_DAYS.order_by}, project",
     sharding=TOOL_DAYS.sharding,
     version="version",
     partition_by=MONTH,
     expires=True,
 )
-POSITIONS: Final = Table(
+POSITIONS: Final = CopyTable(
     "positions",
-    (Column("store", "String"), Column("seq", "Int64"), Column("at", "Float64")),
+    columns("store text, seq integer, at real"),
     order_by="store",
     sharding="cityHash64(store)",
     version="seq",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from windowpane.store.database import ContentIndex, EventIndex
+from windowpane.store.postgres import schema
 from windowpane.store.search.gin import GIN_INDEXES, GinContentIndex, GinEventIndex
 
 BUILD_MEMORY: Final = "256MB"
@@ -18,6 +19,11 @@ class PostgresDialect:
     def __init__(self) -> None:
         self.event_index: EventIndex = GinEventIndex()
         self.content_index: ContentIndex = GinContentIndex()
+
+    table_exists = "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
+    create_store = staticmethod(schema.create_store)
+    create_table = staticmethod(schema.create_table)
+    define = staticmethod(schema.define)
 
     def contains(self, expression: str) -> str:
         """Return the condition that a text or bytes contain the value of its one placeholder."""

@@ -21,13 +21,12 @@ from windowpane.core.store_names import StoreUrl
 from windowpane.exceptions import OlderStoreError, StoreError, UnconfirmedWriteError
 from windowpane.store import migrations
 from windowpane.store.database import Database
-from windowpane.store.postgres import months, schema
+from windowpane.store.postgres import months
 from windowpane.store.postgres.connections import ReaderPool, connect
 from windowpane.store.postgres.database import PostgresDatabase
 from windowpane.store.postgres.errors import explain, reporting
 from windowpane.store.postgres.write_count import ANNOUNCE, WriteCount
-from windowpane.store.projections import rebuild as projection_rebuild
-from windowpane.store.sqlite.connection import BUSY_SECONDS
+from windowpane.store.sqlite.engine import BUSY_SECONDS
 
 MONTH_SECONDS: Final = 60.0
 """The longest that a process continues the partition of a month after its end."""
@@ -48,8 +47,6 @@ _DURABLE: Final = (
 )
 _CLAIM: Final = "SELECT pg_try_advisory_lock(CAST(? AS integer), CAST(? AS integer))"
 _RELEASE: Final = "SELECT pg_advisory_unlock(CAST(? AS integer), CAST(? AS integer))"
-_TABLES: Final = "SELECT name FROM migrations"
-_EXISTS: Final = "SELECT to_regclass('migrations') IS NOT NULL AND to_regclass('events') IS NOT NULL"
 _SIZE: Final = """
     SELECT coalesce(sum(pg_total_relation_size(relid)), 0), coalesce(sum(n_dead_tup), 0)
     FROM pg_stat_user_tables WHERE relid IN (
@@ -93,18 +90,13 @@ class PostgresEngine:
     def check(self) -> None:
         """Raise `StoreError` for a database without a store, or with one of another release."""
         with self.lend() as database:
-            done = _applied(database)
-        migrations.check(done, str(self._address))
-        if not done:
+            version = migrations.stored_version(database, self._address)
+        if version is None:
             raise StoreError(
                 f"{self._address}: no store here; import a session or start an agent with this store first"
             )
-        missing = [migration.name for migration in migrations.available() if migration.name not in done]
-        if missing:
-            raise OlderStoreError(
-                f"{self._address}: was written by an older release (it lacks {missing[0]}); "
-                "open it once for writing, for example with `windowpane serve`"
-            )
+        if version < migrations.SCHEMA_VERSION:
+            raise OlderStoreError(self._address)
 
     def lend(self) -> AbstractContextManager[PostgresDatabase]:
         """Lend a connection inside a read transaction."""
@@ -135,25 +127,15 @@ class PostgresEngine:
     # -- writing ----------------------------------------------------------------------------------------------
 
     def open_writer(self) -> PostgresDatabase:
-        """Return a connection to a store that is created, migrated and folded again where its rows are old.
+        """Return a connection to a store that is created or migrated, while running agents go on writing.
 
-        Several processes may do so at once, and running agents go on writing: each step is checked again under
-        the writers' lock. A process that has opened the store once continues over a further connection also
-        where a newer release has migrated it meanwhile, as it does while its connection lasts.
+        A process that has opened the store once continues over a further connection also where a newer release
+        has migrated it meanwhile, as it does while its connection lasts.
         """
         database = connect(self._address, busy_seconds=self._busy_seconds)
         try:
-            if database.execute(_EXISTS).fetchone()[0]:
-                if self._was_opened:
-                    return database
-            else:
-                with self.transaction(database):
-                    if not database.execute(_EXISTS).fetchone()[0]:
-                        schema.create(database)
-            self._migrate(database)
-            if projection_rebuild.has_stale(database):
-                with self.transaction(database):
-                    projection_rebuild.rebuild_stale(database)
+            if not self._was_opened:
+                migrations.bring_up_to_date(database, self._address, self.transaction)
         except BaseException:
             database.close()
             raise
@@ -214,6 +196,7 @@ class PostgresEngine:
         try:
             database.execute(f"{ANNOUNCE}; COMMIT")
         except psycopg.OperationalError as error:
+            self._month_checked_at = float("-inf")  # it may have been opened in this transaction
             if _own(database).is_alive:
                 raise
             raise UnconfirmedWriteError(explain(self._address, error)) from error
@@ -224,25 +207,6 @@ class PostgresEngine:
         if database.execute("SELECT to_regclass('event_months') IS NOT NULL").fetchone()[0]:
             months.open_month(database, months.current_month(database))
             self._month_checked_at = time.monotonic()
-
-    def _migrate(self, database: Database) -> None:
-        done = _applied(database)
-        migrations.check(done, str(self._address))
-        for migration in migrations.available():
-            if migration.name in done:
-                continue
-            with self.transaction(database):
-                if migration.name not in _applied(database):
-                    migration.module.apply(schema.MigratedDatabase(database))
-                    record = "INSERT INTO migrations (name, applied_at) VALUES (?, ?)"
-                    database.execute(record, (migration.name, time.time()))
-
-
-def _applied(database: Database) -> set[str]:
-    """Return the names of the migrations this database has; empty without a store."""
-    if not database.execute(_EXISTS).fetchone()[0]:
-        return set()
-    return {name for (name,) in database.execute(_TABLES)}
 
 
 def _own(database: Database) -> PostgresDatabase:

@@ -10,7 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from windowpane.store.database import Database
+from windowpane.store.tables import table
 
+EVENT_MONTHS: Final = table(
+    "event_months", "month text, first_seq integer, end_seq integer", key="month", unique="first_seq"
+)
 SPAN: Final = 2**36
 """Event numbers of one month: 26,000 a second."""
 

@@ -11,7 +11,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.store.captured_content import Redactor
 from windowpane.store.postgres.engine import PostgresEngine
 from windowpane.store.reads.reader import Reader
-from windowpane.store.sqlite.connection import BUSY_SECONDS
+from windowpane.store.sqlite.engine import BUSY_SECONDS
 from windowpane.store.store import Store
 
 

@@ -1,4 +1,7 @@
-"""The rows of `blocks` that a batch changes: in memory for a new session, by statements for a stored one.
+"""The rows of `blocks`: which event added a block, its position, when and why it was removed.
+
+Moments are event numbers: a block is in the window at moment m when `entered_seq <= m < left_seq`. Positions
+follow `core.window.Window`: an appended block gets the next one, a replacement the first of those it replaces.
 
 A session whose first event is in the batch has no rows yet, so its blocks are changed in memory and stored once.
 Of a stored session the rows may be many and are changed where they are. Both give the same rows.
@@ -12,8 +15,15 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
+from windowpane.core.events import BlocksEvicted, BlocksReferenced, ContentCompressed, ReplyDiscarded
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
 from windowpane.store.projections.session_drafts import SessionDraft
-from windowpane.store.statements import END, StatementBatch, in_lists, placeholders
+from windowpane.store.statements import END, StatementBatch, Value, in_lists, placeholders
+
+AT_THE_END: Final = -1
+TOOL_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_call", "tool_result", "placeholder"})
+"""Types of content that belong to a tool."""
 
 IN_WINDOW: Final = END
 """`left_seq` of a block that is in the window, or `removed_seq` of its draft."""
@@ -209,18 +219,28 @@ class StoredBlocks:
     def __init__(self, statements: StatementBatch, session: int) -> None:
         self._statements = statements
         self._session = session
+        self._added: list[tuple[Value, ...]] = []
+        """Rows of the blocks that were added since the last other change."""
 
     def add(self, block: BlockDraft) -> None:
         """Add a block, unless its id has a row."""
-        self._statements.add(_INSERT_ADDED, _added_row(block))
+        self._added.append(_added_row(block))
+
+    def save(self) -> None:
+        """Store the added blocks."""
+        if self._added:
+            rows, self._added = self._added, []
+            self._statements.add_all(_INSERT_ADDED, rows)
 
     def position(self, block_id: str) -> int | None:
         """Return the position of a block; None where it is not in the window."""
+        self.save()
         row = self._statements.first(_POSITION, (self._session, block_id, IN_WINDOW))
         return None if row is None else int(row[0] or 0)
 
     def first_position(self, block_ids: Sequence[str]) -> int | None:
         """Return the first position of those blocks that are in the window; None without any."""
+        self.save()
         positions: list[int] = []
         for ids in in_lists(block_ids, IDS_PER_STATEMENT):
             row = self._statements.first(
@@ -232,14 +252,17 @@ class StoredBlocks:
 
     def remove(self, block_id: str, removal: Removal) -> None:
         """Remove a block from the window."""
+        self.save()
         self._statements.add(_REMOVE, (*removal, self._session, block_id, IN_WINDOW))
 
     def remove_all(self, removal: Removal) -> None:
         """Remove every block from the window."""
+        self.save()
         self._statements.add(_REMOVE_ALL, (*removal, self._session, IN_WINDOW))
 
     def move_back(self, position: int, by: int) -> None:
         """Increase the positions behind *position*."""
+        self.save()
         self._statements.add(_MOVE_BACK, (by, self._session, position))
 
     def refer(self, block_id: str, turn: int, seq: int) -> None:
@@ -267,7 +290,132 @@ class BlockDrafts:
         return self._stored.get(key) or self._stored.setdefault(key, StoredBlocks(self._statements, key))
 
     def save(self) -> None:
-        """Store the blocks of the new sessions."""
-        for blocks in self._new.values():
-            blocks.save()
+        """Store the blocks."""
+        for new in self._new.values():
+            new.save()
+        for stored in self._stored.values():
+            stored.save()
         self._new.clear()
+
+
+# -- changes by events ----------------------------------------------------------------------------------------
+
+
+def is_appended(session: SessionDraft, block: Block) -> bool:
+    """Return whether a block is added at the end of the window, not in the position of others."""
+    return (
+        block.replaces is None and block.content_type != "unattributed" and block.id not in session.memory.pending
+    )
+
+
+def append(blocks: SessionBlocks, session: SessionDraft, block: Block, seq: int) -> None:
+    """Add a block at the end of the window."""
+    memory = session.memory
+    position = memory.next_position
+    memory.next_position = position + 1
+    blocks.add(_draft(session, block, seq, seq, position))
+
+
+def _draft(session: SessionDraft, block: Block, seq: int, entered: int, position: int) -> BlockDraft:
+    """Return the row of a block, with its tool and target, and the calls so far with their price per token."""
+    tool = block.tool_name if block.content_type in TOOL_TYPES else None
+    return BlockDraft(
+        session.key, block.id, seq, entered, position, tool, block.target if tool else None, block.tokens,
+        session.turns, session.carried_price,
+    )  # fmt: skip
+
+
+def _removal(
+    session: SessionDraft,
+    moment: int,
+    turn: int,
+    by: str,
+    reason: str,
+    *,
+    score: float | None = None,
+    replacement: str | None = None,
+) -> Removal:
+    return Removal(moment, turn, by, reason, score, replacement, session.turns, session.carried_price)
+
+
+def replace_others(
+    blocks: SessionBlocks, session: SessionDraft, block: Block, turn: int, seq: int, *, call_seq: int | None
+) -> None:
+    """Add a block in the position of others. *call_seq* is the moment of the turn's call, once it was made.
+
+    The unattributed block is known when the call returns but was part of it, so it counts from the call on.
+    """
+    memory = session.memory
+    unattributed = block.content_type == "unattributed"
+    entered = call_seq if unattributed and call_seq is not None else seq
+    position = memory.pending.pop(block.id, None)
+    if position is None and block.replaces is not None:
+        position = blocks.position(block.replaces)
+        if position is not None:
+            removal = _removal(session, entered, turn, "replaced", "", replacement=block.id)
+            blocks.remove(block.replaces, removal)
+    if unattributed and not block.tokens:
+        return  # the provider's total no longer exceeds the visible content
+    if position is None or position == AT_THE_END:
+        position, memory.next_position = memory.next_position, memory.next_position + 1
+    blocks.add(_draft(session, block, seq, entered, position))
+
+
+def evict(blocks: SessionBlocks, session: SessionDraft, data: BlocksEvicted, turn: int, seq: int) -> None:
+    """Remove the blocks that a policy evicted; those that were never added have no row to change."""
+    memory = session.memory
+    memory.pending = {}
+    for block in data.blocks:
+        if block.replacement is not None:
+            position = blocks.position(block.block_id)
+            memory.pending[block.replacement] = AT_THE_END if position is None else position
+    for block in data.blocks:
+        removal = _removal(
+            session, seq, turn, "eviction", block.reason, score=block.score, replacement=block.replacement
+        )
+        blocks.remove(block.block_id, removal)
+
+
+def discard_reply(
+    blocks: SessionBlocks, session: SessionDraft, data: ReplyDiscarded, turn: int, seq: int
+) -> None:
+    """Remove the content of a reply that the agent did not send back."""
+    removal = _removal(session, seq, turn, "discarded", "not sent back by the agent")
+    for block_id in data.block_ids:
+        blocks.remove(block_id, removal)
+
+
+def compress(blocks: SessionBlocks, session: SessionDraft, data: ContentCompressed, turn: int, seq: int) -> None:
+    """Remove the blocks of an accepted compression and reserve the positions of its results."""
+    session.memory.pending = {}
+    if data.results:
+        session.memory.pending = _make_room(blocks, session, data.results, blocks.first_position(data.removed))
+    replacement = data.results[0] if data.results else None
+    removal = _removal(session, seq, turn, "compression", data.strategy, replacement=replacement)
+    for block_id in data.removed:
+        blocks.remove(block_id, removal)
+
+
+def _make_room(
+    blocks: SessionBlocks, session: SessionDraft, results: tuple[str, ...], position: int | None
+) -> dict[str, int]:
+    """Return the position of each result, consecutive from *position* on; the blocks behind are moved."""
+    if position is None:
+        return dict.fromkeys(results, AT_THE_END)
+    more = len(results) - 1
+    if more:
+        blocks.move_back(position, more)
+        session.memory.next_position += more
+    return {block_id: position + offset for offset, block_id in enumerate(results)}
+
+
+def roll(blocks: SessionBlocks, session: SessionDraft, turn: int, seq: int, reason: str) -> None:
+    """Remove every block: the session continued in a new window."""
+    session.memory.pending = {}
+    blocks.remove_all(_removal(session, seq, turn, "roll", reason))
+
+
+def refer(blocks: SessionBlocks, data: BlocksReferenced, turn: int, seq: int) -> None:
+    """Count a reference to each of the blocks."""
+    for block_id in data.block_ids:
+        blocks.refer(block_id, turn, seq)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from windowpane.core.events import Event
-from windowpane.core.same_session import number_in
+from windowpane.core.same_session import numbers_in
 from windowpane.store.database import Database
 from windowpane.store.statements import StatementBatch, in_lists, placeholders
 
@@ -26,10 +26,9 @@ class CallIds:
         self.added: dict[int, list[int]] = {}
         """Their numbers by the row number of the session."""
 
-    def apply(self, session: int, event: Event) -> None:
-        """Add the call that an event names."""
-        number = number_in(event.data)
-        if number is not None:
+    def apply(self, session: int, events: Sequence[Event]) -> None:
+        """Add the calls that *events* name."""
+        for number in numbers_in(events):
             self._statements.defer(_INSERT, (session, number))
             self.added.setdefault(session, []).append(number)
 

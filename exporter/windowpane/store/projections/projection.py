@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from windowpane.core.events import (
@@ -22,6 +23,7 @@ from windowpane.core.events import (
     ContentCompressed,
     ContentRegretted,
     Event,
+    EventContext,
     FidelityEvaluated,
     LimitChanged,
     NotificationDelivered,
@@ -40,16 +42,14 @@ from windowpane.core.events import (
     TurnStarted,
     WindowRolled,
 )
-from windowpane.core.vocabulary import REWOUND, SEVERITIES
-from windowpane.store import alerts
-from windowpane.store.projections import block_changes
+from windowpane.core.vocabulary import REPLY_TYPES, REWOUND, SEVERITIES
+from windowpane.store.projections import alerts, block_drafts
 from windowpane.store.projections.block_drafts import BlockDrafts
 from windowpane.store.projections.call_ids import CallIds
-from windowpane.store.projections.session_drafts import RunPart, SessionDraft
+from windowpane.store.projections.session_drafts import PRICE_SCALE, RunPart, SessionDraft
 from windowpane.store.projections.trends import COUNTED, DayDrafts
+from windowpane.store.projections.turns import TurnChange, TurnDraft, TurnDrafts
 from windowpane.store.statements import StatementBatch
-from windowpane.store.tool_use import PRICE_SCALE
-from windowpane.store.turns import TurnDrafts
 
 _log: Final = logging.getLogger(__name__)
 
@@ -66,7 +66,6 @@ BY_READER: Final = "reader"
 """Source of a title that a reader gave, which no recording replaces."""
 
 _LATE: Final = "INSERT INTO late_events (session, turn, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-TABLES: Final = ("turns", "blocks", "alerts", "late_events", "session_days", "call_ids")
 
 
 class Projection:
@@ -78,48 +77,84 @@ class Projection:
         self._days = DayDrafts(statements)
         self._blocks = BlockDrafts(statements)
         self.calls = CallIds(statements)
+        self._turn_changes: list[TurnChange] = []
+        """Changes of the session's turns that are not made yet."""
+        self._counted: list[Event] = []
+        """Events that the days of the session do not count yet."""
+        self._measured_sizes: list[tuple[PressureMeasured, int, str]] = []
+        """Measurements that the session's peak does not count yet, with turn and model."""
+        self._has_new_peak = False
         self.first_turns: set[int] = set()
         """Row numbers of the sessions whose first turn ends in the batch."""
 
     def load_turns(self, sessions: Sequence[int]) -> None:
         """Read the last turns of sessions that the batch continues with one statement, by their row numbers."""
-        if len(sessions) > 1:
-            self._turns.load_last(sessions)
+        self._turns.load_last(sessions)
 
-    def apply(self, session: SessionDraft, event: Event, seq: int) -> None:
-        """Apply one event, in the order of `seq`."""
+    def apply(self, session: SessionDraft, events: Sequence[Event], seqs: Sequence[int]) -> None:
+        """Apply events of one session in order, with their numbers."""
+        self.calls.apply(session.key, events)
+        context = None
+        for event, seq in zip(events, seqs, strict=True):
+            if event.context is not context:
+                context = event.context
+                self._enter(session, context)
+            self._apply(session, event, seq)
+        self._settle(session)
+        if self._has_new_peak:
+            self._has_new_peak = False
+            peak = session.memory.peak
+            fullest = peak.fullest
+            if fullest is not None:
+                session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
+                session.worst_zone = peak.worst_zone
+
+    def _apply(self, session: SessionDraft, event: Event, seq: int) -> None:
         context, _n, at, data = event
         session.events += 1
         if at is not None and (session.last_at is None or at > session.last_at) and data.type not in ANNOTATIONS:
             session.last_at = at
             if session.started_at is None:
                 session.started_at = at
-        turn = context.turn
-        if turn != session.last_turn:
+        if context.turn != session.last_turn:
             self._enter_turn(session, event, seq)
         kind = type(data)
         if kind in COUNTED:
-            self._days.count(session, event)
+            self._counted.append(event)
         handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, session, event, seq, data)
         if data.type not in ROUTINE:
             session.last_event = data.type
 
+    def _settle(self, session: SessionDraft) -> None:
+        """Apply what waits to be applied together, before something changes that it depends on."""
+        if self._turn_changes:
+            changes, self._turn_changes = self._turn_changes, []
+            self._turns.apply(session.key, changes)
+        if self._counted:
+            counted, self._counted = self._counted, []
+            self._days.count(session, counted)
+        if self._measured_sizes:
+            sizes, self._measured_sizes = self._measured_sizes, []
+            session.memory.peak.count_all(sizes, overflowed=session.overflows > 0)
+            self._has_new_peak = True
+
     def _enter_turn(self, session: SessionDraft, event: Event, seq: int) -> None:
         """Start the row of a new turn, or record an event that comes after a later turn had started."""
         turn = event.context.turn
         if turn > session.last_turn:
             session.last_turn = turn
-            self._turns.start(session.key, event, seq)
+            self._turn_changes.append(TurnChange(event, seq, is_new=True))
         else:
             self._statements.defer(_LATE, (session.key, turn, seq))
 
-    def enter(self, session: SessionDraft, event: Event) -> None:
-        """Record the session's identity; called when the events' context changes."""
-        context = event.context
-        session.agent = context.agent
-        session.model = context.model or session.model
+    def _enter(self, session: SessionDraft, context: EventContext) -> None:
+        """Record the session's identity."""
+        model = context.model or session.model
+        if (context.agent, model) != (session.agent, session.model):
+            self._settle(session)
+            session.agent, session.model = context.agent, model
         session.source = context.source
         session.parent_session_id = context.parent_session_id or session.parent_session_id
         session.windows = max(session.windows, context.window_id)
@@ -136,32 +171,32 @@ class Projection:
     def _called(self, session: SessionDraft, event: Event, seq: int) -> None:
         """Record a model call with the window just before *seq*."""
         session.memory.called_turn = event.context.turn
-        self._turns.of(session.key, event, seq).call(seq - 1)
+        self._turn_changes.append(TurnChange(event, seq, partial(TurnDraft.call, moment=seq - 1)))
 
     def _block_added(self, session: SessionDraft, event: Event, seq: int, data: BlockAdded) -> None:
         block, turn = data.block, event.context.turn
-        self.calls.apply(session.key, event)
-        if block_changes.starts_reply(session, block, turn):
+        if block.content_type in REPLY_TYPES and session.memory.called_turn != turn:
             self._called(session, event, seq)
         if block.exchange > session.exchanges:  # noqa: PLR1730  # max() costs a call, on the busiest path of all
             session.exchanges = block.exchange
-        if block_changes.is_appended(session, block):
-            block_changes.append(self._blocks.of(session), session, block, seq)
+        if block_drafts.is_appended(session, block):
+            block_drafts.append(self._blocks.of(session), session, block, seq)
             return
         call_seq = None
         if block.content_type == "unattributed":
+            self._settle(session)
             draft = self._turns.find(session.key, turn)
             call_seq = None if draft is None else draft.call_seq
-        block_changes.replace_others(self._blocks.of(session), session, block, turn, seq, call_seq=call_seq)
+        block_drafts.replace_others(self._blocks.of(session), session, block, turn, seq, call_seq=call_seq)
 
     def _evicted(self, session: SessionDraft, event: Event, seq: int, data: BlocksEvicted) -> None:
         if data.policy != REWOUND:
             session.evicted_blocks += len(data.blocks)
             session.evicted_tokens += data.tokens_removed
-        block_changes.evict(self._blocks.of(session), session, data, event.context.turn, seq)
+        block_drafts.evict(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _discarded(self, session: SessionDraft, event: Event, seq: int, data: ReplyDiscarded) -> None:
-        block_changes.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
+        block_drafts.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
         _add_cost(session, data.cost_dollars)
@@ -170,14 +205,14 @@ class Projection:
             session.fidelity = None
             session.memory.compress(event.event_id)
             session.memory.compressed_exchange = session.exchanges
-            block_changes.compress(self._blocks.of(session), session, data, event.context.turn, seq)
+            block_drafts.compress(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _rolled(self, session: SessionDraft, event: Event, seq: int, data: WindowRolled) -> None:
         session.windows = max(session.windows, data.to_window)
-        block_changes.roll(self._blocks.of(session), session, event.context.turn, seq, data.reason)
+        block_drafts.roll(self._blocks.of(session), session, event.context.turn, seq, data.reason)
 
     def _referenced(self, session: SessionDraft, event: Event, seq: int, data: BlocksReferenced) -> None:
-        block_changes.refer(self._blocks.of(session), data, event.context.turn, seq)
+        block_drafts.refer(self._blocks.of(session), data, event.context.turn, seq)
 
     def _regretted(self, session: SessionDraft, event: Event, seq: int, data: ContentRegretted) -> None:
         session.regrets += 1
@@ -191,10 +226,9 @@ class Projection:
 
     def _turn_started(self, session: SessionDraft, event: Event, seq: int, _data: TurnStarted) -> None:
         session.ended = 0
-        self._turns.of(session.key, event, seq)
+        self._turn_changes.append(TurnChange(event, seq))
 
     def _turn_ended(self, session: SessionDraft, event: Event, seq: int, data: TurnEnded) -> None:
-        self.calls.apply(session.key, event)
         session.turns += 1
         if session.turns == 1:
             self.first_turns.add(session.key)
@@ -202,15 +236,17 @@ class Projection:
             session.compressions_in_task += session.memory.compressed_exchange == session.exchanges
             session.memory.compressed_exchange = None
         _add_cost(session, data.cost_dollars)
+        total = 0 if data.usage is None else data.usage.input_total
         if data.usage is not None:
-            session.input_tokens += data.usage.input_total
+            session.input_tokens += total
             session.output_tokens += data.usage.output_tokens
             session.cache_read_tokens += data.usage.cache_read_tokens
-            if data.cost_dollars and data.usage.input_total > 0:
-                session.carried_price += round(data.cost_dollars * PRICE_SCALE / data.usage.input_total)
+            if data.cost_dollars and total > 0:
+                session.carried_price += round(data.cost_dollars * PRICE_SCALE / total)
         if session.memory.called_turn != event.context.turn:
             self._called(session, event, seq)
-        self._turns.of(session.key, event, seq).end(event, data)
+        change = partial(TurnDraft.end, event=event, data=data, input_tokens=total)
+        self._turn_changes.append(TurnChange(event, seq, change))
 
     def _measured(self, session: SessionDraft, event: Event, seq: int, data: PressureMeasured) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -220,25 +256,27 @@ class Projection:
         session.compaction_tokens, session.compaction_evidence = data.compaction_tokens, data.compaction_evidence
         session.turns_until_compaction = data.turns_until_compaction
         context = event.context
-        session.memory.peak.count(data, context.turn, context.model, overflowed=session.overflows > 0)
-        _show_peak(session)
+        self._measured_sizes.append((data, context.turn, context.model))
         if data.phase == "next":
             return  # the turn that sends it counts it
         if data.phase == "final":
             session.memory.sparkline.add(data.used_tokens, data.utilization)
         called = session.memory.called_turn == event.context.turn
-        self._turns.of(session.key, event, seq).measure(data, None if called else seq)
+        change = partial(TurnDraft.measure, data=data, moment=None if called else seq)
+        self._turn_changes.append(TurnChange(event, seq, change))
 
     def _compaction_measured(
         self, session: SessionDraft, event: Event, _seq: int, data: CompactionMeasured
     ) -> None:
+        self._settle(session)
         session.memory.peak.count_compaction(data, event.context.turn, overflowed=session.overflows > 0)
-        _show_peak(session)
+        self._has_new_peak = True
 
     def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
 
     def _described(self, session: SessionDraft, _event: Event, _seq: int, data: SessionDescribed) -> None:
+        self._settle(session)
         if session.title_source != BY_READER:
             session.title = data.title or session.title
             session.title_source = data.title_source or session.title_source
@@ -255,6 +293,7 @@ class Projection:
         session.title, session.title_source = data.title, BY_READER
 
     def _identified(self, session: SessionDraft, _event: Event, _seq: int, data: SessionIdentified) -> None:
+        self._settle(session)
         session.same_as = data.same_as
         self._days.remove(session.key)
 
@@ -265,18 +304,19 @@ class Projection:
             RunPart(data.run, data.number, data.from_turn, data.turns, data.windows, data.exchanges)
         )
         if not data.interleaved:
-            block_changes.roll(self._blocks.of(session), session, event.context.turn, seq, "session continued")
+            block_drafts.roll(self._blocks.of(session), session, event.context.turn, seq, "session continued")
             for alert, crossing_turn in memory.firing:  # of a run that did not end
                 alerts.resolve(self._statements, session.key, event, alert, crossing_turn)
             memory.firing, session.firing = [], 0
 
     def _limit(self, session: SessionDraft, event: Event, _seq: int, data: LimitChanged) -> None:
+        self._settle(session)
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
         peak = session.memory.peak
         limits = peak.change_limit(data, event.context.model)
         if peak.now is not None:
             session.utilization, session.zone = peak.now.utilization, peak.now.zone
-        _show_peak(session)
+        self._has_new_peak = True
         if limits is not None and data.previous_tokens:
             session.memory.sparkline.correct(data.previous_tokens, limits.limit_tokens)
             self._turns.correct(session.key, data.previous_tokens, limits)
@@ -289,6 +329,7 @@ class Projection:
         session.incomplete = 1
 
     def _overflow(self, session: SessionDraft, _event: Event, _seq: int, _data: OverflowDetected) -> None:
+        self._settle(session)
         session.overflows += 1
 
     def _fidelity(self, session: SessionDraft, _event: Event, _seq: int, data: FidelityEvaluated) -> None:
@@ -326,14 +367,6 @@ class Projection:
 def _add_cost(session: SessionDraft, dollars: float | None) -> None:
     if dollars is not None:
         session.cost_dollars = (session.cost_dollars or 0.0) + dollars
-
-
-def _show_peak(session: SessionDraft) -> None:
-    peak = session.memory.peak
-    fullest = peak.fullest
-    if fullest is not None:
-        session.peak_used_tokens, session.peak_utilization = fullest.tokens, fullest.utilization
-        session.worst_zone = peak.worst_zone
 
 
 Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]

@@ -1,28 +1,24 @@
-"""The projection folded again from the events: of every session, of those that a migration marked, or of one."""
+"""The projection folded again from the events: of every session, or of one."""
 
 from __future__ import annotations
 
-import logging
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
 from windowpane.core.codec import decode
-from windowpane.exceptions import EventFormatError, StoreError
+from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
-from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.projections import session_drafts
-from windowpane.store.projections.projection import TABLES, Projection
+from windowpane.store.projections.projection import Projection
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.statements import StatementBatch
+from windowpane.store.tables import PROJECTIONS
 
 _SESSIONS: Final = "SELECT key, current FROM sessions ORDER BY key"
-_STALE: Final = "SELECT key, current FROM sessions JOIN stale_sessions ON session = key ORDER BY key"
 _COUNT: Final = "UPDATE event_types SET events = (SELECT count(*) FROM events WHERE type = event_types.id)"
 _EVENTS: Final = "SELECT turn, seq, body FROM events WHERE session = ? ORDER BY seq"
 _TURN: Final = itemgetter(0)
-
-_log: Final = logging.getLogger(__name__)
 
 
 def rebuild(connection: Database) -> int:
@@ -30,8 +26,8 @@ def rebuild(connection: Database) -> int:
 
     Old revisions have a session row only.
     """
-    for table in TABLES:
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608  # our tables
+    for table in PROJECTIONS:
+        connection.execute(f"DELETE FROM {table.name}")  # noqa: S608  # our tables
     sessions = connection.execute(_SESSIONS).fetchall()
     for key, current in sessions:
         _rebuild_session(connection, key)
@@ -41,32 +37,6 @@ def rebuild(connection: Database) -> int:
     return sum(current for _, current in sessions)
 
 
-def has_stale(connection: Database) -> bool:
-    """Return whether a migration marked sessions whose events are to be folded again."""
-    return connection.execute("SELECT 1 FROM stale_sessions LIMIT 1").fetchone() is not None
-
-
-def rebuild_stale(connection: Database) -> int:
-    """Fold the sessions again that a migration marked, inside the caller's transaction; return how many.
-
-    A session with an event that cannot be read stays as it is.
-    """
-    stale = connection.execute(_STALE).fetchall()
-    for key, current in stale:
-        connection.execute("SAVEPOINT stale_session")
-        try:
-            remove_session(connection, key)
-            _rebuild_session(connection, key)
-            if not current:
-                remove_session(connection, key)
-        except (EventFormatError, StoreError) as error:
-            connection.execute("ROLLBACK TO stale_session")
-            _log.warning("session number %d stays without trends and tool use: %s", key, error)
-        connection.execute("RELEASE stale_session")
-    connection.execute("DELETE FROM stale_sessions")
-    return len(stale)
-
-
 def _rebuild_session(connection: Database, key: int) -> None:
     session_drafts.save(connection, [fold_session(connection, key, into=connection)])
 
@@ -74,7 +44,7 @@ def _rebuild_session(connection: Database, key: int) -> None:
 def fold_session(connection: Database, key: int, *, into: Database) -> SessionDraft:
     """Fold the events of a session again, into the tables of *into*; return the session's new row, not saved.
 
-    Raises `StoreError` where its numbers together are more than a row holds, as earlier releases stored.
+    Raises `StoreError` where its numbers together are more than a row holds.
     """
     try:
         return _folded(connection, key, into)
@@ -87,16 +57,14 @@ def _folded(connection: Database, key: int, into: Database) -> SessionDraft:
     # A turn at a time, as events arrived: what a batch holds back is then bounded here too.
     for _, events in groupby(connection.execute(_EVENTS, (key,)), key=_TURN):
         projection = Projection(StatementBatch(into))
-        for _turn, seq, body in events:
-            event = decode(body)
-            projection.enter(session, event)
-            projection.apply(session, event, seq)
+        rows = list(events)
+        projection.apply(session, [decode(body) for _, _, body in rows], [seq for _, seq, _ in rows])
         projection.save()
-    session.pressure = pressure_rank(session.zone, session.utilization)
+    session.pressure = session_drafts.pressure_rank(session.zone, session.utilization)
     return session
 
 
 def remove_session(connection: Database, key: int) -> None:
     """Delete the turns, blocks and alerts of the session with this row number."""
-    for table in TABLES:
-        connection.execute(f"DELETE FROM {table} WHERE session = ?", (key,))  # noqa: S608  # our tables
+    for table in PROJECTIONS:
+        connection.execute(f"DELETE FROM {table.name} WHERE session = ?", (key,))  # noqa: S608  # our tables

@@ -9,13 +9,14 @@ from typing import Final
 import msgspec
 
 from windowpane.core.tracking.peak import WindowPeak
-from windowpane.core.vocabulary import Severity, Zone
+from windowpane.core.vocabulary import ZONES, Severity, Zone
 from windowpane.exceptions import EventsRefusedError, StoreError
 from windowpane.store.database import Database
-from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.statements import padded, placeholders
 
 SPARKLINE_POINTS: Final = 24
+PRICE_SCALE: Final = 1_000_000_000_000
+"""Prices of one token are stored in trillionths of a dollar."""
 
 
 @dataclass(slots=True)
@@ -254,6 +255,13 @@ def save(connection: Database, sessions: Iterable[SessionDraft]) -> None:
         session.is_new = False
     connection.executemany(_INSERT, new)
     connection.executemany(_UPDATE, changed)
+
+
+def pressure_rank(zone: Zone | None, utilization: float | None) -> float:
+    """Return the rank that orders the fleet: the zone, then utilization; -1 for a session without a zone."""
+    if zone is None:
+        return -1.0
+    return ZONES.index(zone) * 10 + min(utilization or 0.0, 9.0)
 
 
 def projected_values(session: SessionDraft) -> dict[str, object]:

@@ -27,27 +27,20 @@ from windowpane.store.database import Database, Engine
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.records import RepeatedDay, TrendRow
 from windowpane.store.statements import Conditions, StatementBatch
+from windowpane.store.tables import ADD_TO_SUMS, ADDED_COLUMNS, DAILY_SUMS, PEAK, SESSION_DAYS, SUMS, parts_of_day
 
 DAY_SECONDS: Final = 86_400
 LAST_DAY: Final = 73_048
 """The end of 2169: a time behind it is a fault of its clock and would be the last day of every trend."""
 MICRO: Final = 1_000_000
 MILLI: Final = 1_000
-KEY: Final = ("session", "day", "agent", "model", "release")
-SUMS: Final = (
-    "calls", "input_tokens", "output_tokens", "cache_read_tokens", "cost_micros", "compactions",
-    "fidelity_millis", "fidelities", "regrets", "cache_breaks", "cache_break_micros",
-)  # fmt: skip
-PEAK: Final = "peak_millis"
-"""Highest utilization of the session on the day, in thousandths; -1 while it is unknown."""
-DAILY_SUMS: Final = (*SUMS, "sessions", "peaks", "peak_sum_millis", "red_sessions")
-RED_MILLIS: Final = 900
 _LARGEST_AMOUNT: Final = 10**10
 """The most that one event adds: sums over hundreds of millions of them stay below 64 bits."""
 
+_KEY: Final = SESSION_DAYS.key
 _UPSERT: Final = (
-    f"INSERT INTO session_days ({', '.join((*KEY, 'project', *SUMS, PEAK))}) "  # noqa: S608  # our columns
-    f"VALUES ({', '.join('?' * (len(KEY) + len(SUMS) + 2))}) ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
+    f"INSERT INTO session_days ({', '.join((*_KEY, 'project', *SUMS, PEAK))}) "  # noqa: S608  # our columns
+    f"VALUES ({', '.join('?' * (len(_KEY) + len(SUMS) + 2))}) ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
     f"{', '.join(f'{name} = session_days.{name} + excluded.{name}' for name in SUMS)}, {PEAK} = CASE "
     f"WHEN session_days.{PEAK} > excluded.{PEAK} THEN session_days.{PEAK} ELSE excluded.{PEAK} END"
 )
@@ -68,18 +61,12 @@ _READ: Final = (
     "GROUP BY day, agent, model, release HAVING sum(sessions) > 0 ORDER BY day, agent, model, release"
 )
 _NEWEST_DAY: Final = "SELECT max(day) FROM daily WHERE {projects}"
-_DAY_SUMS: Final = (
-    f"{', '.join(f'd.{name}' for name in SUMS)}, 1 AS sessions, "
-    f"CASE WHEN {PEAK} >= 0 THEN 1 ELSE 0 END AS peaks, "
-    f"CASE WHEN {PEAK} > 0 THEN {PEAK} ELSE 0 END AS peak_sum_millis, "
-    f"CASE WHEN {PEAK} >= {RED_MILLIS} THEN 1 ELSE 0 END AS red_sessions"
-)
+_DAY_SUMS: Final = ", ".join(parts_of_day("d"))
 """The part of a row `d` of `session_days` in each sum."""
 _KEEP: Final = (
-    f"INSERT INTO daily (day, agent, model, release, project, pruned, {', '.join(DAILY_SUMS)}) "  # noqa: S608
-    f"SELECT day, agent, model, release, project, 1, {_DAY_SUMS} FROM session_days AS d WHERE session = ? "
-    "ON CONFLICT (day, agent, model, release, project, pruned) DO UPDATE SET "
-    f"{', '.join(f'{name} = daily.{name} + excluded.{name}' for name in DAILY_SUMS)}"
+    f"INSERT INTO daily ({ADDED_COLUMNS}) "  # noqa: S608  # our columns
+    f"SELECT d.day, d.agent, d.model, d.release, d.project, 1, {_DAY_SUMS} FROM session_days AS d "
+    f"WHERE session = ? {ADD_TO_SUMS}"
 )
 _DAY: Final = "day, agent, model, release"
 _KEEP_REPEATED: Final = (
@@ -105,9 +92,8 @@ _STORED: Final = (
     "WHERE pruned = 0 AND sessions > 0"
 )
 _SUMMED: Final = (
-    f"SELECT day, agent, model, release, project, {', '.join(f'sum({name})' for name in SUMS)}, count(*), "  # noqa: S608
-    f"count(*) FILTER (WHERE {PEAK} >= 0), sum(CASE WHEN {PEAK} > 0 THEN {PEAK} ELSE 0 END), "
-    f"count(*) FILTER (WHERE {PEAK} >= {RED_MILLIS}) FROM session_days "
+    "SELECT day, agent, model, release, project, "  # noqa: S608  # our columns
+    f"{', '.join(f'sum({part})' for part in parts_of_day('d'))} FROM session_days AS d "
     "GROUP BY day, agent, model, release, project"
 )
 _UNLIKE: Final = (
@@ -126,9 +112,14 @@ class DayDrafts:
         self._moved: dict[int, SessionDraft] = {}
         self._repeated: set[int] = set()
 
-    def count(self, session: SessionDraft, event: Event) -> None:
-        """Count an event of `COUNTED` on its day; events without a time belong to no day."""
-        if event.at is None or session.same_as:
+    def count(self, session: SessionDraft, events: Sequence[Event]) -> None:
+        """Count events of `COUNTED` on their days, all while the session has its present names."""
+        if not session.same_as:
+            for event in events:
+                self._count(session, event)
+
+    def _count(self, session: SessionDraft, event: Event) -> None:
+        if event.at is None:  # of no day
             return
         counted = _COUNTS[type(event.data)](event.data)
         day = int(event.at // DAY_SECONDS)

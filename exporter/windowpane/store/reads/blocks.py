@@ -11,8 +11,8 @@ from windowpane.core.vocabulary import ContentType, CountSource
 from windowpane.store import captured_content
 from windowpane.store.database import Database
 from windowpane.store.projections.block_drafts import IN_WINDOW
+from windowpane.store.projections.turns import FIRST_SEQ
 from windowpane.store.records import BlockRow
-from windowpane.store.turns import FIRST_SEQ
 
 _COLUMNS: Final = (
     "b.block_id, b.position, b.turn_removed, b.removed_by, b.reason, b.score, b.replaced_by, "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-from windowpane.core.protocols import Digester
 from windowpane.store.database import Database, Engine
 from windowpane.store.events import AUDIT_COLUMNS
 from windowpane.store.projections import trends
@@ -60,23 +59,6 @@ def records_after(connection: Database, seq: int, limit: int) -> list[EventRecor
 def newest_seq(connection: Database) -> int:
     """Return the number of the newest event; 0 without any."""
     return int(connection.execute(_NEWEST).fetchone()[0] or 0)
-
-
-class IdentifiedStore(Protocol):
-    """A store that has an identity."""
-
-    def newest_seq(self) -> int:
-        """Return the number of the newest event; 0 without any."""
-        ...
-
-    def digester(self) -> Digester:
-        """Return the function that makes this store's digests."""
-        ...
-
-
-def identity_of(store: IdentifiedStore) -> str:
-    """Return a name that no other store has: a digest with this store's key."""
-    return store.digester()("windowpane.store")
 
 
 class CopyReads:

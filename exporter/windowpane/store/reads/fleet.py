@@ -13,8 +13,7 @@ from windowpane.core.events import PAYLOADS
 from windowpane.core.redaction import stored_id
 from windowpane.core.same_session import RANKS
 from windowpane.store.database import Database
-from windowpane.store.fleet_order import FLEET_ORDERS
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.store.projections.session_drafts import decode_memory
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.statements import Conditions, Value, in_lists, placeholders
@@ -62,6 +61,13 @@ _FIRST_CALLS: Final = (
     "AND turns.input_tokens IS NOT NULL "
     f"ORDER BY sessions.last_at DESC NULLS LAST LIMIT {COMPARED_SESSIONS}"
 )
+FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
+    "pressure": "pressure DESC, last_at DESC NULLS LAST, key DESC",
+    "recent": "last_at DESC NULLS LAST, key DESC",
+    "cost": "cost_dollars DESC NULLS LAST, key DESC",
+    "regret": "regrets DESC, last_at DESC NULLS LAST, key DESC",
+}
+"""Columns that each order sorts by, read from an index."""
 _TEXT_COLUMNS: Final = ("session_id", "agent", "title", "folder", "repository", "branch", "label")
 _OF_PARENT: Final = (
     "(parent_session_id = ? OR parent_session_id IN "

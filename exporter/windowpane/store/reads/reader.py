@@ -12,11 +12,12 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.store_names import StoreName
-from windowpane.store import alerts, captured_content, events, registry, tool_use, turns
+from windowpane.store import captured_content, events, registry
 from windowpane.store.database import Engine
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import fleet
+from windowpane.store.reads import fleet, tool_use
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.projects import stated
@@ -315,6 +316,10 @@ class Reader(CopyReads, TrendReads):
     def digester(self) -> Digester:
         """Return the function that makes this store's digests, keyed so they reveal nothing across stores."""
         return keyed_digester(self._store_column("digest_key"))
+
+    def copy_identity(self) -> str:
+        """Return a name that no other store has, for copies: a digest with this store's key."""
+        return self.digester()("windowpane.store")
 
     def load_metric_base(self) -> bytes | None:
         """Return the metric counters of the sessions that retention deleted; None before the first."""

@@ -13,7 +13,7 @@ first and last event, or read through if that is less work. The index itself is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -67,29 +67,16 @@ _texts_decoder: Final = msgspec.json.Decoder(_MeasurementTexts)
 
 def text_of(body: bytes) -> str:
     """Return the searchable text of an event: its type, agent, model and payload; empty if it is damaged."""
-    return _text(body, _searchable_payload)
-
-
-def whole_text_of(body: bytes) -> str:
-    """Return the text that earlier stores were indexed by: it has the names and numbers of measurements too."""
-    return _text(body, _whole_payload)
-
-
-def _text(body: bytes, payload_of: Callable[[_Searchable], str]) -> str:
     try:
         event = _decoder.decode(body)
-        return f"{event.type} {event.agent} {event.model} {payload_of(event)}"
+        return f"{event.type} {event.agent} {event.model} {_payload(event)}"
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         return ""
 
 
-def _whole_payload(event: _Searchable) -> str:
-    return bytes(event.data).decode()
-
-
-def _searchable_payload(event: _Searchable) -> str:
+def _payload(event: _Searchable) -> str:
     if event.type != PressureMeasured.type:
-        return _whole_payload(event)
+        return bytes(event.data).decode()
     texts = _texts_decoder.decode(event.data)
     return f"{texts.phase} {texts.count_source} {texts.limit_source} {texts.zone} {texts.compaction_evidence}"
 

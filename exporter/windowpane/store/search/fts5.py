@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from windowpane.store.database import Database, WordSearch
-from windowpane.store.search.events import text_of, whole_text_of, words_of
+from windowpane.store.search.events import text_of, words_of
 
 PREFIX_WORDS: Final = 64
 """Words searched for instead of a prefix; with more, the index collects the events of the prefix itself."""
@@ -22,9 +22,6 @@ PREFIX_WORDS: Final = 64
 _INSERT: Final = "INSERT INTO events_text (rowid, text) VALUES (?, ?)"
 _REMOVE: Final = "INSERT INTO events_text (events_text, rowid, text) VALUES ('delete', ?, ?)"
 _OF_SESSION: Final = "SELECT seq, body FROM events WHERE session = ? AND seq <= ? ORDER BY seq"
-_INDEXED_WHOLE: Final = """
-    SELECT rowid FROM events_text WHERE events_text MATCH '"used_by_component"' AND rowid BETWEEN ? AND ?"""
-"""The measurements that were indexed with the names of their values, found by one that each of them has."""
 _IN_USE: Final = """
     SELECT 1 FROM events_text JOIN events AS e ON e.seq = events_text.rowid WHERE events_text MATCH ? LIMIT 1"""
 _WITH_WORD: Final = """
@@ -48,11 +45,7 @@ class Fts5EventIndex:
     def remove(self, database: Database, session: int, *, indexed: int) -> None:
         """Remove a session's events up to the number *indexed*; FTS5 needs their texts again."""
         events = database.execute(_OF_SESSION, (session, indexed)).fetchall()
-        if not events:
-            return
-        whole = {seq for (seq,) in database.execute(_INDEXED_WHOLE, (events[0][0], events[-1][0]))}
-        texts = ((seq, (whole_text_of if seq in whole else text_of)(body)) for seq, body in events)
-        database.executemany(_REMOVE, texts)
+        database.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in events))
 
     def is_used(self, database: Database, word: str) -> bool:
         """Return whether a stored event contains the word."""
@@ -130,7 +123,6 @@ _CREATE_TRIGRAMS: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS contents_text USING fts5 "
     "(text, content = '', columnsize = 0, detail = none, tokenize = 'trigram')"
 )
-_EXISTS: Final = "SELECT 1 FROM sqlite_master WHERE name = 'contents_text'"
 _ADD_TEXT: Final = "INSERT INTO contents_text (rowid, text) VALUES (?, ?)"
 _REMOVE_TEXT: Final = "INSERT INTO contents_text (contents_text, rowid, text) VALUES ('delete', ?, ?)"
 _REMOVE_ALL: Final = "INSERT INTO contents_text (contents_text) VALUES ('delete-all')"
@@ -161,15 +153,16 @@ class Fts5ContentIndex:
 
     def clear(self, database: Database) -> None:
         """Remove every text."""
-        if self._exists(database):
+        if _has_trigrams(database):
             database.execute(_REMOVE_ALL)
 
     def candidates(self, database: Database, trigrams: Sequence[str]) -> Iterator[int] | None:
         """Yield the numbers of the texts that contain all trigrams, the latest first; None without an index."""
-        if not self.is_supported or not self._exists(database):
+        if not self.is_supported or not _has_trigrams(database):
             return None
         quoted = ('"' + trigram.replace('"', '""') + '"' for trigram in trigrams)
         return (number for (number,) in database.execute(_MATCHING, (" AND ".join(quoted),)))
 
-    def _exists(self, database: Database) -> bool:
-        return database.execute(_EXISTS).fetchone() is not None
+
+def _has_trigrams(database: Database) -> bool:
+    return database.execute(database.dialect.table_exists, ("contents_text",)).fetchone() is not None

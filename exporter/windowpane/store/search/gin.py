@@ -14,6 +14,10 @@ from zlib import crc32
 from windowpane.store.database import Database, WordSearch
 from windowpane.store.search.events import words_of
 
+GIN_TABLES: Final = (
+    "CREATE TABLE events_text (seq BIGINT PRIMARY KEY, words tsvector NOT NULL)",
+    "CREATE TABLE contents_text (id BIGINT PRIMARY KEY, trigrams int4[] NOT NULL)",
+)
 GIN_INDEXES: Final = {
     "events_text_words": "events_text USING gin (words)",
     "contents_text_trigrams": "contents_text USING gin (trigrams)",

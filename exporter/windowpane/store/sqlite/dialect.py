@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from windowpane.store.database import ContentIndex, Dialect, EventIndex
 from windowpane.store.search.fts5 import Fts5ContentIndex, Fts5EventIndex
+from windowpane.store.sqlite import schema
 
 
 class SqliteDialect:
@@ -16,6 +17,11 @@ class SqliteDialect:
     def __init__(self) -> None:
         self.event_index: EventIndex = Fts5EventIndex()
         self.content_index: ContentIndex = Fts5ContentIndex()
+
+    table_exists = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    create_store = staticmethod(schema.create_store)
+    create_table = staticmethod(schema.create_table)
+    define = staticmethod(schema.define)
 
     def contains(self, expression: str) -> str:
         """Return the condition that a text or bytes contain the value of its one placeholder."""

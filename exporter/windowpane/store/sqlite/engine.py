@@ -4,30 +4,253 @@ Durability: a batch commits in write-ahead mode with synchronous=NORMAL, so it s
 but, until the next `sync`, not a power cut. `sync` commits once with synchronous=FULL, which makes SQLite call
 fsync on the log before the commit returns. The log is one file, so everything committed earlier by any process is
 on the disk as well; what was moved out of the log before was synced by the checkpoint that moved it.
+
+A store has one writing connection and a few reading ones, each lent to one read at a time. A forked child does
+not touch its parent's connections and opens its own.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Final, NamedTuple, cast
+from urllib.parse import quote
 
-from windowpane.core.files import WAL
-from windowpane.exceptions import OlderStoreError, StoreError, StoreReplacedError
+from windowpane.core.files import WAL, irregular_kind
+from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.exceptions import (
+    EventsRefusedError,
+    OlderStoreError,
+    StoreBusyError,
+    StoreError,
+    StoreReplacedError,
+)
 from windowpane.store import migrations
 from windowpane.store.database import Database
-from windowpane.store.projections import rebuild as projection_rebuild
-from windowpane.store.sqlite.connection import (
-    BUSY_SECONDS,
-    FileIdentity,
-    ReaderPool,
-    identity_of,
-    open_writer,
-    reporting,
-    transaction,
-)
 from windowpane.store.sqlite.dialect import SqliteDatabase
+
+BUSY_SECONDS: Final = 30.0
+"""The longest that a writer waits for another process's transaction, unless it is opened with another limit."""
+PAGE_BYTES: Final = 8192
+"""Larger than the default: fewer bytes are lost at the ends of pages that hold events of about 500 bytes."""
+IDLE_CONNECTIONS: Final = 4
+"""Reading connections kept open between reads."""
+
+_UNREADABLE: Final = ("not a database", "malformed", "encrypted")
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_ABOUT_DATA: Final = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError)
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Turn errors of sqlite3 into a `StoreError` that names the file and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        kind = StoreError
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY:
+            kind = StoreBusyError
+        elif isinstance(error, _ABOUT_DATA):
+            kind = EventsRefusedError
+        raise kind(_explain(path, error)) from error
+
+
+def _explain(path: Path, error: sqlite3.Error) -> str:
+    message = str(error)
+    if any(text in message for text in _UNREADABLE):
+        return (
+            f"{path}: not a readable database ({message}); nothing was changed. "
+            "Move the file away or restore a copy, or name another file"
+        )
+    if "full" in message:
+        return f"{path}: the disk is full ({message}); nothing of this batch was stored"
+    if "no such module: fts5" in message:
+        return f"{path}: the SQLite of this Python lacks FTS5, which a store needs; use a Python that has it"
+    if "locked" in message:
+        return f"{path}: another process keeps the store locked; try again"
+    if "readonly" in message or "unable to open" in message:
+        return f"{path}: cannot be opened or written ({message}); check the folder and its permissions"
+    return f"{path}: {message}"
+
+
+def check_kind(path: Path) -> None:
+    """Raise `StoreError` for a folder, pipe or device, on which SQLite would fail or wait for ever."""
+    try:
+        kind = irregular_kind(path.stat().st_mode)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            return  # missing, or reported when it is opened
+        kind = "a symbolic link to itself"
+    if kind:
+        raise StoreError(f"{path}: {kind}, not a database file; name another file")
+
+
+def create_file(path: Path) -> None:
+    """Create the file for its owner only, unless it exists; SQLite gives its companion files the same mode."""
+    check_kind(path)
+    if path.exists():
+        return
+    try:
+        create_folder(path.parent)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, MODE_FILE))
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be created ({error.strerror}); check the folder") from error
+    try:
+        os.fsync(folder)  # so that flush() can promise that the file itself survives
+    finally:
+        os.close(folder)
+
+
+class FileIdentity(NamedTuple):
+    """A file as the system knows it, whatever its name."""
+
+    device: int
+    inode: int
+
+
+def identity_of(path: Path) -> FileIdentity | None:
+    """Return the identity of the file that *path* names now; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return FileIdentity(status.st_dev, status.st_ino)
+
+
+def open_writer(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SqliteDatabase:
+    """Open the writing connection, in write-ahead mode: a commit is atomic at once, durable at the next flush."""
+    create_file(path)
+    connection = sqlite3.connect(
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, factory=SqliteDatabase
+    )
+    try:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -32768")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SqliteDatabase:
+    """Open a connection that cannot write; where no lock file can be created, the file is read without locks."""
+    check_kind(path)
+    if not path.exists():
+        raise StoreError(f"{path}: no store here; import a session or start an agent first")
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    try:
+        return _connect(address, busy_seconds)
+    except sqlite3.OperationalError as error:
+        if "unable to open" not in str(error):
+            raise
+        return _connect(address + "&immutable=1", busy_seconds)
+
+
+def _connect(address: str, busy_seconds: float) -> SqliteDatabase:
+    connection = sqlite3.connect(
+        address,
+        uri=True,
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SqliteDatabase,
+    )
+    try:
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def transaction(connection: SqliteDatabase) -> Iterator[SqliteDatabase]:
+    """Run all of the block's statements or none, holding the write lock from the start."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite has already undone it where the disk is full
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def snapshot(connection: SqliteDatabase) -> Iterator[SqliteDatabase]:
+    """Let the block's reads see one state of the store."""
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        connection.execute("ROLLBACK")
+
+
+class _Reader(NamedTuple):
+    connection: SqliteDatabase
+    file: FileIdentity | None
+
+
+class ReaderPool:
+    """Reading connections, each lent to one thread at a time; a file that was replaced is opened anew."""
+
+    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._path = path
+        self._busy_seconds = busy_seconds
+        self._lock = threading.Lock()  # guards the list of idle connections and the process they belong to
+        self._idle: list[_Reader] = []
+        self._process = os.getpid()
+        self._inherited: list[_Reader] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[SqliteDatabase]:
+        """Lend a connection inside a read transaction for the time of one read."""
+        with reporting(self._path):
+            reader = self._acquire()
+            try:
+                with snapshot(reader.connection):
+                    yield reader.connection
+            except BaseException:
+                reader.connection.close()
+                raise
+            self._release(reader)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            reader.connection.close()
+
+    def _acquire(self) -> _Reader:
+        file = identity_of(self._path)
+        with self._lock:
+            if self._process != os.getpid():  # a fork: closing the parent's connections here could harm it
+                self._inherited += self._idle
+                self._idle, self._process = [], os.getpid()
+            while self._idle:
+                reader = self._idle.pop()
+                if reader.file == file:
+                    return reader
+                reader.connection.close()
+        return _Reader(open_reader(self._path, busy_seconds=self._busy_seconds), file)
+
+    def _release(self, reader: _Reader) -> None:
+        with self._lock:
+            if len(self._idle) < IDLE_CONNECTIONS:
+                self._idle.append(reader)
+                return
+        reader.connection.close()
 
 
 class SqliteEngine:
@@ -59,16 +282,11 @@ class SqliteEngine:
     def check(self) -> None:
         """Raise `StoreError` for a missing file, one that is not a store, or one of another release."""
         with self.lend() as connection:
-            done = migrations.applied(connection)
-        migrations.check(done, self.path)
-        if not done:
+            version = migrations.stored_version(connection, self.path)
+        if version is None:
             raise StoreError(f"{self.path}: is not a Windowpane store; nothing was changed. Name another file")
-        missing = [migration.name for migration in migrations.available() if migration.name not in done]
-        if missing:
-            raise OlderStoreError(
-                f"{self.path}: was written by an older release (it lacks {missing[0]}); "
-                "open it once for writing, for example with `windowpane serve`"
-            )
+        if version < migrations.SCHEMA_VERSION:
+            raise OlderStoreError(self.path)
 
     def lend(self) -> AbstractContextManager[SqliteDatabase]:
         """Lend a connection inside a read transaction; a file that was replaced is opened anew."""
@@ -92,13 +310,10 @@ class SqliteEngine:
     # -- writing ----------------------------------------------------------------------------------------------
 
     def open_writer(self) -> SqliteDatabase:
-        """Return a connection to a store that is created, migrated and folded again where its rows are old."""
+        """Return a connection to a store that is created or migrated."""
         connection = open_writer(self.path, busy_seconds=self._busy_seconds)
         try:
-            migrations.migrate(connection, self.path)
-            if projection_rebuild.has_stale(connection):
-                with transaction(connection):
-                    projection_rebuild.rebuild_stale(connection)
+            migrations.bring_up_to_date(connection, self.path, self.transaction)
         except BaseException:
             connection.close()
             raise

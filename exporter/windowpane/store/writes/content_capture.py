@@ -50,8 +50,13 @@ class ContentCapture:
         """Return another collector with the same redactor, for texts outside the current batch."""
         return ContentCapture(self._redact)
 
-    def collect(self, event: Event) -> None:
-        """Add the texts that an event carries in memory only."""
+    def collect(self, events: Iterable[Event]) -> None:
+        """Add the texts that events carry in memory only."""
+        for event in events:
+            self.collect_one(event)
+
+    def collect_one(self, event: Event) -> None:
+        """Add the texts that one event carries."""
         session_id, data = event.context.session_id, event.data
         if not isinstance(data, BlockAdded):
             self._set_run(session_id, None)

@@ -9,8 +9,9 @@ Where two runs record at once, their turns are stored in the order in which they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -63,31 +64,47 @@ class Continuation:
         self._first_streams: dict[int, str] = {}
         """The stream of the first run, by the session's row number."""
 
-    def renumbered(self, batch: Sequence[Event], sessions: Mapping[str, SessionDraft]) -> Iterator[Event]:
-        """Yield the events as they are stored; each is to be applied to its session before the next is taken."""
-        context: EventContext | None = None
-        run: _Run | None = None
-        for event in batch:
-            if event.context is not context:
-                context = event.context
-                session = sessions[context.session_id]
-                continued, run = self._run(session, event)
-                if continued is not None:
-                    yield Event(_context_beside(session, continued), 0, event.at, continued)
-                stored = context if run is None else run.context(context)
-            yield event if run is None else Event(stored, event.n, event.at, run.renumber(event.data))
+    def renumbered(self, session: SessionDraft, events: Sequence[Event]) -> Iterable[Sequence[Event]]:
+        """Return a session's *events* as they are stored, in parts.
+
+        Each part is to be applied to the session before the next is taken. A session of one run is one part.
+        """
+        return (events,) if self._is_first_run(session, events) else self._parts(session, events)
+
+    def _parts(self, session: SessionDraft, events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+        for _, group in groupby(events, key=_context_number):
+            part = list(group)
+            first = part[0]
+            continued, run = self._run(session, first)
+            if run is not None:
+                context = run.context(first.context)
+                part = [Event(context, n, at, run.renumber(data)) for _, n, at, data in part]
+            if continued is not None:
+                part.insert(0, Event(_context_beside(session, continued), 0, first.at, continued))
+            yield part
 
     def reset(self) -> None:
         """Discard what is remembered: a transaction was rolled back."""
         self._first_streams.clear()
 
+    def _is_first_run(self, session: SessionDraft, events: Sequence[Event]) -> bool:
+        """Return whether the session has one run so far, which all *events* are part of."""
+        if not session.events:
+            self._remember(session.key, run_of(events[0]))
+        if session.memory.parts:
+            return False
+        first, context = self._first_stream(session), None
+        for event in events:
+            if event.context is not context:
+                context = event.context
+                if run_of(event) != first:
+                    return False
+        return True
+
     def _run(self, session: SessionDraft, event: Event) -> tuple[SessionContinued | None, _Run | None]:
         """Return the run of an event, None for the only one, and what is to be stated of it first."""
         context, data, memory = event.context, event.data, session.memory
-        stream = run_of(event)
-        if not session.events:
-            self._remember(session.key, stream)
-        first = self._first_stream(session)
+        stream, first = run_of(event), self._first_stream(session)
         is_beside = isinstance(data, _OF_ALERTS) or data.type in ANNOTATIONS
         if context.source != (session.source or context.source) or (stream == first and not memory.parts):
             return None, None
@@ -119,6 +136,10 @@ class Continuation:
         self._first_streams[key] = stream
         while len(self._first_streams) > REMEMBERED_STREAMS:
             self._first_streams.pop(next(iter(self._first_streams)))
+
+
+def _context_number(event: Event) -> int:
+    return id(event.context)
 
 
 def run_of(event: Event) -> str:

@@ -2,7 +2,7 @@
 
 A session that arrives with a project's token is stored as `ID@PROJECT`, so no project can take or change the id
 of another one. Its parent and its sub-agents are sessions of the same project. Sessions that a project has under
-their plain ids, from an earlier release, continue under these.
+their plain ids, which others have assigned to it, continue under these.
 """
 
 from __future__ import annotations

@@ -38,8 +38,6 @@ class NumberRanges:
             start, _, end = part.partition("-")
             self._starts.append(int(start))
             self._ends.append(int(end or start))
-        if len(self._starts) >= MAXIMUM_RANGES:  # earlier releases did not mark it
-            self._is_blurred = True
 
     def __str__(self) -> str:
         """Return the text, of a bounded length."""

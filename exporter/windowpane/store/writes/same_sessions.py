@@ -59,10 +59,20 @@ class SessionWriter(Protocol):
         ...
 
 
-def is_superseded(session: SessionDraft, context: EventContext) -> bool:
-    """Return whether a session has another, more complete record under the same id, which counts."""
-    source = session.source
-    return bool(source) and source != context.source and rank(context.source) < rank(source)
+def accepted(session: SessionDraft, events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events that no more complete record of the session, under the same id, supersedes."""
+    source, context, is_accepted = session.source, None, True
+    if all(event.context.source == (source or event.context.source) for event in events):
+        return events
+    counting = []
+    for event in events:
+        if event.context is not context:
+            context = event.context
+            is_accepted = not source or source == context.source or rank(context.source) >= rank(source)
+            source = context.source if is_accepted else source
+        if is_accepted:
+            counting.append(event)
+    return counting
 
 
 def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projection: Projection) -> None:
@@ -76,7 +86,9 @@ def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projectio
                 shared[calls[call], other] += 1
     pairs: list[tuple[int, int, Evidence]] = [(key, other, "call") for (key, other), _ in shared.most_common()]
     stated = {_stated(own[key].session_id): key for key in own.keys() & projection.first_turns}
-    pairs += [(stated[one], other, "id") for one, other in fleet.current_keys(writer.connection, list(stated))]
+    if stated:
+        current = fleet.current_keys(writer.connection, list(stated))
+        pairs += [(stated[one], other, "id") for one, other in current]
     for key, other, evidence in pairs:
         session, match = own[key], own.get(other) or session_drafts.load_key(writer.connection, other)
         if match is None or not match.turns or session.same_as or match.project != session.project:

@@ -116,7 +116,7 @@ def _compare_releases(
     key = comparison.key
     if key is None or rederivation.is_by(connection, key, comparison.release):
         return
-    collect = None if capture is None else capture.collect
+    collect = None if capture is None else capture.collect_one
     continuation = rederivation.continuation(connection, key, iter(factory()), collect)
     if continuation is None:
         comparison.change = Change.REWRITTEN
@@ -188,7 +188,7 @@ def _compare(connection: Database, events: Iterator[Event], capture: ContentCapt
             return result
         result.matched += 1
         if capture is not None:
-            capture.collect(event)
+            capture.collect_one(event)
     return result
 
 

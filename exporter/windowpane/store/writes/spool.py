@@ -24,7 +24,7 @@ import msgspec
 
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
-from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.effects.private_files import write_whole
 from windowpane.exceptions import EventFormatError, StoreError
 from windowpane.store.captured_content import CapturedText, Redactor
 from windowpane.store.keys import UNKEYED, AuditKeys, key_id
@@ -103,7 +103,7 @@ class Spool:
             room -= len(line) + 1
             lines.append(line)
             if capture is not None:
-                capture.collect(event)
+                capture.collect_one(event)
         if not lines:
             return 0
         texts: list[bytes] = []
@@ -185,17 +185,9 @@ class Spool:
         path = self._store.with_name(
             f"{_prefix(self._store)}{time.time_ns():016x}-{secrets.token_hex(4)}{_SUFFIX}"
         )
-        temporary = path.with_suffix(".writing")
         try:
-            create_folder(path.parent)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE_FILE)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(header) + b"\n" + payload)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            write_whole(path, msgspec.json.encode(header) + b"\n" + payload)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
 
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 import msgspec
 
-from windowpane.core.codec import encode
+from windowpane.core.codec import encode_all
 from windowpane.core.events import PAYLOADS, Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import SessionRefusedError
 from windowpane.store.database import Database
-from windowpane.store.keys import Link, key_id, link_with
+from windowpane.store.keys import Link, key_id, link_all, link_with
 from windowpane.store.projections import session_drafts
 from windowpane.store.projections.projection import Projection
 from windowpane.store.projections.session_drafts import SessionDraft
@@ -36,6 +38,7 @@ REMEMBERED_SESSIONS: Final = 4_096
 _INSERT_EVENT: Final = (
     "INSERT INTO events (seq, session, turn, type, at, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_session_id: Final = attrgetter("context.session_id")
 _TYPE: Final = 3
 """Index of the type in a row of `events`."""
 _ADVANCE: Final = "UPDATE store SET next_seq = ?"
@@ -120,37 +123,27 @@ class Writer:
         seq = self.next_seq()
         rows: list[tuple[Value, ...]] = []
         touched: dict[str, SessionDraft] = {}
-        opened = {} if into is not None else self._open(batch, projection)
-        types, capture = self._types, self.capture
-        context, session, link = None, into, self._plain
-        previous = b""
-        superseded = False
-        for event in self._continuation.renumbered(batch, opened) if into is None else batch:
-            if event.context is not context:
-                if session is not None:
-                    session.head_hash = previous or session.head_hash
-                context = event.context
-                session = into or opened[context.session_id]
-                superseded = same_sessions.is_superseded(session, context)
-                if superseded:
-                    session, previous = None, b""
-                    continue
-                touched[context.session_id] = session
-                link, previous = self._link(session), session.head_hash
-                projection.enter(session, event)
-            if superseded:
+        parts = self._renumbered(batch, projection) if into is None else [(into, batch)]
+        for session, part in parts:
+            events = same_sessions.accepted(session, part)
+            if not events:
                 continue
-            assert session is not None
-            body = encode(event)
-            previous = link(previous, body)
-            rows.append((seq, session.key, context.turn, types[event.data.type], event.at, body, previous))
-            session.head_seq = seq
-            projection.apply(session, event, seq)
-            if capture is not None:
-                capture.collect(event)
-            seq += 1
-        if session is not None:
-            session.head_hash = previous or session.head_hash
+            touched[session.session_id] = session
+            bodies = encode_all(events)
+            hashes = link_all(self._link(session), session.head_hash, bodies)
+            numbers = range(seq, seq + len(events))
+            projection.apply(session, events, numbers)
+            if self.capture is not None:
+                self.capture.collect(events)
+            types, key = self._types, session.key
+            rows += [
+                (number, key, context.turn, types[data.type], at, body, link)
+                for number, (context, _n, at, data), body, link in zip(
+                    numbers, events, bodies, hashes, strict=True
+                )
+            ]
+            session.head_seq, session.head_hash = numbers[-1], hashes[-1]
+            seq = numbers.stop
         self.connection.executemany(_INSERT_EVENT, rows)
         projection.save()
         self._finish(touched, Counter(row[_TYPE] for row in rows), seq)
@@ -179,6 +172,16 @@ class Writer:
 
     # -- internals -----------------------------------------------------------------------------------------------
 
+    def _renumbered(
+        self, batch: Sequence[Event], projection: Projection
+    ) -> Iterator[tuple[SessionDraft, Sequence[Event]]]:
+        """Yield the events as they are stored, in parts of one session."""
+        opened = self._open(batch, projection)
+        for session_id, events in groupby(batch, key=_session_id):
+            session = opened[session_id]
+            for part in self._continuation.renumbered(session, list(events)):
+                yield session, part
+
     def _finish(self, touched: dict[str, SessionDraft], counts: Mapping[Value, int], seq: int) -> None:
         session_drafts.save(self.connection, touched.values())
         ended = [one for one in touched.values() if one.ended and one.last_event == "session.ended"]
@@ -204,9 +207,9 @@ class Writer:
         for start in range(0, len(session_ids), SESSIONS_PER_STATEMENT):
             ids = session_ids[start : start + SESSIONS_PER_STATEMENT]
             stored = self._current(ids)
-            projection.load_turns(
-                [one.key for one in stored.values() if first_turns[one.session_id] <= one.last_turn]
-            )
+            continued = [one.key for one in stored.values() if first_turns[one.session_id] <= one.last_turn]
+            if len(continued) > 1:  # one turn is read where it is changed
+                projection.load_turns(continued)
             opened |= stored
         missing = [session_id for session_id in first_turns if session_id not in opened]
         return opened | self._start(missing, {}) if missing else opened

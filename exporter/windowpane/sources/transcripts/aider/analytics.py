@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.core.events import Usage
+from windowpane.models.wire.usage import CHAT
 from windowpane.sources.transcripts.json_document import MAXIMUM_NAME_CHARS, compact, record_digest
 from windowpane.sources.transcripts.json_lines import EARLIEST, LATEST, count, dollars, head_rows, mapping, text
 from windowpane.sources.transcripts.reader import ProblemLog
@@ -84,8 +84,7 @@ class _Analytics(Transcript):
         stats.add_usage(
             prompt_tokens=prompt, completion_tokens=completion, total_tokens=count(properties.get("total_tokens"))
         )
-        usage = Usage.of_prompt(prompt, completion) if prompt else None
-        self.out.append(ModelCalled(usage, model, dollars(properties.get("cost")), at=at))
+        self.out.append(ModelCalled(CHAT.read_sent(properties), model, dollars(properties.get("cost")), at=at))
 
 
 def _seconds(value: object) -> float | None:

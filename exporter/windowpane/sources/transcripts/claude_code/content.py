@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.transcripts.json_lines import as_json, instant, mapping, sequence, text
+from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
+from windowpane.models.wire.fields import texts_of
+from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import ContentAdded
 
 _FALLBACK: Final = "fallback"
 """A block that names the model which answered in place of another."""
-_MEDIA: Final = frozenset({"image", "document"})
 _SHOWN_ONLY: Final = frozenset({"hook_system_message"})
 """Attachments that are shown to the user and not sent to the model."""
 _CLEAR: Final = "<command-name>/clear</command-name>"
@@ -34,8 +35,10 @@ class RowContent:
         return "\n\n".join(content.text for content in self.contents if content.text)
 
 
-def contents_of(message: dict[str, Any], row: dict[str, Any], *, log: ProblemLog, line: int) -> RowContent:
-    """Return the content that a user or assistant row adds to the window."""
+def contents_of(
+    message: dict[str, Any], row: dict[str, Any], *, key: str, at: float | None, log: ProblemLog, line: int
+) -> RowContent:
+    """Return the content that a user or assistant row adds to the window, under the *key* and time of the row."""
     plain: ContentType = (
         "assistant_response"
         if row.get("type") == "assistant"
@@ -43,9 +46,7 @@ def contents_of(message: dict[str, Any], row: dict[str, Any], *, log: ProblemLog
         if row.get("isMeta") is True
         else "user_message"
     )
-    return _Blocks(plain, text(row.get("uuid")), instant(row.get("timestamp")), log, line).read(
-        message.get("content")
-    )
+    return _Blocks(plain, key, at, log, line).read(message.get("content"))
 
 
 def is_clear(content: str) -> bool:
@@ -109,7 +110,7 @@ class _Blocks:
             self._add("thinking", text(block.get("thinking")) or None)
         elif kind == "redacted_thinking":
             self._add("thinking", None)
-        elif kind in _MEDIA:
+        elif kind in MEDIA_KINDS:
             self._counted.contents.append(ContentAdded("media", None, media=1, key=self._key, at=self._at))
         elif kind.endswith("tool_use"):
             self._tool_use(block)
@@ -133,26 +134,15 @@ class _Blocks:
         self._counted.chars += len(arguments)
         self._counted.contents.append(
             ContentAdded(
-                "tool_call", f"{name} {arguments}", text(block.get("id")) or None, name or None,
+                "tool_call", arguments, text(block.get("id")) or None, name or None,
                 key=self._key, at=self._at,
             )
         )  # fmt: skip
 
     def _tool_result(self, block: dict[str, Any]) -> None:
         content = block.get("content")
-        media = 0
-        if isinstance(content, str):
-            output = content
-        else:
-            parts = []
-            for part in sequence(content):
-                inner = mapping(part)
-                if inner.get("type") == "text":
-                    parts.append(text(inner.get("text")))
-                elif text(inner.get("type")) in _MEDIA:
-                    media += 1
-            output = parts[0] if len(parts) == 1 else "\n".join(parts)
-            self._counted.chars -= max(0, len(parts) - 1)
+        output = content if isinstance(content, str) else "".join(texts_of(sequence(content)))
+        media = sum(map(is_media, sequence(content)))
         counted = self._counted
         counted.tool_results += 1
         counted.chars += len(output)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.names import without_wrappers
 from windowpane.sources.transcripts.agent_sidecar import description_of
@@ -91,12 +91,34 @@ class ClaudeCodeReader(TranscriptReader):
         return _ClaudeTranscript(path, log, complete=complete)
 
 
+class _RowHead(NamedTuple):
+    """The fields that rows of every type may have; empty where one has not."""
+
+    row_id: str = ""
+    parent_id: str = ""
+    session_id: str = ""
+    version: str = ""
+    folder: str = ""
+    branch: str = ""
+    at: float | None = None
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> _RowHead:
+        row_id, parent_id, session_id, version, folder, branch = map(text, map(row.get, _HEAD_FIELDS))
+        return cls(row_id, parent_id, session_id, version, folder, branch, instant(row.get("timestamp")))
+
+
+_HEAD_FIELDS: Final = ("uuid", "parentUuid", "sessionId", "version", "cwd", "gitBranch")
+
+
 class _ClaudeTranscript(ForkedTranscript):
     def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, log, complete=complete)
         self._sessions: dict[str, ClaudeSession] = {}
         self._current: ClaudeSession | None = None
         self._own = ""
+        self._head = _RowHead()
+        """The head of the row that is read now."""
         self._seen: dict[str, tuple[str, int, int]] = {}
         self._roots: dict[str, str] = {}
         self._parents = RowParents()
@@ -117,6 +139,7 @@ class _ClaudeTranscript(ForkedTranscript):
 
     def read_row(self, row: dict[str, Any]) -> None:
         kind = row.get("type")
+        self._head = _RowHead.of(row)
         self._link(row)
         if kind in ("user", "assistant"):
             self._message(row, reply=kind == "assistant")
@@ -125,8 +148,8 @@ class _ClaudeTranscript(ForkedTranscript):
         elif kind == "attachment":
             injected = text_of_attachment(mapping(row.get("attachment")))
             if injected:
-                when = self.at(instant(row.get("timestamp")))
-                content = ContentAdded("memory_injection", injected, key=text(row.get("uuid")), at=when)
+                when = self.at(self._head.at)
+                content = ContentAdded("memory_injection", injected, key=self._head.row_id, at=when)
                 self._session(row).receive((content,))
         elif kind == "content-replacement":
             self._replace(row)
@@ -158,15 +181,15 @@ class _ClaudeTranscript(ForkedTranscript):
         if not isinstance(message, dict):
             self.log.odd_line(self.line, "message", "expected an object")
             return
-        counted = contents_of(message, row, log=self.log, line=self.line)
+        counted = contents_of(message, row, key=self._head.row_id, at=self._head.at, log=self.log, line=self.line)
         if self._repeated(row, message, counted):
             return
         self._count(counted, row, reply=reply)
         session.is_linked = session.is_linked or bool(row.get("parentUuid"))
-        when = self.at(instant(row.get("timestamp")))
+        when = self.at(self._head.at)
         if reply:
             if message.get("model") != SYNTHETIC:
-                self._reply(session, row, message, counted, when)
+                self._reply(session, message, counted, when)
         elif row.get("isCompactSummary") is True:
             if not session.add_summary(counted.text, when):
                 session.receive(
@@ -181,19 +204,18 @@ class _ClaudeTranscript(ForkedTranscript):
             if counted.text and (is_clear(counted.text) or _starts_anew(row, session)):
                 session.clear(when)
             elif _is_prompt(row, counted):
-                session.add_prompt(text(row.get("uuid")), self._parents, when)
+                session.add_prompt(self._head.row_id, self._parents, when)
             session.receive(counted.contents)
 
     def _reply(
         self,
         session: ClaudeSession,
-        row: dict[str, Any],
         message: dict[str, Any],
         counted: RowContent,
         when: float | None,
     ) -> None:
         usage = message.get("usage")
-        call_id = text(message.get("id")) or text(row.get("uuid")) or f"line-{self.line}"
+        call_id = text(message.get("id")) or self._head.row_id or f"line-{self.line}"
         call = session.call_of(call_id, text(message.get("model")), mapping(usage))
         if isinstance(usage, dict):
             call.add_usage(usage)
@@ -208,11 +230,11 @@ class _ClaudeTranscript(ForkedTranscript):
         elif subtype == "compact_boundary":
             session = self._session(row)
             self.stats.compactions += 1
-            session.compact(Compaction.from_row(row, self.at(instant(row.get("timestamp")))))
+            session.compact(Compaction.from_row(row, self.at(self._head.at)))
         elif subtype == "microcompact_boundary":
             session = self._session(row)
             session.end_call()
-            removed = cleared_results(row, instant(row.get("timestamp")))
+            removed = cleared_results(row, self._head.at)
             self.stats.evictions += len(removed.keys)
             if removed.keys:
                 self.at(removed.at)
@@ -222,7 +244,7 @@ class _ClaudeTranscript(ForkedTranscript):
             session.end_call()
             keys = texts(mapping(row.get("snipMetadata")).get("removedUuids"))
             self.stats.evictions += len(keys)
-            session.emit(ContentRemoved(keys, "snip", at=self.at(instant(row.get("timestamp")))))
+            session.emit(ContentRemoved(keys, "snip", at=self.at(self._head.at)))
 
     def _replace(self, row: dict[str, Any]) -> None:
         """Replace large tool results by the text that is sent for them."""
@@ -247,8 +269,8 @@ class _ClaudeTranscript(ForkedTranscript):
 
     def _link(self, row: dict[str, Any]) -> None:
         """Remember the row before a row; add the title that an earlier summary gave it."""
-        row_id = text(row.get("uuid"))
-        self._parents.add(row_id, text(row.get("parentUuid")))
+        row_id = self._head.row_id
+        self._parents.add(row_id, self._head.parent_id)
         title = self._summaries.pop(row_id, "") if self._summaries else ""
         if title and row.get("type") in ("user", "assistant"):
             self._session(row)
@@ -269,7 +291,7 @@ class _ClaudeTranscript(ForkedTranscript):
             description = SessionDescribed(
                 title=title, title_source="user" if kind == "custom-title" else "agent"
             )
-        session = self._conversation(text(row.get("sessionId")))
+        session = self._conversation(self._head.session_id)
         if session is None:
             self._unread = description
             return
@@ -319,7 +341,7 @@ class _ClaudeTranscript(ForkedTranscript):
     # -- sessions ---------------------------------------------------------------------------------------------
 
     def _session(self, row: dict[str, Any]) -> ClaudeSession:
-        session_id = text(row.get("sessionId"))
+        session_id = self._head.session_id
         if session_id:
             parent = self._key(session_id)
         else:
@@ -328,13 +350,13 @@ class _ClaudeTranscript(ForkedTranscript):
         if row.get("isSidechain") is True:
             key = f"{parent}/{self._side_chain(row)}"
         session = self._sessions.get(key)
-        version = text(row.get("version"))
+        version = self._head.version
         task = None
         if session is None:
             task = _task_of(self.path) if key != parent else None
-            at = instant(row.get("timestamp"))
+            at = self._head.at
             session = ClaudeSession(
-                key, parent, self.out, self.stats, at=at, version=version, folder=text(row.get("cwd"))
+                key, parent, self.out, self.stats, at=at, version=version, folder=self._head.folder
             )
             self._sessions[key] = session
             self.stats.sessions += 1
@@ -346,8 +368,8 @@ class _ClaudeTranscript(ForkedTranscript):
         if self._unread is not None:
             self.out.append(self._unread)
             self._unread = None
-        branch = text(row.get("gitBranch"))
-        session.describe(folder=text(row.get("cwd")), branch="" if branch == "HEAD" else branch, at=None)
+        head = self._head
+        session.describe(folder=head.folder, branch="" if head.branch == "HEAD" else head.branch, at=None)
         if task is not None:
             self.out.append(task)
         return session
@@ -367,7 +389,7 @@ class _ClaudeTranscript(ForkedTranscript):
         agent_id = row.get("agentId")
         if isinstance(agent_id, str) and agent_id:
             return f"agent-{agent_id}"
-        row_id, parent_id = text(row.get("uuid")), text(row.get("parentUuid"))
+        row_id, parent_id = self._head.row_id, self._head.parent_id
         root = self._roots.get(parent_id) or f"side-{row_id or self.line}"
         if row_id:
             self._roots[row_id] = root

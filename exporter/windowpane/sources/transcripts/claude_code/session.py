@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from windowpane.core.agents import CLAUDE_CODE, CLAUDE_CODE_AGENT
-from windowpane.core.events import Usage
+from windowpane.models.wire.usage import ANTHROPIC
 from windowpane.sources.transcripts.claude_code.branches import MAXIMUM_PROMPTS, LivePrompts, RowParents
 from windowpane.sources.transcripts.claude_code.compaction import Compaction, RecentKeys
 from windowpane.sources.transcripts.json_lines import count
@@ -45,6 +45,8 @@ class CallLines:
     repeated: bool = False
     """A call of this id was closed before: its usage is counted already."""
     usage: dict[str, int] = field(default_factory=dict)
+    output_details: object = None
+    """The reasoning within the output, where the provider states it."""
     reported: bool = False
     stop_reason: str | None = None
     at: float | None = None
@@ -61,6 +63,7 @@ class CallLines:
         writes = usage.get("cache_creation")
         if isinstance(writes, dict):
             self.usage[HOUR_WRITES] = max(self.usage.get(HOUR_WRITES, 0), count(writes.get(HOUR_WRITES)))
+        self.output_details = usage.get("output_tokens_details") or self.output_details
 
     def add_end(self, stop_reason: str | None, at: float | None) -> None:
         """Add the latest line's stop reason and time."""
@@ -70,17 +73,11 @@ class CallLines:
 
     def record(self) -> ModelCalled:
         """Return the call as one record."""
-        sums = self.usage
-        usage = Usage(
-            input_tokens=sums.get("input_tokens", 0),
-            output_tokens=sums.get("output_tokens", 0),
-            cache_read_tokens=sums.get("cache_read_input_tokens", 0),
-            cache_write_tokens=sums.get("cache_creation_input_tokens", 0),
-            hour_write_tokens=sums.get(HOUR_WRITES, 0),
-        )
-        is_reported = self.reported and not self.repeated and usage.input_total > 0
+        stated = {**self.usage, "cache_creation": self.usage, "output_tokens_details": self.output_details}
+        usage = ANTHROPIC.read_sent(stated)
+        is_counted = self.reported and not self.repeated
         return ModelCalled(
-            usage if is_reported else None,
+            usage if is_counted else None,
             self.model,
             latency_seconds=latency_seconds(self.input_at, self.at),
             stop_reason=self.stop_reason,

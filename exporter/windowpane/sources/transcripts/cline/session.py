@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
+from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.cline.task import texts_of
 from windowpane.sources.transcripts.json_document import JsonObject
 from windowpane.sources.transcripts.json_lines import (
@@ -120,7 +121,7 @@ class ClineMessages:
             yield self._added("thinking", None, at)
         elif kind == "file":
             yield from self._written("memory_injection", text(block.get("content")), at)
-        elif kind in ("image", "media"):
+        elif kind in MEDIA_KINDS:
             yield self._added("media", None, at, media=1)
         elif kind == "tool_use":
             yield self._call(block, at)
@@ -140,7 +141,7 @@ class ClineMessages:
         self._names[own] = name
         self._stats.tool_calls += 1
         self._stats.content_chars += len(arguments)
-        return self._added("tool_call", f"{name} {arguments}", at, tool=own)
+        return self._added("tool_call", arguments, at, tool=own)
 
     def _result(self, block: dict[str, Any], at: float | None) -> ContentAdded:
         own, content = text(block.get("tool_use_id")), block.get("content")
@@ -150,7 +151,7 @@ class ClineMessages:
         self._names.setdefault(own, text(block.get("name")))
         self._stats.content_chars += len(output)
         self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
-        media = sum(part.get("type") in ("image", "media") for part in parts)
+        media = sum(map(is_media, parts))
         return self._added("tool_result", output, at, tool=own, media=media, child=self._children.get(own))
 
     def _added(
@@ -170,7 +171,7 @@ class ClineMessages:
     def _called(self, value: dict[str, Any], at: float | None, *, is_sum: bool) -> ModelCalled:
         metrics = mapping(value.get("metrics"))
         self._stats.add_usage(**{name: count(metrics.get(name)) for name in USAGE_NAMES})
-        usage = None if is_sum else _usage(metrics)
+        usage = None if is_sum else FLAT.read_sent(metrics)
         self.unstated += usage is None
         if usage is not None:
             self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
@@ -206,13 +207,6 @@ class ClineMessages:
     def _all(self) -> Iterator[ContentAdded]:
         for contents in self._contents.values():
             yield from contents
-
-
-def _usage(metrics: dict[str, Any]) -> Usage | None:
-    """Return the usage of a call, whose input includes the cache; None where it is not stated."""
-    prompt, output, read, written = (count(metrics.get(name)) for name in USAGE_NAMES)
-    usage = Usage.of_prompt(prompt, output, cached=read, written=written)
-    return usage if usage.input_total else None
 
 
 def _sums(messages: Sequence[dict[str, Any]]) -> frozenset[int]:

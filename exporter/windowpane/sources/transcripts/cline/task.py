@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
+from windowpane.models.wire.usage import CLINE
 from windowpane.sources.transcripts.json_document import JsonObject
 from windowpane.sources.transcripts.json_lines import (
     as_json,
@@ -31,7 +33,6 @@ _MODEL: Final = re.compile(r"<model>([^<\n]{1,200})</model>")
 """Roo Code names the model in the details that it adds to each request."""
 _INJECTED: Final = ("<environment_details>", "[ERROR]")
 
-_MEDIA: Final = ("image", "media", "image-data", "file-data")
 
 FINISHED: Final = "api_req_finished"
 """The message with the usage of a request in releases of 2024; later ones write it with the request itself."""
@@ -133,7 +134,7 @@ class Task:
                 yield self._added("thinking", written, at)
         elif kind == "redacted_thinking":
             yield self._added("thinking", None, at)
-        elif kind in ("image", "document", "file"):
+        elif kind in MEDIA_KINDS:
             yield self._added("media", None, at, media=1)
         elif kind in ("tool_use", "tool-call"):
             arguments = as_json(block.get("input"))
@@ -142,11 +143,11 @@ class Task:
             self._names[call_id] = name
             self._stats.tool_calls += 1
             self._stats.content_chars += len(arguments)
-            yield self._added("tool_call", f"{name} {arguments}", at, call_id=call_id)
+            yield self._added("tool_call", arguments, at, call_id=call_id)
         elif kind in ("tool_result", "tool-result"):
             content = block.get("content") if kind == "tool_result" else _value(block.get("output"))
             output = texts_of(content)
-            media = sum(mapping(part).get("type") in _MEDIA for part in sequence(content))
+            media = sum(map(is_media, sequence(content)))
             self._stats.content_chars += len(output)
             self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
             call_id = text(block.get("tool_use_id")) or text(block.get("toolCallId"))
@@ -302,17 +303,12 @@ def shown_calls(messages: Sequence[object]) -> list[ShownCall]:
 
 
 def _call(message: dict[str, Any], call: dict[str, Any], *, exclusive: bool) -> ShownCall:
-    tokens, written, read = (count(call.get(name)) for name in ("tokensIn", "cacheWrites", "cacheReads"))
-    output = count(call.get("tokensOut"))
-    if exclusive:
-        usage = Usage(tokens, output, read, written)
-    else:
-        usage = Usage.of_prompt(tokens, output, cached=read, written=written)
+    usage = CLINE.read_sent(call, exclusive=exclusive)
     index = message.get("conversationHistoryIndex")
     return ShownCall(
         milliseconds(message.get("ts")),
-        usage if usage.input_total else None,
-        dollars(call.get("cost")) if usage.input_total else None,
+        usage,
+        None if usage is None else dollars(call.get("cost")),
         index if isinstance(index, int) and not isinstance(index, bool) else None,
         call,
     )

@@ -9,6 +9,8 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import is_media
+from windowpane.models.wire.fields import texts_of
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.transcripts.records import ContentAdded
 
@@ -71,7 +73,7 @@ def _message(payload: dict[str, Any], at: float | None) -> ResponseItem:
     for part, kind in zip_longest(sequence(payload.get("content")), sequence(stated)):
         inner = mapping(part)
         written = text(inner.get("text"))
-        if inner.get("type") == "input_image":
+        if is_media(inner):
             contents.append(ContentAdded("media", None, media=1, key=key, at=at))
         elif written:
             chars += len(written)
@@ -127,7 +129,7 @@ def _call(payload: dict[str, Any], kind: str, at: float | None) -> ResponseItem:
     arguments = payload.get("arguments", payload.get("input", payload.get("action")))
     written = arguments if isinstance(arguments, str) else as_json(arguments)
     call_id = text(payload.get("call_id")) or text(payload.get("id")) or None
-    content = ContentAdded("tool_call", f"{name} {written}", call_id, name, key=call_id or "", at=at)
+    content = ContentAdded("tool_call", written, call_id, name, key=call_id or "", at=at)
     return ResponseItem((content,), reply=True, chars=len(written), tool_calls=1)
 
 
@@ -137,8 +139,8 @@ def _output(payload: dict[str, Any], at: float | None) -> ResponseItem:
     if isinstance(output, dict):
         output = output.get("content", output)
     if isinstance(output, list):
-        media = sum(mapping(part).get("type") == "input_image" for part in output)
-        written = "\n".join(text(mapping(part).get("text")) for part in output if mapping(part).get("text"))
+        media = sum(map(is_media, output))
+        written = "".join(texts_of(output))
     else:
         written = output if isinstance(output, str) else as_json(output)
     call_id = text(payload.get("call_id")) or None

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from windowpane.core.agents import CODEX, CODEX_AGENT
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import CODEX_ROLLOUT
 from windowpane.sources.transcripts.codex.envelope import ROW_TYPES, folder_in, in_envelope, is_early_header
 from windowpane.sources.transcripts.codex.items import ResponseItem, item_of, message_key
 from windowpane.sources.transcripts.codex.threads import inherited_history, origin_of, parent_of, segment_key
@@ -257,7 +258,7 @@ class _Rollout(Transcript):
         stats.add_usage(**{name: count(last.get(name)) for name in USAGE_NAMES})
         stats.peak_context = max(stats.peak_context, total)
         self._last_total = count(last.get("total_tokens")) or None
-        self._end_call(_usage(last), at)
+        self._end_call(CODEX_ROLLOUT.read(last) or Usage(), at)
 
     # -- order ------------------------------------------------------------------------------------------------
 
@@ -378,18 +379,3 @@ class _Rollout(Transcript):
         if kind not in self._unknown_kinds and len(self._unknown_kinds) < MAXIMUM_UNKNOWN:
             self._unknown_kinds.add(kind)
             self.log.odd(self.line, "type", f"unknown {what} {kind[:64]!r}, skipped")
-
-
-def _usage(last: dict[str, Any]) -> Usage:
-    reasoning = count(last.get("reasoning_output_tokens"))
-    total, cached = count(last.get("input_tokens")), count(last.get("cached_input_tokens"))
-    cached = min(cached, total)
-    written = min(count(last.get("cache_write_input_tokens")), total - cached)
-    return Usage(
-        input_tokens=total - cached - written,
-        output_tokens=count(last.get("output_tokens")),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        reasoning_tokens=reasoning,
-        reasoning_retained=reasoning > 0,
-    )

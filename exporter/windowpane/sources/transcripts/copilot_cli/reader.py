@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.copilot_cli.event_types import MAXIMUM_UNKNOWN, is_known
 from windowpane.sources.transcripts.copilot_cli.session import (
     CopilotSession,
@@ -310,14 +310,8 @@ class _CopilotTranscript(Transcript):
 
     def _use(self, session: CopilotSession, data: dict[str, Any]) -> None:
         """Add the usage of the call whose reply was just read, or comes next."""
-        usage = Usage.of_prompt(
-            count(data.get("inputTokens")),
-            count(data.get("outputTokens")),
-            cached=count(data.get("cacheReadTokens")),
-            written=count(data.get("cacheWriteTokens")),
-            reasoning=count(data.get("reasoningTokens")),
-        )
-        if usage.input_total:
+        usage = FLAT.read_sent(data)
+        if usage is not None:
             session.usage = usage
         if session.call is not None:
             self._end_call(session)
@@ -337,7 +331,7 @@ class _CopilotTranscript(Transcript):
     ) -> None:
         self.stats.tool_calls += 1
         session.requested.add(call_id)
-        self._add(session, "tool_call", f"{name} {arguments}", at, call_id=call_id, name=name)
+        self._add(session, "tool_call", arguments, at, call_id=call_id, name=name)
 
     def _tool_started(self, session: CopilotSession, data: dict[str, Any], at: float | None) -> None:
         """Add a tool call that no reply requested: the user ran it."""

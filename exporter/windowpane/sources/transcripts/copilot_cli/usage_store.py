@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.exceptions import SourceError
+from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.databases import columns_of, opened
 from windowpane.sources.transcripts.json_lines import count, duration_seconds, text
 
@@ -34,14 +35,7 @@ class StoredCall(NamedTuple):
     @classmethod
     def of(cls, row: dict[str, Any]) -> StoredCall:
         """Return the call of a row, whose input includes the cache."""
-        usage = Usage.of_prompt(
-            count(row["input_tokens"]),
-            count(row["output_tokens"]),
-            cached=count(row.get("cache_read_tokens")),
-            written=count(row.get("cache_write_tokens")),
-            reasoning=count(row.get("reasoning_tokens")),
-        )
-        return cls(text(row["model"]), usage, duration_seconds(row.get("duration_ms")))
+        return cls(text(row["model"]), FLAT.read(row) or Usage(), duration_seconds(row.get("duration_ms")))
 
 
 class UsageStore:

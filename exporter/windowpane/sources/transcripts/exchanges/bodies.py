@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall, Shape, parse_call
-from windowpane.sources.conversations.streams import read_events, read_whole
+from windowpane.models.wire.calls import ApiCall, Shape, parse_call, read_events, read_whole
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.transcripts.exchanges.exchange import is_nested_too_deeply
 from windowpane.sources.transcripts.json_document import MAXIMUM_NAME_CHARS, parse_embedded
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from windowpane.sources.conversations.block_specs import BlockSpec, Key
-from windowpane.sources.conversations.messages import head_blocks, message_blocks, reply_blocks
+from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.calls import head_blocks, message_blocks
+from windowpane.models.wire.replies import reply_blocks
 from windowpane.sources.transcripts.records import (
     CallFailed,
     CallSent,
@@ -37,7 +38,7 @@ def contents_of(records: Iterable[Record]) -> Iterator[Record]:
             reply = record.reply
             for spec in reply_blocks(reply):
                 current[spec.key] += 1
-                yield _content(spec, record.at)
+                yield ContentAdded.of(spec, record.at)
             yield ModelCalled(
                 reply.usage, reply.model, reply.cost_dollars, reply.latency_seconds, reply.stop_reason, record.at,
                 reply.response_id or None,
@@ -53,8 +54,4 @@ def _added(specs: Iterable[BlockSpec], seen: Counter[Key], at: float | None) -> 
         sent[spec.key] += 1
         if sent[spec.key] > seen[spec.key]:
             seen[spec.key] += 1
-            yield _content(spec, at)
-
-
-def _content(spec: BlockSpec, at: float | None) -> ContentAdded:
-    return ContentAdded(spec.content_type, spec.text, spec.tool_call_id, spec.tool_name, spec.media, at=at)
+            yield ContentAdded.of(spec, at)

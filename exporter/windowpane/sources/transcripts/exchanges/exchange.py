@@ -12,10 +12,10 @@ from typing import Final
 
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.models.replies import Reply
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
-from windowpane.sources.conversations.messages import ApiCall
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.sources.transcripts.json_document import MAXIMUM_KEY_CHARS, MAXIMUM_NAME_CHARS
 from windowpane.sources.transcripts.reader import FileStats
@@ -80,11 +80,11 @@ class ExchangeSorter:
         yield from self._end(before=exchange.sent_at)
         self._sending = exchange
         scope = self._scope(exchange)
-        conversation, common = self._conversations.find(exchange.call, scope, now=0.0)
+        conversation, common, content = self._conversations.find(exchange.call, scope, now=0.0)
         yield from self._switch(conversation.session_id)
         if common is None and exchange.description is not None:
             yield exchange.description
-        conversation.observer.record_call(exchange.call, common=common)
+        conversation.observer.record_call(exchange.call, common=common, content=content)
         yield CallSent(exchange.call, exchange.sent_at)
         self._under_way.append((exchange, conversation))
         if exchange.ended_at is None or exchange.sent_at is None:
@@ -130,8 +130,8 @@ class ExchangeSorter:
                 self._conversations.release(conversation)
                 yield CallFailed(exchange.error[:MAXIMUM_ERROR_CHARS], exchange.ended_at)
                 continue
-            conversation.observer.record_reply(exchange.reply)
-            self._conversations.index_reply(conversation, exchange.reply)
+            content = conversation.observer.record_reply(exchange.reply)
+            self._conversations.index_reply(conversation, content, exchange.reply.response_id)
             yield ReplyReceived(exchange.reply, exchange.ended_at)
 
     def _open(self, call: ApiCall, scope: Scope, parent: Conversation | None) -> Conversation:

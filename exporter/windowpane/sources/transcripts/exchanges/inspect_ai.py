@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall, message_blocks
+from windowpane.models.wire.replies import Reply
+from windowpane.models.wire.traced import Message, messages_of, reply_parts_of
+from windowpane.models.wire.usage import INSPECT_AI
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
-from windowpane.sources.transcripts.exchanges.chat_messages import chat_messages, reply_parts
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply
 from windowpane.sources.transcripts.folders import in_number_order
 from windowpane.sources.transcripts.json_document import (
@@ -31,9 +32,16 @@ from windowpane.sources.transcripts.json_document import (
     shape_of,
 )
 from windowpane.sources.transcripts.json_lines import count, dollars, instant, mapping, sequence, text
-from windowpane.sources.transcripts.openai_chat import Chat, conversation
+from windowpane.sources.transcripts.openai_chat import Chat
 from windowpane.sources.transcripts.reader import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem
-from windowpane.sources.transcripts.records import Record, SessionClosed, SessionDescribed, SessionOpened
+from windowpane.sources.transcripts.records import (
+    ContentAdded,
+    ModelCalled,
+    Record,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+)
 
 AGENT: Final = "inspect-ai"
 MAXIMUM_ARCHIVE_BYTES: Final = 4 * MAXIMUM_DOCUMENT_BYTES
@@ -195,11 +203,7 @@ class _Sample:
         if not self.has_events:
             yield SessionOpened(key, AGENT, text(self._spec.get("model"))[:MAXIMUM_NAME_CHARS])
             yield described
-            messages = (
-                JsonObject(message, sample.at("messages"), sample.log)
-                for message in chat_messages(self._resolved(value.get("messages")))
-            )
-            yield from conversation(messages, Chat(FileStats()), FileStats())
+            yield from _contents(messages_of(self._resolved(value.get("messages"))) or ())
         yield SessionOpened(key, AGENT)
         yield SessionClosed("error: other" if value.get("error") else "completed")
 
@@ -219,7 +223,7 @@ class _Sample:
         error = text(event.get("error")) or text(output.get("error"))
         reply = cleaned(
             Reply(
-                reply_parts(chat_messages(answer, role="assistant")),
+                reply_parts_of(answer),
                 self._usage(mapping(output.get("usage"))),
                 model,
                 text(choice.get("stop_reason")) or None,
@@ -240,7 +244,7 @@ class _Sample:
 
     def _sent(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the messages of a call, which a pool may hold."""
-        sent = [*chat_messages(self._resolved(event.get("input")))]
+        sent = messages_of(self._resolved(event.get("input"))) or []
         for entry in sequence(event.get("input_refs")):
             bounds = [bound for bound in sequence(entry) if isinstance(bound, int) and bound >= 0]
             if len(bounds) == 2 and len(sent) < MAXIMUM_CALL_MESSAGES:
@@ -253,7 +257,7 @@ class _Sample:
         """Return one entry of the pool, converted once."""
         if number not in self._converted:
             entry = self._pool[number] if number < len(self._pool) else None
-            self._converted[number] = [*chat_messages(self._resolved(entry))]
+            self._converted[number] = messages_of(self._resolved(entry)) or []
         return self._converted[number]
 
     def _resolved(self, value: Any, depth: int = 0) -> Any:
@@ -287,18 +291,18 @@ class _Sample:
     def _usage(self, stated: dict[str, Any]) -> Usage | None:
         """Return the usage of a call, whose input excludes the cache where the total shows it."""
         self._stats.api_calls += 1
-        sent, output = count(stated.get("input_tokens")), count(stated.get("output_tokens"))
-        if not sent and not output:
+        usage = INSPECT_AI.read(stated)
+        if usage is None or not (usage.input_total or usage.output_tokens):
             return None
         self._stats.add_usage(**{name: count(stated.get(name)) for name in _USAGE_NAMES})
-        read, written = (
-            count(stated.get("input_tokens_cache_read")),
-            count(stated.get("input_tokens_cache_write")),
-        )
-        reasoning = count(stated.get("reasoning_tokens"))
-        if count(stated.get("total_tokens")) == sent + output:
-            usage = Usage.of_prompt(sent, output, cached=read, written=written, reasoning=reasoning)
-        else:
-            usage = Usage(sent, output, read, written, reasoning)
         self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
         return usage
+
+
+def _contents(messages: Iterable[Message]) -> Iterator[Record]:
+    """Yield the records of a sample whose calls were not logged; every reply is one call."""
+    for message in messages:
+        for spec in message_blocks("chat", message):
+            yield ContentAdded.of(spec, None)
+        if message["role"] == "assistant":
+            yield ModelCalled(None)

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.core.events import Usage
-from windowpane.core.limits import MAXIMUM_TOKENS
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
+from windowpane.models.wire.traced import messages_of, reply_parts_of
+from windowpane.models.wire.usage import LANGFUSE
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
-from windowpane.sources.transcripts.exchanges.chat_messages import chat_messages, reply_parts
 from windowpane.sources.transcripts.exchanges.entries import entries_of
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply
 from windowpane.sources.transcripts.exchanges.tables import CSV, columns_of, table_rows
@@ -37,9 +36,6 @@ _OBSERVATION_COLUMNS: Final = frozenset({"trace_id", "type", "start_time"})
 _TRACE: Final = frozenset({"projectId", "observations", "timestamp"})
 _EARLIER_COUNTS: Final = {"input": "promptTokens", "output": "completionTokens", "total": "totalTokens"}
 """Names of the counts in releases of 2023 and 2024."""
-_CACHE_READ: Final = ("input_cached_tokens", "input_cache_read", "cache_read_input_tokens", "input_cached")
-_CACHE_WRITE: Final = ("input_cache_creation", "cache_creation_input_tokens", "input_cache_write")
-_REASONING: Final = ("output_reasoning_tokens", "output_reasoning", "reasoning_tokens")
 MAXIMUM_LEVELS: Final = 1_000
 """Observations within observations."""
 
@@ -157,11 +153,11 @@ def _exchange(observation: JsonObject, traces: dict[str, dict[str, Any]]) -> Exc
     trace_id = text(_of(value, "traceId"))[:MAXIMUM_NAME_CHARS]
     trace = traces.get(trace_id, {})
     model = text(value.get("model") or _of(value, "providedModelName"))[:MAXIMUM_NAME_CHARS]
-    call = ApiCall("chat", model, [*chat_messages(sent)], None, tools)
+    call = ApiCall("chat", model, messages_of(sent) or [], None, tools)
     reply: Reply | None = cleaned(
         Reply(
-            reply_parts(chat_messages(_parsed(value.get("output")), role="assistant")),
-            _usage(_stated_usage(value)),
+            reply_parts_of(_parsed(value.get("output"))),
+            LANGFUSE.read(_stated_usage(value)),
             model,
             cost_dollars=_cost(value),
             latency_seconds=_latency(value),
@@ -206,22 +202,6 @@ def _stated_usage(value: dict[str, Any]) -> dict[str, Any]:
         if any(map(count, counts.values())):
             return counts
     return {}
-
-
-def _usage(details: dict[str, Any]) -> Usage | None:
-    """Return the usage of a call. Its counts exclude each other, unless input and output alone are the total."""
-    if not any(count(details.get(name)) for name in ("input", "output", "total")):
-        return None
-    sent, output = count(details.get("input")), count(details.get("output"))
-    read, written, reasoning = (_first(details, names) for names in (_CACHE_READ, _CACHE_WRITE, _REASONING))
-    total = count(details.get("total"))
-    if total and total == sent + output:
-        return Usage.of_prompt(sent, output, cached=read, written=written, reasoning=reasoning)
-    return Usage(sent, min(output + reasoning, MAXIMUM_TOKENS), read, written, reasoning)
-
-
-def _first(details: dict[str, Any], names: tuple[str, ...]) -> int:
-    return next((tokens for name in names if (tokens := count(details.get(name)))), 0)
 
 
 def _cost(value: dict[str, Any]) -> float | None:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import Reply, read_usage
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
+from windowpane.models.wire.traced import messages_of, reply_parts_of
+from windowpane.models.wire.usage import CHAT, LANGCHAIN, read_usage
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
-from windowpane.sources.transcripts.exchanges.chat_messages import chat_messages, is_empty, reply_parts
 from windowpane.sources.transcripts.exchanges.entries import line_objects
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter, is_nested_too_deeply
 from windowpane.sources.transcripts.json_document import (
@@ -25,7 +26,6 @@ from windowpane.sources.transcripts.json_document import (
     shape_of,
 )
 from windowpane.sources.transcripts.json_lines import (
-    count,
     dollars,
     head_rows,
     instant,
@@ -136,7 +136,7 @@ def _exchange(run: dict[str, Any], threads: dict[str, str]) -> Exchange:
     latency = None if started is None or ended is None or ended < started else ended - started
     reply = cleaned(
         Reply(
-            reply_parts(chat_messages(answered, role="assistant")),
+            reply_parts_of(answered),
             _usage(run, outputs, answered),
             model,
             cost_dollars=_cost(run),
@@ -144,9 +144,9 @@ def _exchange(run: dict[str, Any], threads: dict[str, str]) -> Exchange:
         )
     )
     trace = text(run.get("trace_id")) or text(run.get("id"))
-    failed = bool(run.get("error")) and is_empty(reply)
+    failed = bool(run.get("error")) and not reply.parts and reply.usage is None
     return Exchange(
-        ApiCall("chat", model, [*chat_messages(sent)], system, tools or None),
+        ApiCall("chat", model, messages_of(sent) or [], system, tools or None),
         text(run.get("id"))[:MAXIMUM_NAME_CHARS] or record_digest(run),
         None if failed else reply,
         text(run.get("error")) if failed else "",
@@ -175,19 +175,11 @@ def _usage(run: dict[str, Any], outputs: dict[str, Any], answered: object) -> Us
     message = mapping(message.get("kwargs")) or message
     stated = mapping(message.get("usage_metadata")) or mapping(outputs.get("usage_metadata"))
     if stated:
-        sent, got = mapping(stated.get("input_token_details")), mapping(stated.get("output_token_details"))
-        return Usage.of_prompt(
-            count(stated.get("input_tokens")),
-            count(stated.get("output_tokens")),
-            cached=count(sent.get("cache_read")),
-            written=count(sent.get("cache_creation")),
-            reasoning=count(got.get("reasoning")),
-        )
+        return LANGCHAIN.read(stated)
     listed = mapping(outputs.get("usage")) or mapping(mapping(outputs.get("llm_output")).get("token_usage"))
     if listed:
         return read_usage(listed)
-    prompt, completion = count(run.get("prompt_tokens")), count(run.get("completion_tokens"))
-    return Usage.of_prompt(prompt, completion) if prompt else None
+    return CHAT.read_sent(run)
 
 
 def _cost(run: dict[str, Any]) -> float | None:

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.exceptions import SourceError
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
-from windowpane.sources.conversations.streams import FailedReplyError
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import FailedReplyError, Reply
+from windowpane.models.wire.usage import CHAT
 from windowpane.sources.transcripts.exchanges.bodies import UnreadableBodyError, api_of, read_call, read_response
 from windowpane.sources.transcripts.exchanges.entries import line_objects
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter
@@ -248,8 +248,7 @@ def _reply(entry: JsonObject, response: object) -> tuple[Reply | None, str]:
 
 
 def _stated_usage(entry: JsonObject) -> Usage | None:
-    prompt, completion = entry.count("prompt_tokens"), entry.count("completion_tokens")
-    return Usage.of_prompt(prompt, completion or 0) if prompt else None
+    return CHAT.read_sent(entry, count=JsonObject.count_at)
 
 
 def _key(reply: Reply | None, entry: JsonObject) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.messages import ApiCall
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Reply
 from windowpane.sources.telemetry.assembly import CallAssembly
 from windowpane.sources.telemetry.json_bodies import logs_of, traces_of
 from windowpane.sources.telemetry.records import LogRecord, Span, Telemetry, UnreadableBodyError

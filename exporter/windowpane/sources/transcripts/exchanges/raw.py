@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.models.replies import Reply
-from windowpane.sources.conversations.streams import FailedReplyError
+from windowpane.models.wire.replies import FailedReplyError, Reply
 from windowpane.sources.transcripts.exchanges.bodies import (
     Api,
     UnreadableBodyError,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from windowpane.core.events import Usage
-from windowpane.sources.transcripts.json_lines import as_json, count, mapping, sequence, text
+from windowpane.models.wire.gemini import result_text
+from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 
 
 class Part(NamedTuple):
@@ -45,14 +45,10 @@ def _part(value: dict[str, Any]) -> Part:
 
 
 def response_text(response: object) -> str:
-    """Return the text of a tool's response: its output or error, or the whole as JSON."""
-    if isinstance(response, str):
-        return response
-    fields = mapping(response)
-    for name in ("output", "error"):
-        if isinstance(fields.get(name), str):
-            return str(fields[name])
-    return as_json(response) if response is not None else ""
+    """Return the text of a tool's response."""
+    if response is None or isinstance(response, str):
+        return response or ""
+    return result_text(response)
 
 
 def written_text(contents: object) -> str:
@@ -63,17 +59,3 @@ def written_text(contents: object) -> str:
         for part in parts_of(mapping(content).get("parts") or mapping(content).get("content"))
         if part.text
     )
-
-
-def usage_of(*, prompt: object, output: object, cached: object, thoughts: object, total: object) -> Usage | None:
-    """Return the usage of one call; None where no input is stated.
-
-    Google states the output without the thoughts, and a total of both. Qwen Code's OpenAI-compatible providers
-    include them in the output, which the total shows.
-    """
-    sent, written, thought = count(prompt), count(output), count(thoughts)
-    if not sent:
-        return None
-    is_inside = bool(count(total)) and count(total) < sent + written + thought
-    generated = written if is_inside else written + thought
-    return Usage.of_prompt(sent, generated, cached=count(cached), reasoning=thought)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import GEMINI
 from windowpane.sources.transcripts.agent_sidecar import description_of
 from windowpane.sources.transcripts.forks import ForkedTranscript
-from windowpane.sources.transcripts.gemini.parts import Part, parts_of, usage_of
+from windowpane.sources.transcripts.gemini.parts import Part, parts_of
 from windowpane.sources.transcripts.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import (
@@ -236,7 +237,7 @@ class _QwenTranscript(ForkedTranscript):
         summary: list[str] = []
         retained: dict[int, str] = {}
         for content in map(mapping, sequence(payload.get("compressedHistory"))):
-            for part in map(_with_name, parts_of(content.get("parts"))):
+            for part in parts_of(content.get("parts")):
                 key = session.contents.get(_hash(part))
                 if key is not None:
                     retained[_hash(part)] = key
@@ -287,13 +288,7 @@ class _QwenTranscript(ForkedTranscript):
             self._add_reply(session, part, at)
         reported = mapping(row.get("usageMetadata"))
         stats.add_usage(**{name: count(reported.get(name)) for name in USAGE_NAMES})
-        usage = usage_of(
-            prompt=reported.get("promptTokenCount"),
-            output=reported.get("candidatesTokenCount"),
-            cached=reported.get("cachedContentTokenCount"),
-            thoughts=reported.get("thoughtsTokenCount"),
-            total=reported.get("totalTokenCount"),
-        )
+        usage = GEMINI.read_sent(reported)
         if usage is not None:
             stats.peak_context = max(stats.peak_context, usage.input_total)
         model = text(row.get("model"))
@@ -305,7 +300,7 @@ class _QwenTranscript(ForkedTranscript):
 
     def _add_reply(self, session: _Session, part: Part, at: float | None) -> None:
         if part.kind == "call":
-            self._add(session, "tool_call", _with_name(part), at)
+            self._add(session, "tool_call", part, at)
         elif part.kind in ("text", "thought"):
             self._add(session, "thinking" if part.kind == "thought" else "assistant_response", part, at)
         else:
@@ -337,11 +332,6 @@ class _QwenTranscript(ForkedTranscript):
 def _is_rest_of_reply(row: dict[str, Any]) -> bool:
     """Return whether a row of a sub-agent has a tool call of the reply before it."""
     return row.get("isSidechain") is True and "agentRound" not in row and "usageMetadata" not in row
-
-
-def _with_name(part: Part) -> Part:
-    """Return a call with the name of its tool in its text; other parts as they are."""
-    return part._replace(text=f"{part.name or ''} {part.text}") if part.kind == "call" else part
 
 
 def _hash(part: Part) -> int:

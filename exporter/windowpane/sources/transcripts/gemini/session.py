@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.transcripts.gemini.parts import Part, parts_of, response_text, usage_of, written_text
+from windowpane.models.wire.usage import GEMINI_CLI
+from windowpane.sources.transcripts.gemini.parts import Part, parts_of, response_text, written_text
 from windowpane.sources.transcripts.json_lines import as_json, count, instant, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import (
@@ -231,7 +232,7 @@ class GeminiSession(Transcript):
         recorded = {text(call.get("id")) for call in calls}
         for part in parts_of(message.get("content")):
             if part.kind == "call" and (part.call_id or "") not in recorded:
-                self._add("tool_call", f"{part.name or ''} {part.text}", keys, at, part=part)
+                self._add("tool_call", part.text, keys, at, part=part)
             elif part.kind in ("text", "thought") and part.text:
                 self._add("thinking" if part.kind == "thought" else "assistant_response", part.text, keys, at)
             elif part.kind not in ("call", "text", "thought"):
@@ -247,7 +248,7 @@ class GeminiSession(Transcript):
         call_id, name = text(call.get("id")), text(call.get("name"))
         self._calls.add(call_id)
         part = Part("call", "", call_id or None, name or None)
-        self._add("tool_call", f"{name} {as_json(call.get('args'))}", keys, at, part=part)
+        self._add("tool_call", as_json(call.get("args")), keys, at, part=part)
 
     def _result(self, call: dict[str, Any], keys: list[str]) -> None:
         call_id, name = text(call.get("id")), text(call.get("name"))
@@ -266,13 +267,7 @@ class GeminiSession(Transcript):
     def _called(self, message: dict[str, Any], at: float | None) -> None:
         model = text(message.get("model"))
         tokens = mapping(message.get("tokens"))
-        usage = usage_of(
-            prompt=tokens.get("input"),
-            output=tokens.get("output"),
-            cached=tokens.get("cached"),
-            thoughts=tokens.get("thoughts"),
-            total=tokens.get("total"),
-        )
+        usage = GEMINI_CLI.read_sent(tokens)
         if usage is not None:
             self.stats.peak_context = max(self.stats.peak_context, usage.input_total)
         self._model = model or self._model

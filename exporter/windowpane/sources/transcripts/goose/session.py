@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
+from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.json_lines import (
     as_json,
-    count,
     dollars,
     duration_seconds,
     mapping,
@@ -86,7 +87,7 @@ class LedgerRow(NamedTuple):
 def ledger_row(row: dict[str, Any]) -> LedgerRow:
     """Return a row of the database's ledger."""
     return LedgerRow(
-        _usage(row, cached="cache_read_tokens", written="cache_write_tokens", prefix="_tokens"),
+        FLAT.read_sent(row),
         text(row.get("model")),
         dollars(row.get("cost")),
     )
@@ -102,17 +103,6 @@ def seconds_of(value: object) -> float | None:
 def _result_text(part: dict[str, Any]) -> str:
     """Return the text of a part of a result, which may be that of a resource."""
     return text(part.get("text")) or text(mapping(part.get("resource")).get("text"))
-
-
-def _usage(row: dict[str, Any], *, cached: str, written: str, prefix: str) -> Usage | None:
-    """Return the usage of a call, whose input includes the cache; None where it states none."""
-    usage = Usage.of_prompt(
-        count(row.get(f"input{prefix}")),
-        count(row.get(f"output{prefix}")),
-        cached=count(row.get(cached)),
-        written=count(row.get(written)),
-    )
-    return usage if usage.input_total else None
 
 
 def _joined(content: Sequence[Any]) -> Iterator[dict[str, Any]]:
@@ -220,7 +210,7 @@ class GooseMessages:
 
     def _called(self, message: GooseMessage, row: LedgerRow | None) -> ModelCalled:
         stated = mapping(message.metadata.get("usage"))
-        usage = _usage(stated, cached="cacheReadTokens", written="cacheWriteTokens", prefix="Tokens")
+        usage = FLAT.read_sent(stated)
         cost = dollars(stated.get("cost")) if usage else None
         inference = mapping(message.metadata.get("inference"))
         model = text(inference.get("resolvedModel")) or text(inference.get("requestedModel"))
@@ -240,7 +230,7 @@ class GooseMessages:
             yield from self._written("thinking", text(item.get("thinking")), message)
         elif kind == "redactedThinking":
             yield self._added("thinking", None, message)
-        elif kind in ("image", "document"):
+        elif kind in MEDIA_KINDS:
             yield self._added("media", None, message, media=1)
         elif kind in ("toolRequest", "frontendToolRequest"):
             yield self._call(item, message)
@@ -267,7 +257,7 @@ class GooseMessages:
         arguments = as_json(stated.get("arguments"))
         self._stats.tool_calls += 1
         self._stats.content_chars += len(arguments)
-        return self._added("tool_call", f"{name} {arguments}", message, call_id=call_id)
+        return self._added("tool_call", arguments, message, call_id=call_id)
 
     def _result(self, item: dict[str, Any], message: GooseMessage) -> ContentAdded:
         result = mapping(item.get("toolResult"))
@@ -275,7 +265,7 @@ class GooseMessages:
         parts = [mapping(part) for part in sequence(mapping(value).get("content") or value)]
         output = "\n".join(filter(None, map(_result_text, parts)))
         output = output or text(result.get("error"))
-        media = sum(part.get("type") == "image" for part in parts)
+        media = sum(map(is_media, parts))
         self._stats.content_chars += len(output)
         self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
         return self._added("tool_result", output, message, call_id=text(item.get("id")), media=media)

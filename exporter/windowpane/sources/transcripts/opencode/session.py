@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
+from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import OPENCODE
 from windowpane.sources.transcripts.json_document import JsonObject, document_key, record_digest
 from windowpane.sources.transcripts.json_lines import as_json, count, mapping, milliseconds
-from windowpane.sources.transcripts.opencode.usage import usage_of
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import (
     Compacted,
@@ -223,7 +224,7 @@ class OpencodeSession:
             if is_sent:
                 yield from self._replied(part, kind, f"m{self._number}.p{index}", info)
         steps = any(part.value.get("type") == "step-finish" for part in message.parts)
-        if open_call or error or (not steps and usage_of(info) is not None):
+        if open_call or error or (not steps and _usage(info) is not None):
             yield self._called(info, None if steps else info, error=error)
         yield from self._take_results()
 
@@ -249,7 +250,7 @@ class OpencodeSession:
         call_id = self._call_id(part)
         started = milliseconds(state.item("time").value.get("start"))
         arguments = as_json(state.value.get("input"))
-        yield ContentAdded("tool_call", f"{name} {arguments}", call_id, name, key=_call_key(key), at=started)
+        yield ContentAdded("tool_call", arguments, call_id, name, key=_call_key(key), at=started)
         status = state.text("status")
         output = state.text("output") if status == "completed" else _failure(state, status)
         media = sum(file.text("mime") not in _TEXT_FILES for file in state.items("attachments"))
@@ -278,7 +279,7 @@ class OpencodeSession:
 
     def _called(self, info: JsonObject, counted: JsonObject | None, *, error: str = "") -> ModelCalled:
         """Return the call of a step, or of a whole message; *counted* states its usage, None for unknown."""
-        usage = None if counted is None else usage_of(counted)
+        usage = None if counted is None else _usage(counted)
         reason = "" if counted is None else counted.text("reason") or counted.text("finish") or ""
         if usage is not None:
             self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
@@ -384,3 +385,7 @@ def is_earlier(message: JsonObject, session: JsonObject) -> bool:
 
 def _model_of(info: JsonObject) -> str:
     return info.name("modelID") or info.item("model").name("modelID") or ""
+
+
+def _usage(holder: JsonObject) -> Usage | None:
+    return OPENCODE.read_sent(holder.item("tokens"), count=JsonObject.count_at)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
+from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.json_document import MAXIMUM_NAME_CHARS
 from windowpane.sources.transcripts.json_lines import count, dollars, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
@@ -68,27 +69,13 @@ class Totals:
         if not one_call:
             return CallCost(model=text(totals.get("model"))[:MAXIMUM_NAME_CHARS])
         return CallCost(
-            usage_of(more), text(totals.get("model"))[:MAXIMUM_NAME_CHARS], cost if spent and cost > 0 else None
+            FLAT.read(more), text(totals.get("model"))[:MAXIMUM_NAME_CHARS], cost if spent and cost > 0 else None
         )
 
     @property
     def tokens(self) -> dict[str, int]:
         """The last totals; empty where the recording has none."""
         return self._tokens if any(self._tokens.values()) else {}
-
-
-def usage_of(stated: Mapping[str, Any]) -> Usage | None:
-    """Return the usage of one call in OpenHands' names; None where it states no tokens."""
-    prompt, completion = count(stated.get("prompt_tokens")), count(stated.get("completion_tokens"))
-    if not prompt and not completion:
-        return None
-    return Usage.of_prompt(
-        prompt,
-        completion,
-        cached=count(stated.get("cache_read_tokens")),
-        written=count(stated.get("cache_write_tokens")),
-        reasoning=count(stated.get("reasoning_tokens")),
-    )
 
 
 def costs_by_response(metrics: Mapping[str, Any]) -> dict[str, CallCost]:
@@ -103,7 +90,7 @@ def costs_by_response(metrics: Mapping[str, Any]) -> dict[str, CallCost]:
         prices = [None] * len(usages)
     return {
         response_id: CallCost(
-            usage_of(entry), text(entry.get("model"))[:MAXIMUM_NAME_CHARS], price, latencies.get(response_id)
+            FLAT.read(entry), text(entry.get("model"))[:MAXIMUM_NAME_CHARS], price, latencies.get(response_id)
         )
         for entry, price in zip(usages, prices, strict=True)
         if (response_id := text(entry.get("response_id")))

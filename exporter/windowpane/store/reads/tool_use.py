@@ -1,0 +1,69 @@
+"""The content that tools put into windows: tokens, the calls that carried them, and its share of their cost.
+
+A block is carried by each call from its own turn to its removal. Its share of the cost of a call is its tokens
+over the input of the call; `price` columns are sums of the cost of one token over the calls so far, in
+trillionths of a dollar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from windowpane.store.database import Database
+from windowpane.store.projections.session_drafts import PRICE_SCALE
+from windowpane.store.records import ToolUse
+from windowpane.store.statements import Conditions
+
+COMPARED_SESSIONS: Final = 200
+"""Sessions of a leaderboard, the latest; more would cost more with every session stored."""
+
+_SUMS: Final = """count(*) - count(r.replaced_by),
+    sum(CASE WHEN r.replaced_by IS NULL THEN CAST(b.tokens AS DOUBLE PRECISION) ELSE 0 END),
+    sum(CASE WHEN coalesce(b.calls_out, s.turns) > b.calls_in
+        THEN CAST(b.tokens AS DOUBLE PRECISION) * (coalesce(b.calls_out, s.turns) - b.calls_in)
+        ELSE 0 END) AS carried,
+    sum(b.tokens * CAST(coalesce(b.price_out, s.carried_price) - b.price_in AS DOUBLE PRECISION)) AS price,
+    count(DISTINCT b.session)"""
+_FROM: Final = """
+    r AS (
+        SELECT DISTINCT b.session, b.replaced_by FROM s JOIN blocks AS b ON b.session = s.key
+        WHERE b.tool IS NOT NULL AND b.replaced_by IS NOT NULL
+    )
+    SELECT b.tool, {target}, {sums}
+    FROM s JOIN blocks AS b ON b.session = s.key
+    LEFT JOIN r ON r.session = b.session AND r.replaced_by = b.block_id
+    WHERE b.tool IS NOT NULL GROUP BY 1, 2"""
+"""The blocks of the sessions `s`. Those of `r` replaced others: carried by calls, but never added."""
+_OF_SESSION: Final = f"""
+    WITH s AS (SELECT key, turns, carried_price FROM sessions WHERE key = ?),
+    {_FROM.format(target="coalesce(b.target, '')", sums=_SUMS)} ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
+_OF_ALL: Final = f"""
+    WITH s AS (
+        SELECT key, turns, carried_price FROM sessions WHERE current = 1 AND same_as = '' AND {{projects}}
+        ORDER BY last_at DESC NULLS LAST LIMIT ?
+    ),
+    {_FROM.format(target="{target}", sums=_SUMS)} ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
+
+
+def of_session(connection: Database, session: int, *, limit: int) -> list[ToolUse]:
+    """Return the tools and targets of the session with this row number, those carried most first."""
+    return [_row(row) for row in connection.execute(_OF_SESSION, (session, limit))]
+
+
+def of_sessions(
+    connection: Database, *, by_target: bool, projects: Sequence[str] | None, limit: int
+) -> list[ToolUse]:
+    """Return the tools (*by_target*: their files and commands) that cost most in the latest sessions."""
+    conditions = Conditions()
+    conditions.among("project", projects)
+    target = "coalesce(b.target, '')" if by_target else "''"
+    statement = _OF_ALL.format(target=target, projects=conditions.clause)
+    return [_row(row) for row in connection.execute(statement, (*conditions.values, COMPARED_SESSIONS, limit))]
+
+
+def _row(row: tuple[str, str, int, float, float, float, int]) -> ToolUse:
+    tool, target, blocks, tokens, carried, price, sessions = row
+    return ToolUse(
+        tool, target, blocks, int(tokens), int(carried), price / PRICE_SCALE if price > 0 else None, sessions
+    )
