@@ -20,6 +20,8 @@ class Call:
     name: str
     arguments: dict[str, Any]
     call_id: str
+    namespace: str = ""
+    """The group of tools that it is in; only the format of responses has them."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,19 @@ class Reply:
     output_tokens: int = USAGE["output"]
     number: int = 1
     """The number of the reply, part of the ids in it."""
+    written_tokens: int = 0
+    """Input written to the cache; only Anthropic's format reports it."""
+    model: str = ""
+    """The model that it names; by default one of its format."""
+    compaction: str = ""
+    """The encrypted summary of a conversation that the provider compacts; only the format of responses has it."""
+    identity: str = ""
+    """Its id without the prefix, by default its number; ids below 20 characters are not unique."""
+
+    @property
+    def id(self) -> str:
+        """The id without its prefix."""
+        return self.identity or str(self.number)
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ def chat(reply: Reply) -> Document:
         message["tool_calls"] = [_chat_call(call) for call in reply.calls]
     reason = "tool_calls" if reply.calls else "stop"
     return {
-        "id": f"chatcmpl-{reply.number}", "object": "chat.completion", "created": 1, "model": "gpt-4o",
+        "id": f"chatcmpl-{reply.id}", "object": "chat.completion", "created": 1, "model": reply.model or "gpt-4o",
         "choices": [{"index": 0, "finish_reason": reason, "message": message}], "usage": _chat_usage(reply),
     }  # fmt: skip
 
@@ -88,13 +103,13 @@ def chat_events(reply: Reply) -> list[Document]:
 
 def _chunk(reply: Reply, delta: Document, **more: Any) -> Document:
     choice = {"index": 0, "delta": delta, "finish_reason": None}
-    return {"id": f"chatcmpl-{reply.number}", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o",
-            "choices": [choice]} | more  # fmt: skip
+    return {"id": f"chatcmpl-{reply.id}", "object": "chat.completion.chunk", "created": 1,
+            "model": reply.model or "gpt-4o", "choices": [choice]} | more  # fmt: skip
 
 
 def responses(reply: Reply) -> Document:
     return {
-        "id": f"resp_{reply.number}", "object": "response", "created_at": 1, "model": "gpt-4o",
+        "id": f"resp_{reply.id}", "object": "response", "created_at": 1, "model": reply.model or "gpt-4o",
         "status": "completed", "output": _response_items(reply),
         "error": None, "incomplete_details": None, "instructions": None, "metadata": {},
         "parallel_tool_calls": False, "previous_response_id": None, "temperature": 1.0, "tools": [], "top_p": 1.0,
@@ -110,6 +125,8 @@ def responses(reply: Reply) -> Document:
 def _response_items(reply: Reply) -> list[Document]:
     content = [{"type": "output_text", "text": reply.text, "annotations": []}]
     items: list[Document] = []
+    if reply.compaction:
+        return [{"id": "cmp_1", "type": "compaction", "encrypted_content": reply.compaction}]
     if reply.text:
         items += [
             {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": content}
@@ -117,6 +134,7 @@ def _response_items(reply: Reply) -> list[Document]:
     return items + [
         {"id": f"fc_{call.call_id}", "type": "function_call", "call_id": call.call_id, "name": call.name,
          "arguments": json.dumps(call.arguments), "status": "completed"}
+        | ({"namespace": call.namespace} if call.namespace else {})
         for call in reply.calls
     ]  # fmt: skip
 
@@ -128,18 +146,18 @@ def responses_events(reply: Reply) -> list[Document]:
     ]
     for index, item in enumerate(whole["output"]):
         place = {"output_index": index, "item_id": item["id"]}
-        started = item | ({"content": []} if item["type"] == "message" else {"arguments": ""})
+        empty = {"message": {"content": []}, "function_call": {"arguments": ""}}.get(item["type"], {})
         events.append({"type": "response.output_item.added", "output_index": index,
-                       "item": started | {"status": "in_progress"}})  # fmt: skip
+                       "item": item | empty | {"status": "in_progress"}})  # fmt: skip
         if item["type"] == "message":
             part = place | {"content_index": 0, "logprobs": []}
-            empty = {"type": "output_text", "text": "", "annotations": []}
+            started = {"type": "output_text", "text": "", "annotations": []}
             events += [
-                part | {"type": "response.content_part.added", "part": empty},
+                part | {"type": "response.content_part.added", "part": started},
                 part | {"type": "response.output_text.delta", "delta": reply.text},
                 part | {"type": "response.output_text.done", "text": reply.text},
             ]
-        else:
+        elif item["type"] == "function_call":
             arguments = item["arguments"]
             events += [
                 place | {"type": "response.function_call_arguments.delta", "delta": arguments},
@@ -160,10 +178,12 @@ def messages(reply: Reply) -> Document:
     content += [{"type": "tool_use", "id": call.call_id, "name": call.name, "input": call.arguments}
                 for call in reply.calls]  # fmt: skip
     return {
-        "id": f"msg_{reply.number}", "type": "message", "role": "assistant", "model": "claude-of-tests",
+        "id": f"msg_{reply.id}", "type": "message", "role": "assistant",
+        "model": reply.model or "claude-of-tests",
         "stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None, "content": content,
-        "usage": {"input_tokens": reply.input_tokens - reply.cached_tokens, "output_tokens": reply.output_tokens,
-                  "cache_read_input_tokens": reply.cached_tokens, "cache_creation_input_tokens": 0},
+        "usage": {"input_tokens": reply.input_tokens - reply.cached_tokens - reply.written_tokens,
+                  "output_tokens": reply.output_tokens, "cache_read_input_tokens": reply.cached_tokens,
+                  "cache_creation_input_tokens": reply.written_tokens},
     }  # fmt: skip
 
 
@@ -215,7 +235,7 @@ def _gemini_chunk(reply: Reply, parts: list[Document]) -> Document:
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
         "usageMetadata": {name: count for name, count in usage.items() if count},
-        "modelVersion": "gemini-2.5-flash", "responseId": f"r{reply.number}",
+        "modelVersion": reply.model or "gemini-2.5-flash", "responseId": f"r{reply.id}",
     }  # fmt: skip
 
 

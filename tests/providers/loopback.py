@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +34,8 @@ class Request(NamedTuple):
     path: str
     body: dict[str, Any]
     streams: bool
+    headers: Mapping[str, str]
+    """By name in lower case."""
 
 
 class LoopbackProvider:
@@ -44,6 +46,8 @@ class LoopbackProvider:
         self.gzip = False
         self.script: list[Reply | Refusal] = []
         """Replies to the next calls; the input that they report is counted from the request."""
+        self.responder: Callable[[Request], Reply] | None = None
+        """Replies instead of the script, with exactly what its replies report."""
         self.requests: list[Request] = []
         """Requests received."""
         self.document: dict[str, Any] | None = None
@@ -60,16 +64,17 @@ class LoopbackProvider:
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer one request."""
-        sent = handler.rfile.read(int(handler.headers["Content-Length"]))
-        body = json.loads(sent)
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         path = unquote(handler.path.partition("?")[0])
         shape = next((shape for part, shape in _SHAPES.items() if part in path), None)
         if shape is None:
             self._send_document(handler, {"input_tokens": 1, "totalTokens": 1})
             return
         streams = bool(body.get("stream")) or any(word in path for word in ("stream", "Stream"))
-        self.requests.append(Request(shape, path, body, streams))
-        reply = self._next_reply(shape, body)
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        request = Request(shape, path, body, streams, headers)
+        self.requests.append(request)
+        reply = self.responder(request) if self.responder is not None else self._next_reply(shape, body)
         if isinstance(reply, Refusal):
             status, document, headers = refusal(shape, reply.kind)
             self._send_document(handler, document, status=status, headers=headers)
@@ -163,6 +168,11 @@ def loopback_provider() -> Iterator[LoopbackProvider]:
                 provider.answer(self)
             except ConnectionError:  # the client went away
                 self.close_connection = True
+
+        def do_GET(self) -> None:
+            self.send_response(404)
+            self.send_header("content-length", "0")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             pass
