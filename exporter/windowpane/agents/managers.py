@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
 from windowpane.agents.options import (
     EngineOptions,
@@ -139,7 +139,7 @@ class ConfiguredWindow(ManagedWindow):
         another argument or the preset.
         """
         arguments = locals()
-        check_options(arguments)
+        check_options(arguments, _option_types())
         check_project("project", project)
         options = EngineOptions.of(arguments)
         config = active_config()
@@ -180,6 +180,14 @@ class ConfiguredWindow(ManagedWindow):
         ):
             if described is not None:
                 self._session.apply("describe", partial(_record, described))
+
+
+@cache
+def _option_types() -> dict[str, Any]:
+    """Return the types of the constructor's signature."""
+    types = get_type_hints(ConfiguredWindow.__init__)
+    del types["return"]
+    return types
 
 
 def _record(described: SessionDescribed, engine: Engine) -> None:

@@ -6,10 +6,11 @@ cannot be combined with it: that is an error with the key and the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from windowpane.config.loading import COMPACT_RATIO, preset_conflicts
 from windowpane.config.section import is_set
@@ -19,9 +20,7 @@ from windowpane.core.names import check_name
 from windowpane.core.protocols import Embedder
 from windowpane.core.vocabulary import Component
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.manager.budget import shares_of
-from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.presets.cascade import CASCADE, CASCADE_MAP
 from windowpane.manager.presets.registry import Preset, preset_named
@@ -36,29 +35,6 @@ if TYPE_CHECKING:
 
 MINIMUM_LIMIT_TOKENS: Final = 256
 """A window smaller than this cannot hold a placeholder and a question."""
-
-_KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
-    "task_goal": ((str,), "a text"),
-    "task_id": ((str,), "a name"),
-    "session_id": ((str,), "a name"),
-    "parent_session_id": ((str,), "a name"),
-    "source": ((str,), "a name"),
-    "title": ((str,), "a text"),
-    "label": ((str,), "a text"),
-    "project": ((str,), "a name"),
-    "thresholds": ((Thresholds,), "a Thresholds"),
-    "preset": ((str, Preset), "a preset's name, or a Preset"),
-    "policy": ((str, Policy), "a policy's name, or a Policy"),
-    "settings": ((EngineSettings,), "an EngineSettings"),
-    "weights": ((Mapping,), "weights by term"),
-    "budget": ((str, Mapping), "a profile's name, or shares by component"),
-    "judge": ((SampledJudge,), "a SampledJudge"),
-    "data_folder": ((str, Path), "a folder"),
-    "dependencies": ((Dependencies,), "a Dependencies"),
-}
-"""The types of an option, and their description in an error; None is always the default."""
-_LISTS: Final = ("constraints", "success_criteria", "paths", "cascade")
-_CALLABLES: Final = ("language_model", "subagent", "embedder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,44 +60,60 @@ class EngineOptions:
         return cls(**{field.name: arguments[field.name] for field in fields(cls)})
 
 
-def check_options(options: Mapping[str, object]) -> None:
-    """Raise `ConfigurationError` if an option is of the wrong type, out of range or contradictory."""
+def check_options(options: Mapping[str, object], types: Mapping[str, Any]) -> None:
+    """Raise `ConfigurationError` if an option is of the wrong type, out of range or contradictory.
+
+    *types* are those of the constructor's signature; None is always the default.
+    """
     for name in ("agent", "model"):
         check_name(name, options[name])
-    _check_types(options)
-    limit = options["limit_tokens"]
-    if limit is not None and (not _is_count(limit) or not MINIMUM_LIMIT_TOKENS <= limit <= MAXIMUM_TOKENS):  # type: ignore[operator]
+    for name, of in types.items():
+        _check_type(name, options[name], of)
+    limit, output = options["limit_tokens"], options["requested_output_tokens"]
+    assert isinstance(limit, int | None)
+    if limit is not None and not MINIMUM_LIMIT_TOKENS <= limit <= MAXIMUM_TOKENS:
         problem = f"{limit!r} is not a window size"
         raise ConfigurationError("limit_tokens", problem, expected=f"{MINIMUM_LIMIT_TOKENS} to {MAXIMUM_TOKENS}")
-    output = options["requested_output_tokens"]
-    if not _is_count(output):
+    if isinstance(output, int) and output < 0:
         problem = f"{output!r} is not a number of tokens"
         raise ConfigurationError("requested_output_tokens", problem, expected="0 or more")
-    if options["enforce"] not in (None, "global", "component"):
-        raise ConfigurationError("enforce", f"{options['enforce']!r}", expected="global or component")
     if options["settings"] is not None and options["preset"] is not None:
         raise ConfigurationError("settings", "a preset brings its settings", expected="one of the two")
     if isinstance(options["policy"], Policy) and options["weights"] is not None:
         raise ConfigurationError("weights", "the policy brings its weights", expected="one of the two")
 
 
-def _check_types(options: Mapping[str, object]) -> None:
-    for name, (kinds, expected) in _KINDS.items():
-        value = options[name]
-        if value is not None and not isinstance(value, kinds):
-            raise ConfigurationError(name, f"a {type(value).__name__}", expected=expected)
-    for name in _LISTS:
-        value = options[name]
-        if value is not None and (isinstance(value, str) or not isinstance(value, Sequence)):
-            raise ConfigurationError(name, f"a {type(value).__name__}", expected="a list")
-    for name in _CALLABLES:
-        value = options[name]
-        if value is not None and not callable(value):
-            raise ConfigurationError(name, f"a {type(value).__name__} cannot be called", expected="a function")
+def _check_type(name: str, value: object, of: Any) -> None:
+    parts = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
+    accepted = [_Accepted.of(part) for part in parts if part is not NoneType]
+    if value is None or any(one.test(value) for one in accepted):
+        return
+    problem = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
+    raise ConfigurationError(name, problem, expected=" or ".join(one.text for one in accepted))
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+class _Accepted(NamedTuple):
+    """One of the types of an option."""
+
+    test: Callable[[object], bool]
+    text: str
+    """The type in an error."""
+
+    @classmethod
+    def of(cls, part: Any) -> _Accepted:
+        kind = get_origin(part) or part
+        if kind is Literal:
+            return cls(lambda value: value in get_args(part), " or ".join(get_args(part)))
+        if kind is Sequence:
+            return cls(lambda value: isinstance(value, Sequence) and not isinstance(value, str), "a list")
+        if kind in (Callable, Embedder):
+            return cls(callable, "a function")
+        if kind is int:
+            return cls(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
+        return cls(lambda value: isinstance(value, kind), _TEXTS.get(kind, kind.__name__))
+
+
+_TEXTS: Final[Mapping[type, str]] = {str: "a text", Mapping: "a mapping", Path: "a path", bool: "true or false"}
 
 
 def preset_of(options: EngineOptions, config: Config) -> Preset | None:
