@@ -64,9 +64,9 @@ class OtlpServer:
 
     def _answers(self) -> bool:
         with suppress(OSError):
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-            connection.request("POST", "/v1/metrics", b"{}", {"Content-Type": "application/json"})
-            return connection.getresponse().status == 200
+            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection:
+                connection.request("POST", "/v1/metrics", b"{}", {"Content-Type": "application/json"})
+                return connection.getresponse().status == 200
         return False
 
 
