@@ -108,6 +108,8 @@ class ClaudeSession:
         """The window was sent with a call."""
         self.is_linked = False
         """A row named the row before it."""
+        self.is_large = False
+        """A row named the variant of the model with the larger window."""
         self._out = out
         self._stats = stats
         self.model = ""
