@@ -117,7 +117,7 @@ class ScriptedModel:
         elif kind == "subagent":
             call = self.agent.subagent_call
         elif kind == "summary":
-            text = "<analysis>The work so far.</analysis><summary>The app was read and edited.</summary>"
+            text = "<summary><state_snapshot>The app was read and edited.</state_snapshot></summary>"
         calls = () if call is None else (_placed(call, self._folder),)
         model = str(request.body.get("model") or _model_in_path(request.path))
         reply = Reply(

@@ -21,15 +21,9 @@ TOTALS = {
     "qwen_code_0.24.4": [(6, 156_102, 114_246, 143, 0), (2, 31_534, 15_709, 53, 0)],
 }
 """Calls, input, cache, output and compactions of each session, the largest first."""
-GEMINI_FAULT = pytest.mark.xfail(
-    reason="a compression that replaces the list of messages is not counted", strict=True
-)
 
 
-@pytest.mark.parametrize(
-    "recording",
-    [pytest.param(name, marks=GEMINI_FAULT) if name.startswith("gemini") else name for name in TOTALS],
-)
+@pytest.mark.parametrize("recording", TOTALS)
 def test_every_call_is_counted_to_the_token(recording: str, tmp_path: Path) -> None:
     shutil.copytree(NEWEST / recording, tmp_path / "recording")
     for path in (tmp_path / "recording").rglob("*.jsonl"):

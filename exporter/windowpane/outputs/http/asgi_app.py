@@ -78,7 +78,7 @@ def sent(response: Response) -> responses.Response:
 
 
 class _PiecewiseResponse(responses.Response):
-    """Sends a large body in pieces, so that a client that reads it is told from one that does not."""
+    """Sends a large body in pieces, so that a slow client can be distinguished from one that does not read."""
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
