@@ -264,9 +264,9 @@ def _window_size(model: str, tokens: object) -> int:
 
 @lru_cache(maxsize=1_024)
 def _family_limit(model: str) -> int | None:
-    words, _ = _family(split_model_name(model).name)
-    known = _families().get(words) if len(words) > 1 else None
-    return None if known is None else known[1]
+    family, _ = _versioned(split_model_name(model).name)
+    newest = _families().get(family) if len(family) > 1 else None
+    return None if newest is None else newest[1]
 
 
 @cache
@@ -275,17 +275,17 @@ def _families() -> Mapping[tuple[str, ...], tuple[tuple[int, ...], int]]:
     families: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
     sold = ((model.id, model.context_window) for provider in _providers() for model in provider.models)
     for name, tokens in (*sold, *((name, max(sizes.values())) for name, sizes in _served().items())):
-        words, version = _family(split_model_name(name).name)
-        if tokens and len(words) > 1 and version:
-            families[words] = max(families.get(words, ((), 0)), (version, tokens))
+        family, version = _versioned(split_model_name(name).name)
+        if tokens and len(family) > 1 and version:
+            families[family] = max(families.get(family, ((), 0)), (version, tokens))
     return families
 
 
-def _family(name: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the words of a name and its version: the numbers of up to two digits, as dates are no versions."""
+def _versioned(name: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the name without its version, and the version: its numbers but dates."""
     parts = [part for part in _PARTS.findall(name) if part not in _STAGES]
-    words = tuple(part for part in parts if not part.isdecimal())
-    return words, tuple(int(part) for part in parts if part.isdecimal() and len(part) <= 2)
+    family = tuple(part for part in parts if not part.isdecimal())
+    return family, tuple(int(part) for part in parts if part.isdecimal() and len(part) <= 2)
 
 
 def _fold(model: str) -> str:

@@ -261,7 +261,7 @@ class _ClaudeTranscript(ForkedTranscript):
             session.emit(ContentRemoved(keys, "snip", at=self.at(self._head.at)))
 
     def _use_variant(self, session: ClaudeSession | None, *, is_large: bool) -> None:
-        """State the larger window once; the smaller one has no mark of its own."""
+        """State the larger window once; rows do not mark the smaller one."""
         if session is not None and is_large and not session.is_large:
             session.is_large = True
             session.emit(LimitStated(CLAUDE_CODE_LARGE_WINDOW))
