@@ -123,7 +123,7 @@ def _span(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> Span | 
         trace_id,
         span_id,
         identifier(item, "parentSpanId", 16),
-        event_name(attributes, _field(item, "eventName", "event_name")),
+        name if isinstance(name, str) else "",
         scope,
         started,
         ended,
@@ -141,7 +141,7 @@ def _log_record(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> L
     attributes = attributes_of(_field(item, "attributes"))
     at = _seconds(item, "timeUnixNano") or _seconds(item, "observedTimeUnixNano") or 0.0
     return LogRecord(
-        name if isinstance(name, str) else "",
+        event_name(attributes, _field(item, "eventName", "event_name")),
         at,
         scope,
         attributes,
