@@ -22,8 +22,9 @@ from windowpane.sources.transcripts.claude_code.content import (
     contents_of,
     delegate_of,
     is_clear,
-    text_of_attachment,
+    texts_of_attachment,
 )
+from windowpane.sources.transcripts.claude_code.prompt import LOADED_TOOLS, SNAPSHOT
 from windowpane.sources.transcripts.claude_code.session import ClaudeSession
 from windowpane.sources.transcripts.forks import IS_UUID, ForkedTranscript
 from windowpane.sources.transcripts.json_lines import head_rows, instant, mapping, text, texts
@@ -152,15 +153,7 @@ class _ClaudeTranscript(ForkedTranscript):
         elif kind == "system":
             self._system(row)
         elif kind == "attachment":
-            attachment = mapping(row.get("attachment"))
-            if attachment.get("type") == "model":
-                model = text(mapping(attachment.get("identity")).get("modelId"))
-                self._use_variant(self._session(row), is_large=model.endswith(LARGE_SUFFIX))
-            injected = text_of_attachment(attachment)
-            if injected:
-                when = self.at(self._head.at)
-                content = ContentAdded("memory_injection", injected, key=self._head.row_id, at=when)
-                self._session(row).receive((content,))
+            self._attachment(row)
         elif kind == "content-replacement":
             self._replace(row)
         elif kind == "api-request":
@@ -236,6 +229,21 @@ class _ClaudeTranscript(ForkedTranscript):
         stop_reason = message.get("stop_reason")
         call.add_end(stop_reason if isinstance(stop_reason, str) else None, when)
         session.reply(counted.contents)
+
+    def _attachment(self, row: dict[str, Any]) -> None:
+        attachment = mapping(row.get("attachment"))
+        kind = attachment.get("type")
+        if kind == "model":
+            model = text(mapping(attachment.get("identity")).get("modelId"))
+            self._use_variant(self._session(row), is_large=model.endswith(LARGE_SUFFIX))
+        elif kind in (SNAPSHOT, LOADED_TOOLS):
+            self._session(row).read_prompt(attachment)
+        injected = texts_of_attachment(row)
+        if injected:
+            key, when = self._head.row_id, self.at(self._head.at)
+            self._session(row).receive(
+                ContentAdded("memory_injection", written, key=key, at=when) for written in injected
+            )
 
     def _system(self, row: dict[str, Any]) -> None:
         subtype = text(row.get("subtype"))
