@@ -40,6 +40,9 @@ class Catalog:
         limits = {"small": 1_000, "large": 5_000}
         return ModelInfo(model, limits[model]) if model in limits else None
 
+    def family_limit(self, model: str) -> None:
+        return None
+
     def next_limit(self, model: str, above: int) -> int | None:
         return 5_000 if above <= 5_000 else None
 
