@@ -63,10 +63,12 @@ class OtlpServer:
             self._process = None
 
     def _answers(self) -> bool:
-        with suppress(OSError):
-            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection:
-                connection.request("POST", "/v1/metrics", b"{}", {"Content-Type": "application/json"})
-                return connection.getresponse().status == 200
+        with (
+            suppress(OSError),
+            closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection,
+        ):
+            connection.request("POST", "/v1/metrics", b"{}", {"Content-Type": "application/json"})
+            return connection.getresponse().status == 200
         return False
 
 
