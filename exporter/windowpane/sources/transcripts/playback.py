@@ -379,11 +379,12 @@ class SessionPlayer:
     def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
         if record.tokens is not None:
             return record.tokens, "usage"
+        source = self._counter.source  # before the count: a vocabulary may be loaded meanwhile
         tokens = self._counter.count(record.text) if record.text else 0
         if record.content_type == "tool_call" and record.tool_name:
             tokens += self._counter.count(record.tool_name)
         if not record.media:
-            return tokens, self._counter.source
+            return tokens, source
         return tokens + record.media * self._media_tokens(), "estimate"
 
     def _media_tokens(self) -> int:

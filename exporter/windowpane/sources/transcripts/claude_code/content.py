@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
-from windowpane.models.wire.fields import texts_of
+from windowpane.models.wire.messages import MEDIA_KINDS, is_media, texts_of
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import ContentAdded

@@ -126,7 +126,7 @@ class _ClaudeTranscript(ForkedTranscript):
         self._own = ""
         self._head = _RowHead()
         """The head of the row that is read now."""
-        self._seen: dict[str, tuple[str, int, int]] = {}
+        self._seen: dict[str, tuple[object, int, int]] = {}
         self._roots: dict[str, str] = {}
         self._parents = RowParents()
         self._summaries: dict[str, str] = {}
@@ -354,7 +354,7 @@ class _ClaudeTranscript(ForkedTranscript):
         if not isinstance(row_id, str) or not row_id:
             return False
         before = self._seen.get(row_id)
-        signature = (text(message.get("id")), len(counted.contents), counted.chars)
+        signature = (message.get("id"), len(counted.contents), counted.chars)
         self._seen[row_id] = signature
         if len(self._seen) > RECENT_ROWS:
             del self._seen[next(iter(self._seen))]
