@@ -812,3 +812,24 @@ def test_the_same_events_give_the_same_bytes(utilizations: list[float | None], s
 
     assert first == again == split == interleaved
     assert [encode(decode(raw)) for raw in first] == first
+
+
+def test_a_faulty_event_is_reported_once_and_affects_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, errors = Session(), list[Exception]()
+
+    def start(_engine: AlertEngine, _stream: str, _n: int) -> None:
+        raise RuntimeError("faulty")
+
+    def failed(error: Exception) -> None:
+        errors.append(error)
+        assert len(errors) < 9, "the event is evaluated again and again"
+
+    monkeypatch.setattr(AlertEngine, "_start", start)
+    context = EventContext("session", "agent", "gpt-5", 1, 1, "live", "s1")
+    events = [SessionStarted(LIMIT), OverflowDetected("proactive", "failed", 140_000, LIMIT)]
+    alerts = session.engine.evaluate(
+        [Event(context, n, 1.0, data) for n, data in enumerate(events)], failed=failed
+    )
+
+    assert len(errors) == 1
+    assert "overflow" in [event.data.alert for event in alerts if isinstance(event.data, AlertFired)]

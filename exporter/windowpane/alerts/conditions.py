@@ -91,7 +91,7 @@ class DueEvent(NamedTuple):
     event: Event
     occurrences: tuple[Occurrence, ...]
     has_samples: bool
-    """Anything was compressed, or a compression evaluated, so far."""
+    """Rules on samples are evaluated: anything was compressed so far, and the event is not an added block."""
 
 
 class Reading(NamedTuple):

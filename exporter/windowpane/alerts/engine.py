@@ -203,7 +203,7 @@ class AlertEngine:
         alerts: list[Event] = []
         for run in _runs(events):
             remaining = iter(run)
-            while True:  # once per run, and once more after each faulty event
+            for _ in run:  # a faulty event ends an attempt; the next one continues after it
                 try:
                     alerts.extend(self._alerts(run[0], remaining))
                     break

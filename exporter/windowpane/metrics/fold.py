@@ -94,8 +94,9 @@ class MetricState:
     def apply(self, event: Event, *, counted: bool = True) -> None:
         """Fold one event; with *counted* False only into gauges (an event of a repeated prefix)."""
         with self._lock:
-            for error in self._fold((event,), counted=counted).values():
-                raise error
+            failed = self._fold((event,), counted=counted)
+        if failed:
+            raise failed[0]
 
     def write(self, batch: Sequence[Event]) -> None:
         """Fold a batch of events in order. Raises `EventsSkippedError` about those that cannot be folded."""
@@ -141,7 +142,10 @@ class MetricState:
         return None
 
     def _set_gauges(self, events: Sequence[Event], start: int, failed: dict[int, Exception]) -> None:
-        """Set the gauges of the session by the events from position *start* on; add the errors to *failed*."""
+        """Set the gauges of the session by the events from position *start* on; add the errors to *failed*.
+
+        Measurements are stored together, before an event that sets other gauges and at the end.
+        """
         measured: dict[int, PressureMeasured] = {}
         last_at = None
         for position in range(start, len(events)):
@@ -171,7 +175,10 @@ class MetricState:
                 self._sessions.touch(self._slot, last_at)
 
     def _measure(self, slot: int, measured: dict[int, PressureMeasured]) -> dict[int, Exception]:
-        """Store measurements, by their position; return the errors of those that cannot be stored."""
+        """Store measurements, given by their position; return the errors of those that cannot be stored.
+
+        Where one of several is faulty, each is stored alone.
+        """
         try:
             self._sessions.measure(slot, list(measured.values()))
         except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -97,6 +98,19 @@ def test_sources_that_record_at_the_same_time_are_one_session(store: Store) -> N
         store.append([event for event in transcript if event.context.turn == turn])
 
     assert_counted_once(store, "of-claude_code")
+
+
+def test_a_less_complete_source_in_the_first_batch_of_a_session_does_not_count(store: Store) -> None:
+    events = record("proxy", "s")
+    batch = [
+        event._replace(context=replace(event.context, source="otlp")) if event.context.turn > 2 else event
+        for event in events
+    ]
+
+    store.append(batch)
+
+    (row,) = store.sessions()
+    assert (row.source, row.turns) == ("proxy", 2)
 
 
 def test_a_record_that_is_rebuilt_is_still_of_the_other(store: Store) -> None:

@@ -88,7 +88,7 @@ class EventEmitter:
         self.renew_context()
 
     def record(self, payload: Payload, at: float | None = None) -> Event:
-        """Emit an event at time *at*, by default now."""
+        """Emit an event at time *at*, by default now; the returned one may hold secrets, `flush` removes them."""
         if at is None and self.clock is not None:
             at = self.clock()
         self._unchecked.append(len(self.buffer))

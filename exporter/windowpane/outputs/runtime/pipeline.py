@@ -226,8 +226,10 @@ class Pipeline:
         events = [event for batch in batches for event in batch]
         with self._writing.lock:
             self._written_events = len(events)
-            self._deliver(events)
-            self._written_events = 0
+            try:
+                self._deliver(events)
+            finally:
+                self._written_events = 0
 
     def _retry(self) -> float | None:
         """Report drops, and write to the sinks whose pause is over; return the seconds to the next."""

@@ -69,7 +69,11 @@ _LATE: Final = "INSERT INTO late_events (session, turn, seq) VALUES (?, ?, ?) ON
 
 
 class Projection:
-    """The fold over one batch; `save` writes the turns it touched, the caller saves the sessions."""
+    """The fold over one batch; `save` writes the turns it touched, the caller saves the sessions.
+
+    Changes of turns, days and the peak are collected and made together. A handler that reads these, or that
+    changes a value they depend on (names, limits, overflows), calls `_settle` first.
+    """
 
     def __init__(self, statements: StatementBatch) -> None:
         self._statements = statements
@@ -128,7 +132,7 @@ class Projection:
             session.last_event = data.type
 
     def _settle(self, session: SessionDraft) -> None:
-        """Apply what waits to be applied together, before something changes that it depends on."""
+        """Make the collected changes."""
         if self._turn_changes:
             changes, self._turn_changes = self._turn_changes, []
             self._turns.apply(session.key, changes)

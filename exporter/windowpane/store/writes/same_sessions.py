@@ -61,16 +61,13 @@ class SessionWriter(Protocol):
 
 def accepted(session: SessionDraft, events: Sequence[Event]) -> Sequence[Event]:
     """Return the events that no more complete record of the session, under the same id, supersedes."""
-    source, context, is_accepted = session.source, None, True
-    if all(event.context.source == (source or event.context.source) for event in events):
+    source = session.source or (events[0].context.source if events else "")
+    if all(event.context.source == source for event in events):
         return events
     counting = []
     for event in events:
-        if event.context is not context:
-            context = event.context
-            is_accepted = not source or source == context.source or rank(context.source) >= rank(source)
-            source = context.source if is_accepted else source
-        if is_accepted:
+        if rank(event.context.source) >= rank(source):
+            source = event.context.source
             counting.append(event)
     return counting
 
