@@ -63,8 +63,8 @@ class OtlpServer:
             self._process = None
 
     def _answers(self) -> bool:
-        with suppress(OSError):
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        with suppress(OSError), closing(connection):
             connection.request("POST", "/v1/metrics", b"{}", {"Content-Type": "application/json"})
             return connection.getresponse().status == 200
         return False
