@@ -131,7 +131,7 @@ def sample(blocks: Sequence[Block], *, characters: int) -> tuple[Block, ...]:
     """Return the newest content of *blocks* in at most so many characters, for an evaluation in a short time.
 
     Half of it is what the model and the user wrote, as far as there is, since most facts are theirs. Of the block
-    that does not fit, lines from start to end are read. Blocks without text are left out.
+    that does not fit, lines from start to end are read. Blocks without text are skipped.
     """
     texts = [block for block in blocks if block.text]
     written = [block for block in texts if is_prose(block) or block.content_type == "tool_call"]

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import http.client
 import json
 import socket
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 from http2_upstream import Http2Upstream  # type: ignore[import-not-found]
 from scripted_upstream import Answer, UpstreamServer  # type: ignore[import-not-found]
 
 from windowpane.exceptions import ConfigurationError
+from windowpane.sources.proxy.forwarding import UNSENT_BYTES, Forwarder
 from windowpane.sources.proxy.server import ProxyServer
-from windowpane.sources.proxy.upstreams import client_environment, upstreams_of
+from windowpane.sources.proxy.upstreams import Upstream, client_environment, upstreams_of
 
 REQUEST = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "héllo"}]}).encode()
 Whole = tuple[int, list[tuple[str, str]], bytes]
@@ -108,6 +111,76 @@ def test_a_stream_that_breaks_off_breaks_off(
 
     with pytest.raises(http.client.IncompleteRead):
         send(proxy_to(upstream.url).url, "/openai/v1/chat/completions")
+
+
+class PiecesTransport(httpx2.AsyncBaseTransport, httpx2.AsyncByteStream):
+    """Answers with pieces that have all come at once, then may fail; counts the bytes that were read."""
+
+    def __init__(self, pieces: list[bytes], error: httpx2.ReadError | None = None) -> None:
+        self.pieces = pieces
+        self.error = error
+        self.read = 0
+
+    async def handle_async_request(self, _: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, stream=self)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            self.read += len(piece)
+            yield piece
+        if self.error is not None:
+            raise self.error
+
+
+class NoCalls:
+    """Takes no call."""
+
+    def put(self, _: object) -> bool:
+        return False
+
+
+def sent_bodies(transport: PiecesTransport) -> tuple[list[bytes], int]:
+    """Return the bodies that a client is sent, which takes each slowly, and the most bytes that waited for it."""
+    bodies: list[bytes] = []
+    waiting = 0
+
+    async def receive() -> dict[str, Any]:
+        return await asyncio.get_running_loop().create_future()  # never
+
+    async def send_on(message: MutableMapping[str, Any]) -> None:
+        nonlocal waiting
+        if message["type"] == "http.response.body":
+            await asyncio.sleep(0.001)
+            waiting = max(waiting, transport.read - sum(map(len, bodies)))
+            bodies.append(message["body"])
+
+    async def run() -> None:
+        upstreams = {"openai": Upstream("openai", "http://upstream")}
+        scope = {"method": "GET", "raw_path": b"/openai/v1/models", "query_string": b"", "headers": []}
+        async with httpx2.AsyncClient(transport=transport) as client:
+            await Forwarder(upstreams, client, NoCalls())(scope, receive, send_on)
+
+    asyncio.run(asyncio.wait_for(run(), 10))
+    return bodies, waiting
+
+
+def test_pieces_that_come_at_once_are_sent_as_one() -> None:
+    pieces = [b"data: %d\n\n" % number for number in range(400)]
+
+    assert sent_bodies(PiecesTransport(pieces))[0] == [b"".join(pieces), b""]
+
+
+def test_what_came_is_sent_before_a_stream_breaks_off() -> None:
+    transport = PiecesTransport([b"data: 1\n\n", b"data: 2\n\n"], httpx2.ReadError("reset"))
+
+    assert b"".join(sent_bodies(transport)[0]) == b"data: 1\n\ndata: 2\n\n"
+
+
+def test_a_slow_client_slows_the_reading() -> None:
+    bodies, waiting = sent_bodies(PiecesTransport([b"x" * 1_000] * 1_000))
+
+    assert sum(map(len, bodies)) == 1_000_000
+    assert waiting <= UNSENT_BYTES + 1_000
 
 
 def test_a_closed_client_ends_the_call_upstream(

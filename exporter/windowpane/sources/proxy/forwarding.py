@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
@@ -24,6 +24,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 CONNECT_SECONDS: Final = 30.0
+UNSENT_BYTES: Final = 64 * 1024
+"""Bytes of a response that have come and are not sent, from which on no more are read."""
 _HOP_BY_HOP: Final = frozenset(
     name.encode()
     for name in (
@@ -159,9 +161,7 @@ class _Passage:
                 )
                 started = True
                 assert isinstance(response.stream, httpx2.AsyncByteStream)
-                async for piece in response.stream:  # as `aiter_raw`, without its two more iterators
-                    self._exchange.add_received(piece)
-                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                await self._pass_on(response.stream)  # as `aiter_raw`, without its two more iterators
                 self._exchange.ended()
                 await self._send({"type": "http.response.body", "body": b""})
             finally:
@@ -184,6 +184,30 @@ class _Passage:
         finally:
             if self._leaving is not None:
                 self._leaving.cancel()
+
+    async def _pass_on(self, pieces: AsyncIterable[bytes]) -> None:
+        """Send the pieces of the response, those that have come at once as one: each costs a packet."""
+        came: list[bytes] = []
+        size = 0
+        sending: asyncio.Task[None] | None = None
+        try:
+            async for piece in pieces:
+                self._exchange.add_received(piece)
+                came.append(piece)
+                size += len(piece)
+                if sending is None or sending.done():
+                    sending, size = asyncio.create_task(self._send_all(came)), len(piece)
+                if size >= UNSENT_BYTES:
+                    await sending
+        finally:  # the client gets what came before the upstream failed
+            if sending is not None:
+                await sending
+
+    async def _send_all(self, came: list[bytes]) -> None:
+        while came:
+            body = b"".join(came)
+            came.clear()
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def _body(self) -> AsyncIterator[bytes]:
         more = True
