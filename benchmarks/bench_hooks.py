@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final
 
+from windowpane import EngineSettings
 from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.exceptions import IrreducibleContextError
@@ -34,7 +35,9 @@ RESULT_CHARACTERS: Final = 8_000
 OVERFLOW_TURNS: Final = frozenset({100, 110, 118})
 """After the window has been full and was reduced."""
 BOUND_MILLISECONDS: Final = 50.0
-PRESETS: Final = (None, "cascade", "baseagent", "picoclaw", "ai_sdk_go")
+SUMMARIES: Final = "summaries"
+"""The default without eviction, so that the model writes summaries, each of which is checked in the hook."""
+PRESETS: Final = (None, "cascade", "baseagent", "picoclaw", "ai_sdk_go", SUMMARIES)
 HOOKS: Final = ("on_turn_start", "on_turn_end", "on_tool_result", "on_overflow")
 OVERFLOW: Final = {"error": {"code": "context_length_exceeded", "message": "maximum context length exceeded"}}
 
@@ -125,7 +128,9 @@ async def run(preset: str | None, text: Text, *, on_loop: bool, with_model: bool
     dependencies = replace(in_memory_dependencies(RecordingSink()), evaluations=BackgroundWriter())
     manager: Any = AsyncContextWindowManager if on_loop else ContextWindowManager
     window = manager(
-        agent="bench", model="none", limit_tokens=LIMIT_TOKENS, dependencies=dependencies, preset=preset,
+        agent="bench", model="none", limit_tokens=LIMIT_TOKENS, dependencies=dependencies,
+        preset=None if preset == SUMMARIES else preset,
+        settings=EngineSettings(policy=None) if preset == SUMMARIES else None,
         language_model=model if with_model else None,
     )  # fmt: skip
 

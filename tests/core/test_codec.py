@@ -163,8 +163,9 @@ class TestEnvelope:
         ("field", "value"),
         [
             ("schema", 0), ("schema", SCHEMA + 1), ("schema", "1"), ("schema", None), ("type", "no.such"),
-            ("type", 3), ("n", None), ("n", "1"), ("at", "now"), ("data", []), ("data", None), ("session_id", 5),
-            ("session_id", None), ("turn", "1"), ("window_id", None), ("trace_id", 1),
+            ("type", 3), ("n", None), ("n", "1"), ("n", True), ("n", 1.0), ("at", "now"), ("at", True),
+            ("data", []), ("data", None), ("session_id", 5), ("session_id", None), ("turn", "1"),
+            ("window_id", None), ("trace_id", 1),
         ],
     )  # fmt: skip
     def test_an_invalid_field_is_named(self, field: str, value: object) -> None:

@@ -161,6 +161,19 @@ def test_a_session_that_a_project_has_under_its_plain_id_continues(store) -> Non
     assert store.session("s").events == 5
 
 
+def test_a_session_that_was_moved_to_another_project_takes_nothing_from_its_former_token(store) -> None:
+    store.receive([ReceivedBatch(session("s", range(2)), project="alpha")])
+    store.assign_project("s@alpha", "beta")
+
+    (receipt,) = store.receive([ReceivedBatch(session("s", range(4)), project="alpha")])
+
+    assert receipt.stored == 0
+    assert {event.problem for event in receipt.refused} == {
+        "session_id: the session was moved to another project than the token's"
+    }
+    assert store.session("s@alpha").project == "beta"
+
+
 def test_received_texts_are_stored_where_the_store_captures(stores) -> None:
     text = CapturedText("d" * 32, "the secret is hush")
     stores.open().receive([ReceivedBatch(session("s", range(1)), [text])])
