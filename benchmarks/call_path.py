@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 
 PACKAGES: Final = ("/exporter/windowpane/", "/dashboard/windowpane_dashboard/")
 LISTED_TRANSITIONS: Final = 25
+MODEL: Final = "gpt-4o"
 TURNS: Final = 12
 ROUNDS: Final = 5
 """Ticks of background threads fall into some rounds; the smallest count of the rounds is without them."""
@@ -98,10 +99,12 @@ def observed_call(folder: Path) -> list[list[CodeType]]:
     """Return the functions of an observed call until its rows are stored, once per round."""
     import windowpane  # after the profile function is set
     from windowpane.core.events import Usage
+    from windowpane.models.tokens import counter_for
     from windowpane.models.wire.replies import Reply, ReplyPart
     from windowpane.sources.clients.calls import WatchedClient
     from windowpane.sources.conversations.conversations import Scope
 
+    counter_for(MODEL, wait=True)  # else the count depends on how fast the vocabulary is loaded
     outputs = windowpane.start(store=str(folder / "calls.db"), port=0)
     client = WatchedClient(Scope("agent", limit_tokens=200_000))
     messages: list[dict[str, Any]] = [
@@ -110,7 +113,7 @@ def observed_call(folder: Path) -> list[list[CodeType]]:
     ]
 
     def call(number: int) -> None:
-        watched = client.start("chat", {"model": "gpt-4o", "messages": [dict(message) for message in messages]})
+        watched = client.start("chat", {"model": MODEL, "messages": [dict(message) for message in messages]})
         assert watched is not None
         arguments, call_id = json.dumps({"n": number}), f"call_{number}"
         watched.record_reply(Reply((ReplyPart("tool_call", arguments, call_id, "read_file"),), Usage(1_000, 20)))

@@ -48,7 +48,7 @@ BOMBS = (
 )
 
 Attacks = Sequence[tuple[bytes, Container[int]]]
-"""What is sent, and the statuses that may come back."""
+"""The bytes of an attack, and the statuses that may answer it."""
 
 
 def answers(attacked: Attacked, sent: bytes, *, closes: bool = True) -> bytes:

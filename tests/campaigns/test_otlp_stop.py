@@ -63,8 +63,10 @@ class OtlpServer:
             self._process = None
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-        with suppress(OSError), closing(connection):
+        with (
+            suppress(OSError),
+            closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection,
+        ):
             connection.request("POST", "/v1/metrics", b"{}", {"Content-Type": "application/json"})
             return connection.getresponse().status == 200
         return False

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from windowpane.core.events import Event, SessionEnded, Usage
+from windowpane.core.events import CompactionMeasured, Event, LimitChanged, SessionEnded, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.tracking.peak import Moment, WindowPeak
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow, TrendRow, TurnRow
@@ -134,3 +135,13 @@ def test_the_window_is_never_above_its_peak(
     assert row.peak_utilization == row.utilization
     assert row.worst_zone == row.zone
     assert session.ended == (row.peak_used_tokens, row.peak_utilization)
+
+
+def test_a_compaction_that_is_measured_under_a_refuted_limit_counts_under_the_true_one() -> None:
+    """Its measurement comes with the first call after it, when the limit may have been corrected already."""
+    peak = WindowPeak(source="assumed", now=Moment(150_000, 1_000_000, 1))
+    peak.change_limit(LimitChanged(200_000, "observed_compaction", 1_000_000), "")
+    peak.count_compaction(CompactionMeasured("compaction", 167_000, 30_000, limit_tokens=1_000_000), 2)
+
+    assert peak.fullest is not None
+    assert (peak.fullest.tokens, peak.fullest.utilization) == (167_000, 0.835)

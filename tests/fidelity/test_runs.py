@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS, KeyedNumber, Marked, Runs
+from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS, KeyedNumber, Runs
 
 PIECES = (
     *(
@@ -41,7 +41,7 @@ def keyed_numbers(text: str) -> Iterator[KeyedNumber]:
 @given(TEXTS)
 def test_runs_hold_the_tokens_of_the_text(text: str) -> None:
     kinds = {token: TOKEN_KINDS[token] for token in TOKEN.findall(text)}
-    marked = [Marked(token, kind) for token, kind in kinds.items() if kind is not None and kind != "number"]
+    marked = [(token, kind) for token, kind in kinds.items() if kind is not None and kind != "number"]
 
     assert list(dict.fromkeys(Runs(text).marked())) == marked
 

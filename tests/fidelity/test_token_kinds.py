@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Set
 
 import pytest
@@ -56,3 +57,17 @@ def test_names_that_a_tool_printed_once_are_not_looked_at_one_by_one(monkeypatch
 
     assert names == {"src/app.py", "src/main.py"}
     assert weighed == [2]
+
+
+def test_what_is_remembered_of_texts_is_no_work_for_pythons_search_for_cycles() -> None:
+    """It comes at any time, also in a hook, and looks at all that it tracks: of each name in a window 20 ms."""
+    gc.collect()
+    before = len(gc.get_objects())
+    readings = [
+        facts.read_text("tool_result", "\n".join(f"read_{n}_{line}(key_{n}_{line}=7)" for line in range(100)))
+        for n in range(50)
+    ]
+    gc.collect()
+
+    assert sum(len(reading.names) for reading in readings) >= 10_000
+    assert len(gc.get_objects()) - before < 1_000

@@ -14,7 +14,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.fidelity import probe
 from windowpane.fidelity.statement_index import Work
-from windowpane.manager.plans.acceptance import SAMPLE_CHARACTERS, sampled_fidelity
+from windowpane.manager.plans.acceptance import MODEL_FIDELITY_FLOOR, SAMPLE_CHARACTERS, sampled_fidelity
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 PATIENCE_SECONDS = 30.0
@@ -198,6 +198,19 @@ def test_a_sample_of_one_long_block_reaches_to_its_end() -> None:
     assert 7_000 < len(sampled.text or "") <= 10_000
     assert lines.index(chosen[-2]) > 900
     assert sampled.tokens < long.tokens / 4
+
+
+def test_a_large_block_without_text_does_not_switch_the_acceptance_check_off() -> None:
+    """A sample is small beside an image or a system prompt whose text is not recorded."""
+    texts = [repetitive_lines(400, kind="assistant_response", number=n) for n in range(20)]
+    tokens = sum(block.tokens for block in texts)
+    image = replace(texts[0], id="image", text=None, tokens=tokens // 3)
+    summary = replace(texts[0], content_type="summary", text="The weather in src/paris.py was fine.")
+
+    fidelity = sampled_fidelity(probe.evaluate, [image, *texts], summary)
+    assert fidelity is not None
+    assert fidelity < MODEL_FIDELITY_FLOOR
+    assert sampled_fidelity(probe.evaluate, [replace(image, tokens=2 * tokens), *texts], summary) is None
 
 
 def test_what_a_replacement_states_of_the_text_that_is_not_read_is_not_invented() -> None:

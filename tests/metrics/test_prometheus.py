@@ -123,6 +123,9 @@ def test_models_are_labeled_by_their_name_in_the_catalog() -> None:
         def smaller_limit(self, model: str, used: int) -> int | None:
             return None
 
+        def family_limit(self, model: str) -> None:
+            return None
+
         def next_limit(self, model: str, above: int) -> int | None:
             return None
 

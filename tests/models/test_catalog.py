@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,23 +14,24 @@ from genai_prices.data import providers
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.core.agents import window_of
 from windowpane.core.events import Usage
 from windowpane.core.protocols import ModelCatalog
 from windowpane.exceptions import ConfigurationError
-from windowpane.models.catalog import PackagedCatalog
+from windowpane.models.catalog import PackagedCatalog, own_windows
 
 RECORDED_KNOWN = {
     "claude-3-5-sonnet-20240620": 200_000,
     "claude-3-5-sonnet-20241022": 200_000,
     "claude-3-sonnet-20240229": 200_000,
     "claude-opus-4-5-20251101": 200_000,
-    "claude-opus-4-6": 200_000,
+    "claude-opus-4-6": 1_000_000,
     "claude-sonnet-4": 200_000,
     "claude-sonnet-4-5": 200_000,
     "claude-sonnet-4-5-20250929": 200_000,
-    "claude-sonnet-4-6": 200_000,
-    "claude-sonnet-4.6": 200_000,
-    "claude-sonnet-5": 200_000,
+    "claude-sonnet-4-6": 1_000_000,
+    "claude-sonnet-4.6": 1_000_000,
+    "claude-sonnet-5": 1_000_000,
     "deepseek-chat": 64_000,
     "deepseek-reasoner": 64_000,
     "deepseek/deepseek-chat": 64_000,
@@ -72,11 +73,11 @@ def test_recorded_models_have_their_window(model: str, tokens: int) -> None:
 @pytest.mark.parametrize(
     "model", ["claude-opus-4-6", "anthropic/claude-sonnet-5", "us.anthropic.claude-opus-4-6-v1:0"]
 )
-def test_a_claude_model_without_a_marker_is_assumed_to_have_its_smaller_window(model: str) -> None:
+def test_a_claude_model_without_a_marker_is_assumed_to_have_its_larger_window(model: str) -> None:
     info = catalog().lookup(model)
 
     assert info is not None
-    assert (info.limit_tokens, info.limit_source) == (200_000, "assumed")
+    assert (info.limit_tokens, info.limit_source, info.smaller_tokens) == (1_000_000, "assumed", 200_000)
     assert catalog().limit_source(model) == "assumed"
     assert catalog().next_limit(model, above=200_001) == 1_000_000
     assert catalog().smaller_limit(model, used=167_000) == 200_000
@@ -257,3 +258,45 @@ def test_the_price_data_is_loaded_at_the_first_lookup() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert json.loads(done.stdout) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [("gpt-5.6-codex", 400_000), ("gemini-3.5-pro", 1_048_576), ("claude-haiku-5", 1_000_000)],
+)
+def test_an_unknown_model_has_the_window_of_its_family(model: str, tokens: int) -> None:
+    assert catalog().lookup(model) is None
+    assert catalog().family_limit(model) == tokens
+    assert window_of(catalog(), model) == (tokens, "assumed")
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-5.3-codex-sparkle", "haiku", "<synthetic>", "no-such-model", "gpt-99", ""]
+)
+def test_a_model_without_a_family_has_no_window(model: str) -> None:
+    assert window_of(catalog(), model) is None
+
+
+@pytest.fixture
+def models_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr("windowpane.models.catalog.data_folder", lambda: tmp_path)
+    own_windows.cache_clear()
+    yield tmp_path / "models.json"
+    own_windows.cache_clear()
+
+
+def test_the_user_s_file_adds_models(models_file: Path) -> None:
+    models_file.write_text('{"Our-Model": 64000, "gpt-4o": 100000}', encoding="utf-8")
+
+    assert window_of(catalog(), "our-model") == (64_000, "catalogue")
+    assert window_of(catalog(), "gpt-4o") == (100_000, "catalogue")
+
+
+@pytest.mark.parametrize("content", ["[1]", "{", '{"a": "large"}', '{"a": -1}', '{"a": true}'])
+def test_a_file_of_models_that_cannot_be_used_is_reported(
+    models_file: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    models_file.write_text(content, encoding="utf-8")
+
+    assert window_of(catalog(), "gpt-4o") == (128_000, "catalogue")
+    assert str(models_file) in caplog.text

@@ -23,6 +23,7 @@ from windowpane.agents.options import (
     tracker_settings,
 )
 from windowpane.agents.spans import CurrentSpan
+from windowpane.core.agents import window_of
 from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.core.names import SessionDescriptions, check_project
 from windowpane.core.protocols import Embedder
@@ -277,9 +278,9 @@ def _limits(
     given = options.limit_tokens or config.max_context_tokens
     if given is not None:
         return share(given, "given")
-    info = packaged_catalog().lookup(model)
-    if info is not None and info.limit_tokens is not None:
-        return share(info.limit_tokens, info.limit_source)
+    window = window_of(packaged_catalog(), model)
+    if window is not None:
+        return share(*window)
     if preset is not None and preset.default_limit_tokens is not None:
         return share(preset.default_limit_tokens, "preset")
     if model not in _unknown_models:

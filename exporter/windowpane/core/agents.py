@@ -6,10 +6,13 @@ agents' own sources and release notes, checked against recorded compactions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from windowpane.core.limits import WindowLimits
+from windowpane.core.protocols import ModelCatalog, ModelInfo
+from windowpane.core.vocabulary import LimitSource
 
 CLAUDE_CODE: Final = "claude-code"
 CLAUDE_CODE_AGENT: Final = "claude-code-agent"
@@ -34,8 +37,24 @@ CLAUDE_CODE_EARLIER_RESERVE_TOKENS: Final = 32_000
 CLAUDE_CODE_LATER_RESERVE: Final = (2, 1, 21)
 CLAUDE_CODE_SMALLEST_WINDOW: Final = 100_000
 
+CLAUDE_CODE_SMALL_WINDOW: Final = 200_000
+CLAUDE_CODE_LARGE_WINDOW: Final = 1_000_000
+_SMALL: Final = frozenset({"claude-sonnet-4-6"})
+"""Models of two windows that Claude Code runs with the smaller one, unless their name ends in `[1m]`."""
+_LARGE_BETWEEN: Final[Mapping[str, tuple[tuple[int, ...], tuple[int, ...] | None]]] = {
+    "claude-opus-4-6": ((2, 1, 75), (2, 1, 260)),
+    "claude-opus-4-7": ((2, 1, 117), None),
+}
+"""The first release of Claude Code that runs a model with the larger window, and the first that no longer does.
+
+For Opus 4.6 the plan decides in between, and transcripts do not name the variant; later ones do."""
+_AT_THE_LIMIT: Final = ((2, 1, 219), (2, 1, 260))
+"""Releases of Claude Code that filled a window of a million tokens before they compacted."""
+
 CODEX_STATED_SHARE: Final = 0.95
 """Share of the window that Codex states as its size."""
+CODEX_WINDOW: Final = 258_400
+"""Size that Codex states for the models of OpenAI that are sold with more."""
 CODEX_COMPACTION_SHARE: Final = 0.90
 """Share of the whole window at which Codex compacts."""
 
@@ -73,15 +92,51 @@ def documented_growth(agent: str) -> float | None:
     return _GROWTH.get(agent)
 
 
+def window_of(
+    catalog: ModelCatalog, model: str, agent: str = "", version: str = ""
+) -> tuple[int, LimitSource] | None:
+    """Return the window in which a release of *agent* runs a model, by the catalog, and the source of its size.
+
+    The size of an unknown model is that of its family, and is assumed; None where that is unknown too.
+    """
+    info = catalog.lookup(model)
+    tokens = catalog.family_limit(model) if info is None else info.limit_tokens
+    if tokens is None:
+        return None
+    if agent in (CODEX, CODEX_AGENT) and tokens > CODEX_WINDOW:
+        return CODEX_WINDOW, "assumed"
+    if info is None:
+        return tokens, "assumed"
+    return _assumed_limit(info, agent, version) or tokens, info.limit_source
+
+
+def _assumed_limit(info: ModelInfo, agent: str, version: str) -> int | None:
+    if info.smaller_tokens is None or agent not in (CLAUDE_CODE, CLAUDE_CODE_AGENT):
+        return info.limit_tokens
+    if info.name in _SMALL:
+        return info.smaller_tokens
+    if info.name in _LARGE_BETWEEN:
+        first, end = _LARGE_BETWEEN[info.name]
+        is_large = end is None
+        if version:
+            is_large = first <= _release(version) and (end is None or _release(version) < end)
+        return info.limit_tokens if is_large else info.smaller_tokens
+    return info.limit_tokens
+
+
 def documented_compaction_tokens(program: AgentProgram, limits: WindowLimits) -> int | None:
     """Return the used tokens at which a known agent compacts by itself in a window of this size."""
     limit = limits.limit_tokens
     if program.name in (CLAUDE_CODE, CLAUDE_CODE_AGENT) and limit >= CLAUDE_CODE_SMALLEST_WINDOW:
+        first, end = _AT_THE_LIMIT
+        if limit >= CLAUDE_CODE_LARGE_WINDOW and program.version and first <= _release(program.version) < end:
+            return limit
         earlier = bool(program.version) and _release(program.version) < CLAUDE_CODE_LATER_RESERVE
         reserve = CLAUDE_CODE_EARLIER_RESERVE_TOKENS if earlier else CLAUDE_CODE_RESERVE_TOKENS
         return limit - reserve - CLAUDE_CODE_BUFFER_TOKENS
     if program.name in (CODEX, CODEX_AGENT):
-        whole = limit / CODEX_STATED_SHARE if limits.source == "provider" else limit
+        is_stated = limits.source == "provider" or limit == CODEX_WINDOW
+        whole = limit / CODEX_STATED_SHARE if is_stated else limit
         return round(CODEX_COMPACTION_SHARE * whole)
     return None
 

@@ -46,6 +46,8 @@ class ModelInfo:
     """Size of the context window; None when unknown."""
     provider: str = ""
     limit_source: LimitSource = "catalogue"
+    smaller_tokens: int | None = None
+    """The smaller one of two windows that the model is sold with; some agents, hosts and plans enforce it."""
 
 
 class ModelCatalog(Protocol):
@@ -53,6 +55,10 @@ class ModelCatalog(Protocol):
 
     def lookup(self, model: str) -> ModelInfo | None:
         """Return the entry of *model*, or None for an unknown model."""
+        ...
+
+    def family_limit(self, model: str) -> int | None:
+        """Return the window of the newest model of the same family, for a model without an entry."""
         ...
 
     def next_limit(self, model: str, above: int) -> int | None:

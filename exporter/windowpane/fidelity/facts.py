@@ -76,8 +76,8 @@ class Reading:
     text: str
     names: Mapping[str, NameKind]
     cues: Mapping[str, CueKind]
-    values: Mapping[str, frozenset[str]]
-    """The numbers of each key."""
+    values: Mapping[str, tuple[str, ...]]
+    """The distinct numbers of each key."""
 
 
 def read_text(content_type: ContentType, text: str) -> Reading:
@@ -102,7 +102,7 @@ def read_text(content_type: ContentType, text: str) -> Reading:
     for key, value in runs.keyed_numbers():
         values.setdefault(key, set()).add(value)
         names[f"{key}={value}"] = "number"
-    return Reading(text, names, cues, {key: frozenset(numbers) for key, numbers in values.items()})
+    return Reading(text, names, cues, {key: tuple(numbers) for key, numbers in values.items()})
 
 
 ReadText = Callable[[ContentType, str], Reading]
@@ -311,5 +311,5 @@ class FactFinder:
         values: dict[str, set[str]] = {key: set() for key in keys.values()}
         for block in self._blocks if values else ():
             for key in block.reading.values.keys() & values.keys():
-                values[key] |= block.reading.values[key]
+                values[key].update(block.reading.values[key])
         return (name for name in names if name not in keys or len(values[keys[name]]) == 1)

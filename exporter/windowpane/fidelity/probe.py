@@ -131,14 +131,15 @@ def sample(blocks: Sequence[Block], *, characters: int) -> tuple[Block, ...]:
     """Return the newest content of *blocks* in at most so many characters, for an evaluation in a short time.
 
     Half of it is what the model and the user wrote, as far as there is, since most facts are theirs. Of the block
-    that does not fit, lines from start to end are read.
+    that does not fit, lines from start to end are read. Blocks without text are skipped.
     """
-    written = [block for block in blocks if is_prose(block) or block.content_type == "tool_call"]
-    others = [block for block in blocks if not (is_prose(block) or block.content_type == "tool_call")]
+    texts = [block for block in blocks if block.text]
+    written = [block for block in texts if is_prose(block) or block.content_type == "tool_call"]
+    others = [block for block in texts if not (is_prose(block) or block.content_type == "tool_call")]
     room = max(characters // 2, characters - sum(len(block.text or "") for block in others))
     chosen = _newest(written, room)
     chosen |= _newest(others, characters - sum(len(block.text or "") for block in chosen.values()))
-    return tuple(chosen[block.id] for block in blocks if block.id in chosen)
+    return tuple(chosen[block.id] for block in texts if block.id in chosen)
 
 
 def _newest(blocks: Sequence[Block], characters: int) -> dict[str, Block]:

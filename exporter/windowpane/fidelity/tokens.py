@@ -124,11 +124,11 @@ TOKEN_KINDS: Final = Remembered(_classify)
 """Shared by all passes: what a token is does not depend on the text around it."""
 
 
-class Marked(NamedTuple):
-    """A token that is a name without a key, or a cue for its sentence."""
+Marked = tuple[str, TokenKind]
+"""A token that is a name without a key, or a cue for its sentence, with its kind.
 
-    token: str
-    kind: TokenKind
+Plain, since tens of thousands are remembered: Python's search for cycles passes over plain tuples of strings.
+"""
 
 
 class KeyedNumber(NamedTuple):
@@ -170,7 +170,7 @@ def _read_run(run: bytes) -> tuple[Marked, ...]:
     if run.isdigit():
         return ()
     kinds = [(token, _classify(token)) for token in ([run.decode()] if run.isalpha() else _tokens(run))]
-    return tuple(Marked(token, kind) for token, kind in kinds if kind is not None and kind != "number")
+    return tuple((token, kind) for token, kind in kinds if kind is not None and kind != "number")
 
 
 _LINE_NUMBER_END: Final = "→"

@@ -17,7 +17,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.manager.content import add_reply, add_user, returned_reply
 from windowpane.manager.engine import Engine
 from windowpane.manager.tool_results import add_tool_result
-from windowpane.models.wire.fields import as_dict
+from windowpane.models.wire.messages import as_dict
 
 Message = dict[str, Any]
 

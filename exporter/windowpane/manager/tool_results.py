@@ -16,7 +16,7 @@ from windowpane.exceptions import WindowError
 from windowpane.manager.engine import Engine
 from windowpane.manager.plans.placeholders import finding_of
 from windowpane.manager.state import Payload
-from windowpane.models.wire.blocks import MEDIA_KINDS
+from windowpane.models.wire.messages import MEDIA_KINDS
 
 TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
 

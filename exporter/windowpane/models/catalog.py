@@ -1,13 +1,15 @@
 """The model catalog: window sizes and prices from the data of the `genai-prices` package.
 
 Windows that it does not state are those of LiteLLM's public table. Nothing is fetched, so two runs with the same
-packages give the same results. A name that the data does not contain has no limit and no price; it never gets
-those of the nearest match. The data is loaded at the first lookup, in about 0.2 s, not at import.
+packages give the same results, except for the user's own file of models. A name that the data does not contain
+has no price, and only the window of its family, which is assumed. The data is loaded at the first lookup, which
+takes 0.2 s, and not at import.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from windowpane.config.paths import data_folder
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.protocols import ModelInfo
 from windowpane.core.times import moment
@@ -84,8 +87,8 @@ LONG_CONTEXT_SUFFIX = "[1m]"
 """Suffix by which Claude Code marks a model with a window of a million tokens."""
 LONG_CONTEXT_TOKENS = 1_000_000
 CLAUDE_TOKENS = 200_000
-"""Window of a Claude model without that suffix. The data has the largest window that a model is sold with, but
-an agent uses it only on request, and neither its calls nor their replies name the size."""
+"""The smaller window of a Claude model that is sold with two. Hosts, plans and settings can enforce it; neither
+the calls nor their replies name the size."""
 
 _MAX_NAME_CHARACTERS = 200
 """Limit for names from recordings, which are not trusted; real names are far shorter."""
@@ -94,6 +97,13 @@ _BEDROCK_NAME = re.compile(
     r"(?:[a-z-]{2,8}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\."
 )
 """Names of AWS Bedrock, with or without a region: `us.anthropic.claude-…`."""
+
+MODELS_FILE: Final = "models.json"
+"""The user's file of models, in the data folder: windows of models that this release does not know."""
+_PARTS: Final = re.compile(r"[a-z]+|\d+")
+_STAGES: Final = frozenset({"preview", "latest", "exp", "experimental", "beta"})
+
+_log = logging.getLogger("windowpane")
 
 _VERSION_END = re.compile(r"(?<!\d)[1-9]$")
 _VERSION_CONTINUES = re.compile(r"[a-z0-9]|\.\d")
@@ -121,12 +131,12 @@ class PackagedCatalog:
 
     def __init__(self, *, limits: Mapping[str, int] | None = None) -> None:
         for model, tokens in (limits or {}).items():
-            if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 < tokens <= MAXIMUM_TOKENS:
+            try:
+                _window_size(model, tokens)
+            except ValueError as error:
                 raise ConfigurationError(
-                    f"limits.{model}",
-                    f"{tokens!r} is not a window size",
-                    expected=f"1 to {MAXIMUM_TOKENS}",
-                )
+                    f"limits.{model}", f"{tokens!r} is not a window size", expected=f"1 to {MAXIMUM_TOKENS}"
+                ) from error
         self._limits = {_fold(model): tokens for model, tokens in (limits or {}).items()}
         self._names = {_fold(model): model.strip() for model in limits or {}}
         self._lookup = lru_cache(maxsize=1_024)(self._lookup_uncached)
@@ -141,6 +151,13 @@ class PackagedCatalog:
             return "given"
         info = self.lookup(model)
         return info.limit_source if info and info.limit_tokens is not None else None
+
+    def family_limit(self, model: str) -> int | None:
+        """Return the window of the newest model of the same family, for a model that `lookup` does not know.
+
+        A family's models differ only in their version: `gpt-5.6-codex` is of the family of `gpt-5.3-codex`.
+        """
+        return None if self.lookup(model) is not None else _family_limit(_fold(model))
 
     def next_limit(self, model: str, above: int) -> int | None:
         """Return the smallest window that the model's provider sells with at least *above* tokens.
@@ -184,12 +201,28 @@ class PackagedCatalog:
 
 
 def _packaged_info(model: str) -> ModelInfo | None:
-    """Return what the packaged data states of *model*: its size comes from the second table if need be."""
+    """Return what the packaged data states of *model*: its size comes from the second table if need be.
+
+    A size in the user's file is used before both.
+    """
+    info = _packaged(model)
+    own = own_windows().get(_fold(model))
+    if own is None:
+        return info
+    return (
+        ModelInfo(_fold(model), own)
+        if info is None
+        else replace(info, limit_tokens=own, limit_source="catalogue")
+    )
+
+
+def _packaged(model: str) -> ModelInfo | None:
     entry, listed = _find(model), _listed(model)
     source: LimitSource = "catalogue" if listed is None or listed.is_certain else "assumed"
     if entry is None:
         return None if listed is None else ModelInfo(_fold(model), listed.tokens, limit_source=source)
-    info = ModelInfo(entry.model.id, entry.limit_tokens, entry.provider.id, entry.limit_source)
+    smaller = CLAUDE_TOKENS if entry.limit_source == "assumed" else None
+    info = ModelInfo(entry.model.id, entry.limit_tokens, entry.provider.id, entry.limit_source, smaller)
     return info if listed is None else replace(info, limit_tokens=listed.tokens, limit_source=source)
 
 
@@ -207,6 +240,52 @@ def _listed(model: str) -> WindowSizes | None:
 def packaged_catalog() -> PackagedCatalog:
     """Return the process's catalog without limits set by the user."""
     return PackagedCatalog()
+
+
+@cache
+def own_windows() -> Mapping[str, int]:
+    """Return the windows in the user's file of models, by name; empty without it, or where it cannot be used."""
+    path = data_folder() / MODELS_FILE
+    try:
+        sizes = json.loads(path.read_text(encoding="utf-8"))
+        return {_fold(model): _window_size(model, tokens) for model, tokens in sizes.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        _log.warning('%s is not used (%s); expected {"model": window in tokens}', path, error)
+        return {}
+
+
+def _window_size(model: str, tokens: object) -> int:
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 < tokens <= MAXIMUM_TOKENS:
+        raise ValueError(f"{model}: {tokens!r} is not a window size")
+    return tokens
+
+
+@lru_cache(maxsize=1_024)
+def _family_limit(model: str) -> int | None:
+    family, _ = _versioned(split_model_name(model).name)
+    newest = _families().get(family) if len(family) > 1 else None
+    return None if newest is None else newest[1]
+
+
+@cache
+def _families() -> Mapping[tuple[str, ...], tuple[tuple[int, ...], int]]:
+    """Return the newest version of each family, with its window."""
+    families: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
+    sold = ((model.id, model.context_window) for provider in _providers() for model in provider.models)
+    for name, tokens in (*sold, *((name, max(sizes.values())) for name, sizes in _served().items())):
+        family, version = _versioned(split_model_name(name).name)
+        if tokens and len(family) > 1 and version:
+            families[family] = max(families.get(family, ((), 0)), (version, tokens))
+    return families
+
+
+def _versioned(name: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the name without its version, and the version: its numbers but dates."""
+    parts = [part for part in _PARTS.findall(name) if part not in _STAGES]
+    family = tuple(part for part in parts if not part.isdecimal())
+    return family, tuple(int(part) for part in parts if part.isdecimal() and len(part) <= 2)
 
 
 def _fold(model: str) -> str:
@@ -240,10 +319,10 @@ def _find(model: str) -> _CatalogEntry | None:
 
 
 def _entry(provider: Provider, model: PricedModel, *, long_context: bool) -> _CatalogEntry:
-    """Return the entry with the window of the name; that of a Claude model without the suffix is assumed."""
+    """Return the entry with its window; of two the larger one, which is assumed where the name has no suffix."""
     sold = model.context_window
     if "claude" in model.id and sold is not None and sold > CLAUDE_TOKENS and not long_context:
-        return _CatalogEntry(provider, model, CLAUDE_TOKENS, "assumed", largest_tokens=sold)
+        return _CatalogEntry(provider, model, sold, "assumed", largest_tokens=sold)
     if long_context:
         return _CatalogEntry(provider, model, LONG_CONTEXT_TOKENS, largest_tokens=LONG_CONTEXT_TOKENS)
     return _CatalogEntry(provider, model, sold)

@@ -20,7 +20,7 @@ LIMITS = WindowLimits.of(200_000, "assumed")
         ("claude-code", "2.1.219", LIMITS, 167_000),
         ("claude-code", "", LIMITS, 167_000),
         ("claude-code-agent", "2.1.39", LIMITS, 167_000),
-        ("claude-code", "2.1.219", WindowLimits.of(1_000_000, "catalogue"), 967_000),
+        ("claude-code", "2.1.219", WindowLimits.of(1_000_000, "catalogue"), 1_000_000),
         ("codex", "", WindowLimits.of(258_400, "provider"), 244_800),
         ("codex", "", WindowLimits.of(272_000, "catalogue"), 244_800),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.messages import BlockSpec, Key
 from windowpane.sources.conversations.alignment import TrackedBlock, align
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windowpane.models.wire.blocks import BlockSpec, call_spec, text_specs
 from windowpane.models.wire.gemini import content_blocks
+from windowpane.models.wire.messages import BlockSpec, call_spec, text_specs
 from windowpane.sources.conversations.diff import CallIds
 
 

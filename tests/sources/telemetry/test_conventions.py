@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from recordings import NAMES, assembled, items
 
 from windowpane.models.wire.traced import message_of, messages_of
-from windowpane.sources.telemetry import openinference
+from windowpane.sources.telemetry import json_bodies, openinference, protobuf_bodies
 from windowpane.sources.telemetry.gen_ai import read_call
 from windowpane.sources.telemetry.json_bodies import traces_of
 from windowpane.sources.telemetry.reported_call import AssembledCall
@@ -209,3 +212,20 @@ def test_messages_of_openinference_that_are_not_nested_are_read_too() -> None:
     assert call.messages is not None
     assert [message["role"] for message in call.messages] == ["user", "assistant"]
     assert "Migrate it" in str(call.messages[0])
+
+
+@pytest.mark.parametrize("encoded", ["json", "protobuf"])
+def test_the_attribute_names_an_event_before_the_field(encoded: str) -> None:
+    """Codex writes `event otel/src/events/session_telemetry.rs:883` into the field."""
+    record = {
+        "eventName": "event otel/src/events/session_telemetry.rs:883",
+        "attributes": [{"key": "event.name", "value": {"stringValue": "codex.sse_event"}}],
+    }
+    document = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record, {"eventName": "gen_ai.choice"}]}]}]}
+    if encoded == "json":
+        telemetry = json_bodies.read_logs(json.dumps(document).encode())
+    else:
+        request = ParseDict(document, ExportLogsServiceRequest())
+        telemetry = protobuf_bodies.read_logs(request.SerializeToString())
+
+    assert [one.name for one in telemetry.logs] == ["codex.sse_event", "gen_ai.choice"]

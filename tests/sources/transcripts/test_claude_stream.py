@@ -87,6 +87,6 @@ def test_messages_of_a_sub_agent_are_a_child_session(tmp_path: Path) -> None:
         elif isinstance(record, ModelCalled):
             session.append(record.usage.input_total)
     assert told == {
-        "s": [None, "Find it", 'Task {"prompt": "Search"}', 100, "Found", "Done", 200],
+        "s": [None, "Find it", '{"prompt": "Search"}', 100, "Found", "Done", 200],
         "s/agent-toolu_1": ["s", "Search", "Found", 40],
     }

@@ -13,6 +13,7 @@ from windowpane.core import events as e
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
+from windowpane.core.vocabulary import CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.sources.transcripts.playback import session_events, session_id_of, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
@@ -39,6 +40,9 @@ class Catalog:
     def lookup(self, model: str) -> ModelInfo | None:
         limits = {"small": 1_000, "large": 5_000}
         return ModelInfo(model, limits[model]) if model in limits else None
+
+    def family_limit(self, model: str) -> None:
+        return None
 
     def next_limit(self, model: str, above: int) -> int | None:
         return 5_000 if above <= 5_000 else None
@@ -394,3 +398,26 @@ def test_a_session_is_titled_by_its_first_own_message_until_the_agent_names_it()
     ]
     without = play(*records, playback=replace(PLAYBACK, first_message_titles=False))
     assert [named.title for named in of(without, "session.described")] == ["Parser repair"]
+
+
+class LoadingCounter(WordCounter):
+    """A counter whose vocabulary is loaded while it counts."""
+
+    loaded = False
+
+    @property
+    def source(self) -> CountSource:  # type: ignore[override]
+        return "exact" if self.loaded else "estimate"
+
+    def count(self, text: str) -> int:
+        self.loaded = True
+        return super().count(text)
+
+
+def test_an_estimate_is_not_labeled_exact_when_the_vocabulary_is_loaded_meanwhile() -> None:
+    counter = LoadingCounter()
+    events = play(
+        OPENED, message("a b"), replied(), called(2), playback=replace(PLAYBACK, counter_for=lambda _: counter)
+    )
+
+    assert [added.block.count_source for added in of(events, "block.added")] == ["estimate", "exact"]

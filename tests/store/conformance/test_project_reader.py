@@ -22,7 +22,7 @@ WITHOUT_RESTRICTION = {"path", "name", "address", "identity", "close", "digester
 NOT_FOR_PAGES = {
     "stored_project", "last_compaction_tokens", "earlier_sessions", "load_metric_base", "endpoints",
     "event_records", "newest_seq", "session_days", "session_sums", "pruned_days",
-    "export", "unidentified_record", "engine",
+    "export", "unidentified_record", "engine", "copy_identity",
 }  # fmt: skip
 """Reads of agents, exporters and copies, which a restricted reader does not have."""
 

@@ -43,6 +43,8 @@ from windowpane.core.window.window import Window
 MAXIMUM_ID_CHARACTERS: Final = 200
 UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
+COMPACTED_SHARE: Final = 0.7
+"""Smallest share of a smaller window at which a compaction shows that window: below, a setting is more likely."""
 OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset({"catalogue", "assumed", "observed_floor"})
 """Sources of a size that an automatic compaction may refute."""
 
@@ -409,7 +411,7 @@ class TurnTracker:
         limits = self.limits
         if limits is not None and limits.source in OBSERVABLE_SOURCES and self._smaller_limit is not None:
             smaller = self._smaller_limit(max(used_tokens, self._trend.peak.largest_total))
-            if smaller is not None and smaller < limits.limit_tokens:
+            if smaller is not None and COMPACTED_SHARE * smaller <= used_tokens and smaller < limits.limit_tokens:
                 self.set_limits(self._limits_like(limits, smaller, "observed_compaction"), at)
         self.update_compaction_level()
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.probe import sample
+from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of, sample
 from windowpane.fidelity.statements import states_nothing
 from windowpane.manager.plans.summary import HEADINGS, Section
 
@@ -24,7 +24,8 @@ TOO_LONG: Final = frozenset({NOT_SMALLER, TOO_LITTLE})
 """Reasons for which a shorter summary of the same content may be accepted."""
 SAMPLE_CHARACTERS: Final = 24_000
 """Removed text that the check of one step reads: it decides at once, on the agent's path, and the fidelity of the
-whole is measured afterwards. Of 29 recorded compactions it accepts the same."""
+whole is measured afterwards. Of 45 recorded compactions it accepts 41, the check of the whole 43; of 135 with the
+summary of another session it accepts 15, that of the whole 13."""
 REPLACEMENT_CHARACTERS: Final = 4 * SAMPLE_CHARACTERS
 _CALL_MARKS: Final = ("<tool_call>", "<function_calls>", '"tool_calls":', "<invoke ")
 
@@ -61,6 +62,8 @@ def sampled_fidelity(
     The text is shared among so many *checks* of one step. What else the replacement states may be in the text
     that is not read, and is not taken for invented.
     """
+    if coverage_of(removed) < MINIMUM_COVERAGE:
+        return None
     limit = SAMPLE_CHARACTERS // checks
     read = sample(removed, characters=limit)
     if sum(block.chars for block in removed) > limit:

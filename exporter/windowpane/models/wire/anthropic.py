@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from windowpane.models.wire.blocks import BlockSpec, content_blocks
-from windowpane.models.wire.fields import as_dict, field_of, items_of, json_text
+from windowpane.models.wire.messages import BlockSpec, as_dict, content_blocks, field_of, items_of, json_text
 from windowpane.models.wire.replies import ContextEdit, Reply, ReplyPart, reply_parts
 from windowpane.models.wire.usage import read_usage, tokens_of
 
@@ -20,8 +19,8 @@ def head(body: Mapping[str, Any]) -> tuple[Any, Any]:
     return body.get("system"), body.get("tools")
 
 
-def message_blocks(message: object) -> Iterator[BlockSpec]:
-    """Yield the blocks of one message."""
+def message_blocks(message: object) -> list[BlockSpec]:
+    """Return the blocks of one message."""
     return content_blocks(field_of(message, "role"), field_of(message, "content"))
 
 

@@ -7,8 +7,7 @@ from typing import Any, Final, Literal
 
 from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.models.wire import anthropic, chat, converse, gemini, responses
-from windowpane.models.wire.blocks import BlockSpec, text_specs, tool_spec
-from windowpane.models.wire.fields import field_of, texts_of
+from windowpane.models.wire.messages import BlockSpec, field_of, text_specs, texts_of, tool_spec
 from windowpane.models.wire.replies import Reply, ReplyAssembler, ReplyPart, raise_for_error
 
 Shape = Literal["chat", "responses", "anthropic", "gemini", "converse"]
@@ -132,7 +131,7 @@ _HEADS: Final[dict[Shape, Callable[[Mapping[str, Any]], tuple[Any, Any]]]] = {
     "gemini": gemini.head,
     "converse": converse.head,
 }
-_MESSAGES: Final[dict[Shape, Callable[[object], Iterator[BlockSpec]]]] = {
+_MESSAGES: Final[dict[Shape, Callable[[object], Iterable[BlockSpec]]]] = {
     "chat": chat.message_blocks,
     "responses": responses.item_blocks,
     "anthropic": anthropic.message_blocks,

@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windowpane.core.events import Usage
-from windowpane.models.wire.blocks import BlockSpec, call_spec, content_blocks, result_specs, text_specs
-from windowpane.models.wire.fields import field_of, items_of, name_of
+from windowpane.models.wire.messages import (
+    BlockSpec,
+    call_spec,
+    content_blocks,
+    field_of,
+    items_of,
+    name_of,
+    result_spec,
+    text_specs,
+)
 from windowpane.models.wire.replies import Reply, ReplyPart, reply_parts
 from windowpane.models.wire.usage import read_usage
 
@@ -20,21 +28,22 @@ def head(body: Mapping[str, Any]) -> tuple[Any, Any]:
 def message_blocks(message: object) -> Iterator[BlockSpec]:
     """Yield the blocks of one message."""
     role = name_of(field_of(message, "role"), "user")
-    content = field_of(message, "content")
+    content, calls = field_of(message, "content"), items_of(message, "tool_calls")
+    refusal = field_of(message, "refusal")
     if role in ("tool", "function"):
         name = field_of(message, "tool_call_id") or field_of(message, "name")
-        yield from result_specs(name, content, tool_name=field_of(message, "name"))
+        yield result_spec(name, content, tool_name=field_of(message, "name"))
     else:
         yield from text_specs("thinking", reasoning_of(message))
         yield from content_blocks(role, content)
-    for call in items_of(message, "tool_calls"):
+    for call in calls:
         function = field_of(call, "function") or field_of(call, "custom")
         arguments = field_of(function, "arguments")
         if arguments is None:
             arguments = field_of(function, "input")
         yield call_spec(field_of(call, "id"), field_of(function, "name"), arguments)
-    if field_of(message, "refusal"):
-        yield from text_specs("assistant_response", field_of(message, "refusal"))
+    if refusal:
+        yield from text_specs("assistant_response", refusal)
 
 
 def reasoning_of(message: object) -> object:

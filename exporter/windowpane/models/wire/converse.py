@@ -12,8 +12,17 @@ from typing import Any, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import BlockSpec, Key, call_spec, media_spec, text_specs
-from windowpane.models.wire.fields import field_of, items_of, json_text, parts_of
+from windowpane.models.wire.messages import (
+    BlockSpec,
+    Key,
+    call_spec,
+    field_of,
+    items_of,
+    json_text,
+    media_spec,
+    parts_of,
+    text_specs,
+)
 from windowpane.models.wire.replies import Reply, reply_parts
 from windowpane.models.wire.usage import CONVERSE
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from windowpane.core.events import Usage
-from windowpane.models.wire.blocks import BlockSpec, call_spec, text_specs
-from windowpane.models.wire.fields import field_of
+from windowpane.models.wire.messages import BlockSpec, call_spec, field_of, text_specs
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from windowpane.models.wire import chat
-from windowpane.models.wire.blocks import BlockSpec, call_spec, result_specs
-from windowpane.models.wire.fields import field_of, items_of, json_text, name_of
+from windowpane.models.wire.messages import (
+    BlockSpec,
+    call_spec,
+    field_of,
+    items_of,
+    json_text,
+    name_of,
+    result_spec,
+)
 from windowpane.models.wire.replies import Reply, ReplyPart, reply_parts
 from windowpane.models.wire.usage import read_usage
 
@@ -41,7 +48,7 @@ def item_blocks(item: object) -> Iterator[BlockSpec]:
         arguments = field_of(item, "arguments" if kind == "function_call" else "input")
         yield call_spec(call_id, field_of(item, "name"), arguments)
     elif kind.endswith("_output"):
-        yield from result_specs(call_id, field_of(item, "output"))
+        yield result_spec(call_id, field_of(item, "output"))
     elif kind.endswith("_call"):
         yield call_spec(call_id, kind, json_text(item))
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.models.wire.blocks import MEDIA_KINDS, TEXT_KINDS
 from windowpane.models.wire.chat import message_blocks
 from windowpane.models.wire.gemini import unwrapped
+from windowpane.models.wire.messages import MEDIA_KINDS, TEXT_KINDS
 from windowpane.models.wire.replies import ReplyPart
 from windowpane.models.wire.replies import reply_parts as parts_of_blocks
 

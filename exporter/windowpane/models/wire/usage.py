@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from windowpane.core.events import Usage
 from windowpane.core.limits import MAXIMUM_TOKENS
-from windowpane.models.wire.fields import field_of, items_of, member_of
+from windowpane.models.wire.messages import field_of, items_of, member_of
 
 Path = tuple[str, ...]
 """Name of a count, after the names of the objects that it is in."""

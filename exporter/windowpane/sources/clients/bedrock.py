@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from windowpane.models.wire.calls import Shape, read_events
-from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.messages import copy_structure
 from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.bodies import read_body
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient

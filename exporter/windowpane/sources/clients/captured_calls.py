@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from windowpane.models.wire.calls import MESSAGES_FIELD, ApiCall, Shape, parse_call
-from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.messages import copy_structure
 
 SENDS_OWN_MESSAGES: Final[frozenset[Shape]] = frozenset({"anthropic", "converse"})
 """Shapes whose client sends the agent's own dictionaries. The client of the others sends copies of them."""

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from windowpane.models.wire.calls import Shape, read_whole
-from windowpane.models.wire.fields import copy_structure, field_of
+from windowpane.models.wire.messages import copy_structure, field_of
 from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient, boundary, current_scope, reported_call
 from windowpane.sources.clients.litellm_calls import SHAPES, LiteLLMCall

@@ -180,7 +180,7 @@ def open_conversation(
         session_id, parent_id = f"{parent.session_id}/{secrets.token_hex(4)}", parent.session_id
 
     def profile(model: str) -> ModelProfile:
-        packaged = packaged_profile(model)
+        packaged = packaged_profile(model, scope.agent)
         limit = scope.limit_tokens or outputs.config.max_context_tokens
         if limit is None:
             return packaged

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from windowpane.core.vocabulary import STATIC_TYPES
-from windowpane.models.wire.blocks import BlockSpec, Key, same_rendering
+from windowpane.models.wire.messages import BlockSpec, Key, same_rendering
 
 SUMMARY_TYPES: Final = frozenset({"user_message", "assistant_response", "system_prompt", "memory_injection"})
 """Content types that agents write a summary as."""

@@ -7,9 +7,8 @@ from itertools import islice
 from typing import Any, Final
 
 from windowpane.core.same_session import UNIQUE_ID_CHARACTERS
-from windowpane.models.wire.blocks import BlockSpec, Key
 from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
-from windowpane.models.wire.fields import field_of
+from windowpane.models.wire.messages import BlockSpec, Key, field_of
 
 SEARCHED_MESSAGES: Final = 64
 """Messages, from the last, that are searched for generated pieces."""

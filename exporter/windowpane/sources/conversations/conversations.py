@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from windowpane.models.wire.blocks import BlockSpec, Key
 from windowpane.models.wire.calls import ApiCall, Shape
-from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.messages import BlockSpec, Key, copy_structure
 from windowpane.sources.conversations.compactions import summarizes
 from windowpane.sources.conversations.conversation_keys import (
     MessageBlocks,

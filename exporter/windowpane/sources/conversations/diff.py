@@ -15,7 +15,7 @@ from windowpane.core.tracking import SessionTracker
 from windowpane.core.vocabulary import CacheBreakCause, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
-from windowpane.models.wire.blocks import BlockSpec, Key
+from windowpane.models.wire.messages import BlockSpec, Key
 from windowpane.models.wire.replies import ContextEdit
 from windowpane.sources.conversations.alignment import Alignment, Rewrite, Summarization, TrackedBlock, align
 

@@ -14,9 +14,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify_error
-from windowpane.models.wire.blocks import BlockSpec, same_content
 from windowpane.models.wire.calls import ApiCall, Shape, head_blocks, is_system, message_blocks
-from windowpane.models.wire.fields import copy_structure
+from windowpane.models.wire.messages import BlockSpec, copy_structure, same_content
 from windowpane.models.wire.replies import Reply, reply_blocks
 from windowpane.sources.conversations.alignment import TrackedBlock
 from windowpane.sources.conversations.conversation_keys import first_message

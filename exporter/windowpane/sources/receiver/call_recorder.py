@@ -184,11 +184,12 @@ class CallRecorder:
         limit = config.max_context_tokens
         given = None if limit is None else WindowLimits.of(limit, "given", thresholds=config.thresholds())
 
+        agent = opening.agent or UNNAMED_AGENT
+
         def profile(model: str) -> ModelProfile:
-            packaged = packaged_profile(model)
+            packaged = packaged_profile(model, agent)
             return packaged if given is None else replace(packaged, limits=given)
 
-        agent = opening.agent or UNNAMED_AGENT
         openings = self._openings[session_id] = self._openings.get(session_id, 0) + 1
         stream = f"{session_id}/{settings.stream}" + (f"/{openings}" if openings > 1 else "")
         tracker = SessionTracker(

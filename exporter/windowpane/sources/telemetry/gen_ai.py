@@ -61,7 +61,10 @@ def read_call(attributes: Attributes) -> ReportedCall:
         response_id=text_of(attributes, "gen_ai.response.id"),
         stop_reason=first_of(attributes.get("gen_ai.response.finish_reasons")),
         continues=text_of(
-            attributes, "gen_ai.openai.previous_response_id", "gen_ai.request.previous_response_id"
+            attributes,
+            "gen_ai.request.previous_response.id",
+            "gen_ai.request.previous_response_id",
+            "gen_ai.openai.previous_response_id",
         ),
     )
     _read_prompt(call, attributes)

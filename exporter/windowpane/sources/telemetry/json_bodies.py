@@ -14,7 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.sources.telemetry.records import LogRecord, Span, SpanEvent, Telemetry, UnreadableBodyError
+from windowpane.sources.telemetry.records import (
+    LogRecord,
+    Span,
+    SpanEvent,
+    Telemetry,
+    UnreadableBodyError,
+    event_name,
+)
 
 MAXIMUM_DEPTH: Final = 32
 """Levels of lists and maps in an attribute; what is deeper is read as None."""
@@ -132,10 +139,9 @@ def _span(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> Span | 
 
 def _log_record(item: dict[str, Any], scope: str, resource: dict[str, Any]) -> LogRecord:
     attributes = attributes_of(_field(item, "attributes"))
-    name = _field(item, "eventName", "event_name") or attributes.get("event.name")
     at = _seconds(item, "timeUnixNano") or _seconds(item, "observedTimeUnixNano") or 0.0
     return LogRecord(
-        name if isinstance(name, str) else "",
+        event_name(attributes, _field(item, "eventName", "event_name")),
         at,
         scope,
         attributes,

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
-from windowpane.sources.telemetry.records import LogRecord, Span, SpanEvent, Telemetry, UnreadableBodyError
+from windowpane.sources.telemetry.records import (
+    LogRecord,
+    Span,
+    SpanEvent,
+    Telemetry,
+    UnreadableBodyError,
+    event_name,
+)
 
 MAXIMUM_DEPTH: Final = 32
 """Levels of lists and maps in an attribute; what is deeper is read as None."""
@@ -45,7 +52,7 @@ def read_logs(body: bytes) -> Telemetry:
                 attributes = attributes_of(record.attributes)
                 telemetry.logs.append(
                     LogRecord(
-                        record.event_name or str(attributes.get("event.name") or ""),
+                        event_name(attributes, record.event_name),
                         (record.time_unix_nano or record.observed_time_unix_nano) / NANOSECONDS,
                         scope,
                         attributes,

@@ -53,6 +53,15 @@ class LogRecord(FastDataclass, frozen=True):
     span_id: str = ""
 
 
+def event_name(attributes: Attributes, field: object) -> str:
+    """Return the name of an event: its attribute, which older SDKs write, else its *field*.
+
+    Codex puts the line of its source into the field.
+    """
+    names = (attributes.get("event.name"), field)
+    return next((name for name in names if isinstance(name, str) and name), "")
+
+
 @dataclass(slots=True)
 class Telemetry:
     """The content of one request."""

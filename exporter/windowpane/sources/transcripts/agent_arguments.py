@@ -12,7 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.sources.transcripts.agent_settings import CLAUDE_CODE_VARIABLES, CODEX_KEYS, read_settings
+from windowpane.sources.transcripts.agent_settings import (
+    CLAUDE_CODE_KEYS,
+    CLAUDE_CODE_VARIABLES,
+    CODEX_KEYS,
+    read_settings,
+)
 
 END_OF_OPTIONS: Final = "--"
 
@@ -48,7 +53,7 @@ def _toml_value(text: str) -> object:
 
 
 def _claude_code(arguments: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Return `--settings`, which is JSON or the path of a file; the last one counts."""
+    """Return `--autocompact`, and `--settings`: JSON or the path of a file, of which the last one counts."""
     settings: Mapping[str, Any] = {}
     for value in _values(arguments, "--settings"):
         if value.lstrip().startswith("{"):
@@ -61,8 +66,13 @@ def _claude_code(arguments: Sequence[str], folder: Path) -> dict[str, Any]:
         settings = stated if isinstance(stated, dict) else {}
     environment = settings.get("env")
     variables = environment if isinstance(environment, dict) else {}
-    chosen = {"env": {name: variables[name] for name in CLAUDE_CODE_VARIABLES if name in variables}}
-    return {**chosen, **{name: settings[name] for name in ("autoCompactWindow",) if name in settings}}
+    chosen: dict[str, Any] = {
+        "env": {name: variables[name] for name in CLAUDE_CODE_VARIABLES if name in variables}
+    }
+    chosen |= {name: settings[name] for name in CLAUDE_CODE_KEYS if name in settings}
+    for tokens in _values(arguments, "--autocompact"):
+        chosen["autoCompactWindow"] = tokens
+    return chosen
 
 
 def _values(arguments: Sequence[str], *options: str) -> Iterator[str]:

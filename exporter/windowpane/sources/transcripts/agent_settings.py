@@ -21,6 +21,7 @@ from windowpane.core.agents import (
     CLAUDE_CODE_AGENT,
     CLAUDE_CODE_BUFFER_TOKENS,
     CLAUDE_CODE_RESERVE_TOKENS,
+    CLAUDE_CODE_SMALL_WINDOW,
     CODEX,
     CODEX_AGENT,
     CODEX_COMPACTION_SHARE,
@@ -36,8 +37,14 @@ CODEX_WINDOW: Final = "model_context_window"
 CODEX_KEYS: Final = (CODEX_LEVEL, CODEX_WINDOW, "profile")
 """Settings of Codex that decide its level."""
 CLAUDE_CODE_VARIABLES: Final = (
-    "DISABLE_AUTO_COMPACT", "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+    "DISABLE_COMPACT", "DISABLE_AUTO_COMPACT", "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_DISABLE_1M_CONTEXT",
 )  # fmt: skip
+"""Variables of Claude Code that decide its level."""
+CLAUDE_CODE_KEYS: Final = ("autoCompactWindow", "autoCompactEnabled")
+"""Settings of Claude Code that decide its level."""
+
+_TRUE: Final = ("1", "true")
 
 Settings = Mapping[str, Any]
 Environment = Mapping[str, str]
@@ -147,15 +154,17 @@ def read_settings(path: Path, parse: Callable[[str], Any], started_at: float) ->
 def _claude_code(settings: Settings, environment: Environment, limit: int | None) -> int | None:
     """Return the smaller of two levels: of the window to compact in, and of a percentage of what can be used."""
     variables = {**_section(settings, "env"), **environment}
-    disabled, own_window, share = (variables.get(name) for name in CLAUDE_CODE_VARIABLES)
-    if disabled in ("1", "true"):
+    never, disabled, own_window, share, output, small = (variables.get(name) for name in CLAUDE_CODE_VARIABLES)
+    if never in _TRUE or disabled in _TRUE or settings.get("autoCompactEnabled") is False:
         return NEVER
     window = _number(own_window) or _number(settings.get("autoCompactWindow"))
-    percentage = _number(share)
+    if small in _TRUE:
+        window = min(window or math.inf, CLAUDE_CODE_SMALL_WINDOW)
+    percentage, reserve = _number(share), _number(output)
     size = min((value for value in (window, limit) if value), default=None)
-    if size is None or (window is None and percentage is None):
+    if size is None or (window is None and percentage is None and reserve is None):
         return None
-    usable = size - CLAUDE_CODE_RESERVE_TOKENS
+    usable = size - min(reserve or math.inf, CLAUDE_CODE_RESERVE_TOKENS)
     level = usable - CLAUDE_CODE_BUFFER_TOKENS
     if percentage is not None and percentage <= 100:
         level = min(level, usable * percentage / 100)

@@ -26,7 +26,7 @@ class ForkedTranscript(Transcript):
     _inherits = False
 
     def _take(self, row: dict[str, Any]) -> None:
-        origin = text(mapping(row.get("forkedFrom")).get("sessionId"))
+        origin = text(mapping(row["forkedFrom"]).get("sessionId")) if "forkedFrom" in row else ""
         if row.get("cause") == _INHERITS:
             self._inherits = True
         elif self._inherits and row.get("type") in ("user", "assistant"):

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import content_blocks, is_media, tool_spec
+from windowpane.models.wire.messages import content_blocks, is_media, tool_spec
 from windowpane.models.wire.usage import CHAT
 from windowpane.sources.transcripts.json_document import (
     DocumentLog,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import is_media
+from windowpane.models.wire.messages import is_media
 from windowpane.models.wire.usage import PI
 from windowpane.sources.transcripts.inherited import InheritedHistory
 from windowpane.sources.transcripts.json_lines import (

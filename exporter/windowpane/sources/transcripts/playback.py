@@ -18,6 +18,7 @@ from windowpane.core.events import (
     SubagentReturned,
     Usage,
 )
+from windowpane.core.limits import WindowLimits
 from windowpane.core.names import Description, SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STATIC_TYPES, CountSource
@@ -197,7 +198,8 @@ class SessionPlayer:
             f"{source}:{session_id}",
             parent_session_id,
         )
-        limits = playback.limits(self._model, self._stated)
+        self._agent, self._version = opened.agent, opened.agent_version
+        limits = self._limits()
         self.tracker = SessionTracker(
             info,
             emit=emit,
@@ -377,11 +379,12 @@ class SessionPlayer:
     def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
         if record.tokens is not None:
             return record.tokens, "usage"
+        source = self._counter.source  # before the count: a vocabulary may be loaded meanwhile
         tokens = self._counter.count(record.text) if record.text else 0
         if record.content_type == "tool_call" and record.tool_name:
             tokens += self._counter.count(record.tool_name)
         if not record.media:
-            return tokens, self._counter.source
+            return tokens, source
         return tokens + record.media * self._media_tokens(), "estimate"
 
     def _media_tokens(self) -> int:
@@ -395,9 +398,7 @@ class SessionPlayer:
             self._counter = self._playback.counter_for(model)
         from windowpane.sources.conversations.diff import ModelProfile
 
-        return ModelProfile(
-            self._counter, self._playback.limits(self._model, self._stated), self._media_tokens(), self._cost_of
-        )
+        return ModelProfile(self._counter, self._limits(), self._media_tokens(), self._cost_of)
 
     def _cost_of(self, usage: Usage) -> float | None:
         catalog = self._playback.catalog
@@ -470,22 +471,33 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
-            self.tracker.set_model(model, self._playback.limits(self._model, self._stated), self._at)
+            self.tracker.set_model(model, self._limits(), self._at)
 
     def _use_version(self, version: str) -> None:
         compactions = self.tracker.compactions
         if version and version != compactions.program.version:
             compactions.program = replace(compactions.program, version=version)
             self._describe(agent_version=version)
+            self._version = version
+            limits = self.tracker.limits
+            if limits is not None and limits.source == "assumed":
+                self._use_limits()
             self.tracker.update_compaction_level()
 
     def _state_limit(self, limit_tokens: int) -> None:
         if limit_tokens < 1 or self._stated == limit_tokens:
             return
         self._stated = limit_tokens
-        limits = self._playback.limits(self._model, self._stated)
+        self._use_limits()
+
+    def _use_limits(self) -> None:
+        limits = self._limits()
         if limits != self.tracker.limits:
             self.tracker.set_limits(limits, self._at)
+
+    def _limits(self) -> WindowLimits | None:
+        """Return the limits by what the recording has stated so far."""
+        return self._playback.limits(self._model, self._stated, agent=self._agent, version=self._version)
 
 
 _METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {

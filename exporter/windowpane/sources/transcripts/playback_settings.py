@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSessions
+from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSessions, window_of
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
@@ -84,16 +84,16 @@ class PlaybackSettings:
     stored_projects: StoredProjects | None = None
     """The projects of stored sessions; None without a store."""
 
-    def limits(self, model: str, stated_tokens: int | None) -> WindowLimits | None:
-        """Return the limits given by the user, else by the recording, else by the catalog."""
+    def limits(
+        self, model: str, stated_tokens: int | None, *, agent: str = "", version: str = ""
+    ) -> WindowLimits | None:
+        """Return the limits given by the user, else by the recording, else by the catalog for that agent."""
         if self.limit_tokens is not None:
             return WindowLimits.of(self.limit_tokens, "given", thresholds=self.thresholds)
         if stated_tokens:
             return WindowLimits.of(stated_tokens, "provider", thresholds=self.thresholds)
-        entry = None if self.catalog is None or not model else self.catalog.lookup(model)
-        if entry is None or entry.limit_tokens is None:
-            return None
-        return WindowLimits.of(entry.limit_tokens, entry.limit_source, thresholds=self.thresholds)
+        window = None if self.catalog is None or not model else window_of(self.catalog, model, agent, version)
+        return None if window is None else WindowLimits.of(*window, thresholds=self.thresholds)
 
     def next_limit(self, model: str, above: int) -> int | None:
         """Return the smallest window of *model*'s provider with at least *above* tokens, by the catalog."""

@@ -14,8 +14,8 @@ from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 
 if TYPE_CHECKING:
-    from windowpane.models.wire.blocks import BlockSpec
     from windowpane.models.wire.calls import ApiCall
+    from windowpane.models.wire.messages import BlockSpec
     from windowpane.models.wire.replies import Reply
 
 

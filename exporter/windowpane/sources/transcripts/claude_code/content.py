@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
-from windowpane.models.wire.fields import texts_of
+from windowpane.models.wire.messages import MEDIA_KINDS, is_media, texts_of
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import ContentAdded
@@ -16,6 +16,8 @@ _FALLBACK: Final = "fallback"
 """A block that names the model which answered in place of another."""
 _SHOWN_ONLY: Final = frozenset({"hook_system_message"})
 """Attachments that are shown to the user and not sent to the model."""
+_FILE_START: Final = "Contents of "
+"""Words before the path of a memory file."""
 _CLEAR: Final = "<command-name>/clear</command-name>"
 
 
@@ -60,8 +62,20 @@ def delegate_of(row: dict[str, Any]) -> str:
     return text(details.get("agentId")) if details.get("status", "completed") == "completed" else ""
 
 
-def text_of_attachment(attachment: dict[str, Any]) -> str:
-    """Return the recorded text that an attachment row adds to the window; empty where there is none."""
+def texts_of_attachment(row: dict[str, Any]) -> list[str]:
+    """Return the texts that an attachment row adds to the window: those that were sent, where the row has them.
+
+    Memory files are a text each, which starts with the file's path.
+    """
+    attachment = mapping(row.get("attachment"))
+    if "rendered" not in row:
+        recorded = _recorded_text(attachment)
+        return [recorded] if recorded else []
+    sent = "\n".join(text(mapping(part).get("content")) for part in sequence(row.get("rendered")))
+    return [part for part in _by_file(sent, sequence(attachment.get("files"))) if part]
+
+
+def _recorded_text(attachment: dict[str, Any]) -> str:
     if text(attachment.get("type")) in _SHOWN_ONLY:
         return ""
     content = attachment.get("content")
@@ -72,6 +86,18 @@ def text_of_attachment(attachment: dict[str, Any]) -> str:
         return inner if isinstance(inner, str) else text(mapping(content.get("file")).get("content"))
     parts = sequence(content) or sequence(attachment.get("addedBlocks")) or sequence(attachment.get("addedLines"))
     return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def _by_file(sent: str, files: Sequence[object]) -> list[str]:
+    """Return *sent* cut before the path of each file; whole where a path is not in it."""
+    parts, start = [], 0
+    for file in files:
+        cut = sent.find(f"{_FILE_START}{text(mapping(file).get('path'))} ", start)
+        if cut < 0:
+            return [sent]
+        parts.append(sent[start:cut])
+        start = cut
+    return [*parts, sent[start:]]
 
 
 class _Blocks:

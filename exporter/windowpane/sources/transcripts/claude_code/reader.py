@@ -1,7 +1,8 @@
 """Claude Code's transcripts: one JSON Lines file a session, or a sub-agent.
 
 One model call is written as several lines, one per content block, with the same `message.id` and its usage
-repeated; tool results may be between them. The window's size is not recorded. Content that a compaction removed
+repeated; tool results may be between them. The window's size is recorded only where the model's name or a beta
+of a request has the variant of a million tokens. Content that a compaction removed
 remains in the file, above the compaction.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from windowpane.core.agents import CLAUDE_CODE_LARGE_WINDOW
 from windowpane.core.names import without_wrappers
 from windowpane.sources.transcripts.agent_sidecar import description_of
 from windowpane.sources.transcripts.claude_code.branches import RowParents
@@ -20,27 +22,31 @@ from windowpane.sources.transcripts.claude_code.content import (
     contents_of,
     delegate_of,
     is_clear,
-    text_of_attachment,
+    texts_of_attachment,
 )
+from windowpane.sources.transcripts.claude_code.prompt import LOADED_TOOLS, SNAPSHOT
 from windowpane.sources.transcripts.claude_code.session import ClaudeSession
 from windowpane.sources.transcripts.forks import IS_UUID, ForkedTranscript
 from windowpane.sources.transcripts.json_lines import head_rows, instant, mapping, text, texts
 from windowpane.sources.transcripts.reader import ProblemLog
-from windowpane.sources.transcripts.records import ContentAdded, ContentRemoved, SessionDescribed
+from windowpane.sources.transcripts.records import ContentAdded, ContentRemoved, LimitStated, SessionDescribed
 from windowpane.sources.transcripts.transcript import Transcript, TranscriptReader
 
 BOOKKEEPING: Final = frozenset(
     {
-        "agent-color", "agent-name", "agent-setting", "api-request", "api-request-blob", "api-request-shape",
+        "agent-color", "agent-name", "agent-setting", "api-request-blob", "api-request-shape",
         "artifact-autoreact-ledger", "artifact-comment-monitor", "atis-latch", "attribution-snapshot",
         "bridge-session", "continued-in", "cost-state", "dev-mods", "ended-by-model", "file-history-delta",
         "file-history-snapshot", "frame-link", "history-suppression", "isolation-latch", "last-prompt",
         "marble-origami-snapshot", "memory-mode", "mode", "observer-ref", "permission-mode", "progress",
         "queue-operation", "relocated", "result", "speculation-accept", "started", "tag", "task-summary",
-        "telemetry-latch", "worktree-state",
+        "telemetry-latch", "tools-used", "worktree-state",
     }
 )  # fmt: skip
 """Types of rows that add nothing to a window."""
+LARGE_SUFFIX: Final = "[1m]"
+LARGE_BETA: Final = "context-1m"
+"""Start of the beta that a request for the larger window has."""
 MAXIMUM_UNKNOWN: Final = 100
 """Unknown types of rows that are reported, each once a file."""
 
@@ -58,6 +64,7 @@ _ROW_TYPES: Final = frozenset(
         "progress",
         "summary",
         "mode",
+        "api-request",
         *(kind for kind in BOOKKEEPING if "-" in kind),
     }
 )
@@ -119,7 +126,7 @@ class _ClaudeTranscript(ForkedTranscript):
         self._own = ""
         self._head = _RowHead()
         """The head of the row that is read now."""
-        self._seen: dict[str, tuple[str, int, int]] = {}
+        self._seen: dict[str, tuple[object, int, int]] = {}
         self._roots: dict[str, str] = {}
         self._parents = RowParents()
         self._summaries: dict[str, str] = {}
@@ -146,13 +153,13 @@ class _ClaudeTranscript(ForkedTranscript):
         elif kind == "system":
             self._system(row)
         elif kind == "attachment":
-            injected = text_of_attachment(mapping(row.get("attachment")))
-            if injected:
-                when = self.at(self._head.at)
-                content = ContentAdded("memory_injection", injected, key=self._head.row_id, at=when)
-                self._session(row).receive((content,))
+            self._attachment(row)
         elif kind == "content-replacement":
             self._replace(row)
+        elif kind == "api-request":
+            session = None if row.get("agentId") else self._conversation(self._head.session_id)
+            betas = texts(mapping(row.get("params")).get("betas"))
+            self._use_variant(session, is_large=any(beta.startswith(LARGE_BETA) for beta in betas))
         elif kind == "fork-context-ref":
             self.log.odd(
                 self.line,
@@ -223,6 +230,21 @@ class _ClaudeTranscript(ForkedTranscript):
         call.add_end(stop_reason if isinstance(stop_reason, str) else None, when)
         session.reply(counted.contents)
 
+    def _attachment(self, row: dict[str, Any]) -> None:
+        attachment = mapping(row.get("attachment"))
+        kind = attachment.get("type")
+        if kind == "model":
+            model = text(mapping(attachment.get("identity")).get("modelId"))
+            self._use_variant(self._session(row), is_large=model.endswith(LARGE_SUFFIX))
+        elif kind in (SNAPSHOT, LOADED_TOOLS):
+            self._session(row).read_prompt(attachment)
+        injected = texts_of_attachment(row)
+        if injected:
+            key, when = self._head.row_id, self.at(self._head.at)
+            self._session(row).receive(
+                ContentAdded("memory_injection", written, key=key, at=when) for written in injected
+            )
+
     def _system(self, row: dict[str, Any]) -> None:
         subtype = text(row.get("subtype"))
         if subtype in _FINISHES_CALL:
@@ -245,6 +267,12 @@ class _ClaudeTranscript(ForkedTranscript):
             keys = texts(mapping(row.get("snipMetadata")).get("removedUuids"))
             self.stats.evictions += len(keys)
             session.emit(ContentRemoved(keys, "snip", at=self.at(self._head.at)))
+
+    def _use_variant(self, session: ClaudeSession | None, *, is_large: bool) -> None:
+        """State the larger window once; rows do not mark the smaller one."""
+        if session is not None and is_large and not session.is_large:
+            session.is_large = True
+            session.emit(LimitStated(CLAUDE_CODE_LARGE_WINDOW))
 
     def _replace(self, row: dict[str, Any]) -> None:
         """Replace large tool results by the text that is sent for them."""
@@ -326,7 +354,7 @@ class _ClaudeTranscript(ForkedTranscript):
         if not isinstance(row_id, str) or not row_id:
             return False
         before = self._seen.get(row_id)
-        signature = (text(message.get("id")), len(counted.contents), counted.chars)
+        signature = (message.get("id"), len(counted.contents), counted.chars)
         self._seen[row_id] = signature
         if len(self._seen) > RECENT_ROWS:
             del self._seen[next(iter(self._seen))]

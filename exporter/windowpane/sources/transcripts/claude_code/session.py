@@ -10,6 +10,7 @@ from windowpane.core.agents import CLAUDE_CODE, CLAUDE_CODE_AGENT
 from windowpane.models.wire.usage import ANTHROPIC
 from windowpane.sources.transcripts.claude_code.branches import MAXIMUM_PROMPTS, LivePrompts, RowParents
 from windowpane.sources.transcripts.claude_code.compaction import Compaction, RecentKeys
+from windowpane.sources.transcripts.claude_code.prompt import SentPrompt
 from windowpane.sources.transcripts.json_lines import count
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import (
@@ -30,6 +31,8 @@ MAXIMUM_CLOSED_CALLS: Final = 64
 USAGE_NAMES: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 HOUR_WRITES: Final = "ephemeral_1h_input_tokens"
 """Part of the cache writes, in a usage's `cache_creation`."""
+_START: Final = ("", 0)
+"""The key and version before the first content."""
 LINES_TOTAL: Final = "all_lines_total"
 """Sum of all four over every line, as counted by a reader that ignores repetition."""
 
@@ -108,6 +111,8 @@ class ClaudeSession:
         """The window was sent with a call."""
         self.is_linked = False
         """A row named the row before it."""
+        self.is_large = False
+        """A row named the variant of the model with the larger window."""
         self._out = out
         self._stats = stats
         self.model = ""
@@ -119,6 +124,11 @@ class ClaudeSession:
         self._call: CallLines | None = None
         self._deferred: list[ContentAdded] = []
         """Content that came in during the open call."""
+        self._prompt = SentPrompt()
+        self._holds_reply = False
+        """The tools of the open call are still to be stated, and are put before its reply."""
+        self._reply: list[ContentAdded] = []
+        """The reply that is held for them."""
         self._compaction: Compaction | None = None
         self._last_input_at: float | None = None
         self._keys = RecentKeys()
@@ -126,8 +136,8 @@ class ClaudeSession:
         self._prompts = LivePrompts()
         self._latest_key = ""
         """Key of the content that was added last."""
-        self._keys_before: dict[str, str] = {}
-        """By the key of a prompt, that of the content before it."""
+        self._before: dict[str, tuple[str, int]] = {}
+        """By the key of a prompt, that of the content before it, and the version of what calls send first."""
         self._description: SessionDescribed | None = None
 
     def enter(self) -> None:
@@ -156,6 +166,7 @@ class ClaudeSession:
         self.end_call()
         self._close_compaction(None)
         self._out.append(Cleared(at=at))
+        self._prompt = SentPrompt()
         self.used = self.called = False
         self._prompts.clear()
 
@@ -177,11 +188,13 @@ class ClaudeSession:
         if abandoned is not None:
             self.end_call()
             self._close_compaction(None)
-            before = self._keys_before.get(abandoned.first_prompt) or None
-            self._out.append(Rewound(before, at, abandoned.compactions))
-        self._keys_before[row_id] = ""
-        if len(self._keys_before) > MAXIMUM_PROMPTS:
-            del self._keys_before[next(iter(self._keys_before))]
+            before, version = self._before.get(abandoned.first_prompt, _START)
+            self._out.append(Rewound(before or None, at, abandoned.compactions))
+            if before:
+                self._prompt.rewind(version)
+        self._before[row_id] = _START
+        if len(self._before) > MAXIMUM_PROMPTS:
+            del self._before[next(iter(self._before))]
 
     # -- content ----------------------------------------------------------------------------------------------
 
@@ -204,7 +217,26 @@ class ClaudeSession:
     def reply(self, contents: Iterable[ContentAdded]) -> None:
         """Add content of the open call."""
         self.used = self.called = True
+        if self._holds_reply:
+            self._reply.extend(contents)
+            if len(self._reply) > MAXIMUM_DEFERRED:
+                self._put_reply()
+            return
         for content in contents:
+            self._put(content)
+
+    def read_prompt(self, attachment: dict[str, Any]) -> None:
+        """Read what calls send before their messages: from the next call on, or by the open one."""
+        self._prompt.read(attachment)
+        if self._holds_reply and not self._prompt.is_partial:
+            self._put_reply()
+
+    def _put_reply(self) -> None:
+        """Add the held reply after the system prompt and tools that its call sent."""
+        self._holds_reply = self._prompt.is_partial = False
+        self._out.extend(self._prompt.changes())
+        reply, self._reply = self._reply, []
+        for content in reply:
             self._put(content)
 
     def call_of(self, call_id: str, model: str, usage: dict[str, Any]) -> CallLines:
@@ -221,12 +253,17 @@ class ClaudeSession:
             self.enter()
         call = CallLines(call_id, model or self.model, self._last_input_at, repeated=call_id in self._closed)
         self._call = call
+        self._holds_reply = self._prompt.is_partial
+        if not self._holds_reply:
+            self._out.extend(self._prompt.changes())
         return call
 
     def end_call(self) -> None:
         """End the open call: add its record, then the content deferred for it."""
         call, self._call = self._call, None
         if call is not None:
+            if self._holds_reply:
+                self._put_reply()
             self._count(call)
             self._out.append(call.record())
             deferred, self._deferred = self._deferred, []
@@ -237,8 +274,8 @@ class ClaudeSession:
         if content.key:
             self._keys.add(content.key)
             if content.key != self._latest_key:
-                if content.key in self._keys_before:
-                    self._keys_before[content.key] = self._latest_key
+                if content.key in self._before:
+                    self._before[content.key] = self._latest_key, self._prompt.version
                 self._latest_key = content.key
         self._out.append(content)
 

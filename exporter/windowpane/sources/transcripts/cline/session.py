@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
+from windowpane.models.wire.messages import MEDIA_KINDS, is_media
 from windowpane.models.wire.usage import FLAT
 from windowpane.sources.transcripts.cline.task import texts_of
 from windowpane.sources.transcripts.json_document import JsonObject

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import MEDIA_KINDS, is_media
+from windowpane.models.wire.messages import MEDIA_KINDS, is_media
 from windowpane.models.wire.usage import CLINE
 from windowpane.sources.transcripts.json_document import JsonObject
 from windowpane.sources.transcripts.json_lines import (

@@ -9,8 +9,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.blocks import is_media
-from windowpane.models.wire.fields import texts_of
+from windowpane.models.wire.messages import is_media, texts_of
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.transcripts.records import ContentAdded
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from windowpane.models.wire.blocks import BlockSpec, Key
 from windowpane.models.wire.calls import head_blocks, message_blocks
+from windowpane.models.wire.messages import BlockSpec, Key
 from windowpane.models.wire.replies import reply_blocks
 from windowpane.sources.transcripts.records import (
     CallFailed,
