@@ -162,6 +162,22 @@ def test_requests_beyond_the_limit_get_status_503(start: Start, wait_until: Call
         assert fetch(server, "/healthz").status == 200
 
 
+def test_a_request_beyond_the_limit_waits_for_room(start: Start, wait_until: Callable[..., None]) -> None:
+    blocked, registry = Blocked(), CollectorRegistry(auto_describe=False)
+    registry.register(blocked)
+    with (
+        start(Routes(registry), port=0, limits=Limits(connections=1, admission_seconds=20)) as server,
+        ThreadPoolExecutor() as pool,
+    ):
+        first = pool.submit(fetch, server, "/metrics")
+        wait_until(lambda: blocked.runs == 1, what="the first request")
+        waiting = pool.submit(fetch, server, "/healthz")
+        threading.Timer(0.3, blocked.proceed.set).start()
+
+        assert waiting.result().status == 200
+        first.exception()  # its client may be slower than the next one, and makes room
+
+
 def test_an_idle_connection_makes_room(start: Start, registry: CollectorRegistry) -> None:
     with start(Routes(registry), port=0, limits=Limits(connections=2)) as server:
         idle = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(5)]

@@ -67,6 +67,8 @@ class Connections:
         self._open: dict[Hashable, _Open] = {}
         """The one that has waited longest is the first of those that wait."""
         self._reported = False
+        self.newcomers = 0
+        """Connections of an event loop that wait to be admitted."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -84,6 +86,11 @@ class Connections:
                 return False
             self._open[connection] = _Open(close, time.monotonic() + seconds)
             return True
+
+    @property
+    def takes_newcomers(self) -> bool:
+        """True while another connection may wait to be admitted."""
+        return self.newcomers < self._maximum
 
     def wait(self, connection: Hashable, seconds: float) -> None:
         """Record that the client has to do something within *seconds*."""

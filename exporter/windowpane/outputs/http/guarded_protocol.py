@@ -11,6 +11,7 @@ import ssl
 import sys
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from uvicorn.server import ServerState
 
 from windowpane.outputs.http.connections import Connections, Limits
 
+ADMISSION_CHECK_SECONDS: Final = 0.05
+"""Interval between two looks for room for a new connection."""
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
@@ -66,6 +69,28 @@ class _GuardedProtocol(H11Protocol):
         self._is_admitted = self._all.admit(self, transport.abort, seconds=self._limits.head_seconds)
         return self._is_admitted
 
+    def admit_soon(
+        self, transport: asyncio.Transport, *, admitted: Callable[[], None], refused: Callable[[], None]
+    ) -> None:
+        """Enter the connection once there is room, then call *admitted*; *refused* if that takes too long."""
+        if not self._all.takes_newcomers:
+            refused()
+            return
+        self._all.newcomers += 1
+        until = self.loop.time() + self._limits.admission_seconds
+
+        def ask() -> None:
+            if not transport.is_closing() and self.loop.time() < until and not self.admit(transport):
+                self.loop.call_later(ADMISSION_CHECK_SECONDS, ask)
+                return
+            self._all.newcomers -= 1
+            if self._is_admitted:
+                admitted()
+            elif not transport.is_closing():
+                refused()
+
+        self.loop.call_later(ADMISSION_CHECK_SECONDS, ask)
+
     def leave(self) -> None:
         """Remove the connection, at its end."""
         self._all.discard(self)
@@ -73,8 +98,12 @@ class _GuardedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the base class
         super().connection_made(transport)
         if not self._is_admitted and not self.admit(transport):
-            transport.write(_BUSY)
-            transport.close()
+            transport.pause_reading()
+            self.admit_soon(transport, admitted=transport.resume_reading, refused=self._refuse_busy)
+
+    def _refuse_busy(self) -> None:
+        self.transport.write(_BUSY)
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.leave()
@@ -188,10 +217,17 @@ class _EncryptedProtocol(SSLProtocol):
         self._guarded = protocol
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the base class
+        connect = partial(super().connection_made, transport)
         if self._guarded.admit(transport):
-            super().connection_made(transport)
+            connect()
         else:
-            transport.abort()
+            transport.pause_reading()
+
+            def admitted() -> None:
+                connect()
+                transport.resume_reading()
+
+            self._guarded.admit_soon(transport, admitted=admitted, refused=transport.abort)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._guarded.leave()
