@@ -79,9 +79,9 @@ class _GuardedProtocol(H11Protocol):
         self._all.newcomers += 1
         until = self.loop.time() + self._limits.admission_seconds
 
-        def ask() -> None:
+        def retry() -> None:
             if not transport.is_closing() and self.loop.time() < until and not self.admit(transport):
-                self.loop.call_later(ADMISSION_CHECK_SECONDS, ask)
+                self.loop.call_later(ADMISSION_CHECK_SECONDS, retry)
                 return
             self._all.newcomers -= 1
             if self._is_admitted:
@@ -89,7 +89,7 @@ class _GuardedProtocol(H11Protocol):
             elif not transport.is_closing():
                 refused()
 
-        self.loop.call_later(ADMISSION_CHECK_SECONDS, ask)
+        self.loop.call_later(ADMISSION_CHECK_SECONDS, retry)
 
     def leave(self) -> None:
         """Remove the connection, at its end."""
