@@ -25,9 +25,9 @@ def head(body: Mapping[str, Any]) -> tuple[Any, Any]:
     return None, body.get("tools")
 
 
-def message_blocks(message: object) -> Iterator[BlockSpec]:
-    """Yield the blocks of one message."""
-    role = name_of(field_of(message, "role"), "user")
+def message_blocks(message: object, *, role: str = "user") -> Iterator[BlockSpec]:
+    """Yield the blocks of one message; *role* is that of a message without one."""
+    role = name_of(field_of(message, "role"), role)
     content, calls = field_of(message, "content"), items_of(message, "tool_calls")
     refusal = field_of(message, "refusal")
     if role in ("tool", "function"):

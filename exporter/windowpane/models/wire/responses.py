@@ -34,14 +34,14 @@ def continues(body: Mapping[str, Any]) -> str | None:
     return stored if isinstance(stored, str) else None
 
 
-def item_blocks(item: object) -> Iterator[BlockSpec]:
-    """Yield the blocks of one item.
+def item_blocks(item: object, *, role: str = "user") -> Iterator[BlockSpec]:
+    """Yield the blocks of one item; *role* is that of a message without one.
 
     Reasoning is encrypted or a summary, and a reference has no text: only the provider's total includes them.
     """
     kind = name_of(field_of(item, "type"), "message")
     if kind == "message":
-        yield from chat.message_blocks(item)
+        yield from chat.message_blocks(item, role=role)
         return
     call_id = field_of(item, "call_id") or field_of(item, "id")
     if kind in ("function_call", "custom_tool_call"):
@@ -60,7 +60,7 @@ def read_reply(reply: object) -> Reply:
     for item in items_of(reply, "output"):
         kind = field_of(item, "type")
         if kind in _REPLY_ITEMS:
-            parts += reply_parts(item_blocks(item))
+            parts += reply_parts(item_blocks(item, role="assistant"))
         else:
             unread.append(str(kind))
     return Reply(
