@@ -38,7 +38,11 @@ CLAUDE_CODE_LATER_RESERVE: Final = (2, 1, 21)
 CLAUDE_CODE_SMALLEST_WINDOW: Final = 100_000
 
 CLAUDE_CODE_SMALL_WINDOW: Final = 200_000
+"""The smaller window of a Claude model that is sold with two. Hosts, plans and settings can enforce it; neither
+the calls nor their replies name the size."""
 CLAUDE_CODE_LARGE_WINDOW: Final = 1_000_000
+CLAUDE_CODE_LARGE_SUFFIX: Final = "[1m]"
+"""Suffix by which Claude Code marks a model that it runs with the larger window."""
 _SMALL: Final = frozenset({"claude-sonnet-4-6"})
 """Models of two windows that Claude Code runs with the smaller one, unless their name ends in `[1m]`."""
 _LARGE_BETWEEN: Final[Mapping[str, tuple[tuple[int, ...], tuple[int, ...] | None]]] = {

@@ -19,6 +19,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from windowpane.config.paths import data_folder
+from windowpane.core.agents import (
+    CLAUDE_CODE_LARGE_SUFFIX,
+    CLAUDE_CODE_LARGE_WINDOW,
+    CLAUDE_CODE_SMALL_WINDOW,
+)
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.protocols import ModelInfo
 from windowpane.core.times import moment
@@ -82,13 +87,6 @@ def _served() -> dict[str, dict[str, int]]:
             served.setdefault("/".join(parts[start:]), {})[name] = size
     return served
 
-
-LONG_CONTEXT_SUFFIX = "[1m]"
-"""Suffix by which Claude Code marks a model with a window of a million tokens."""
-LONG_CONTEXT_TOKENS = 1_000_000
-CLAUDE_TOKENS = 200_000
-"""The smaller window of a Claude model that is sold with two. Hosts, plans and settings can enforce it; neither
-the calls nor their replies name the size."""
 
 _MAX_NAME_CHARACTERS = 200
 """Limit for names from recordings, which are not trusted; real names are far shorter."""
@@ -170,7 +168,7 @@ class PackagedCatalog:
         if entry is None:
             return None
         if entry.largest_tokens is not None and above <= entry.largest_tokens:
-            return entry.largest_tokens if above > CLAUDE_TOKENS else CLAUDE_TOKENS
+            return entry.largest_tokens if above > CLAUDE_CODE_SMALL_WINDOW else CLAUDE_CODE_SMALL_WINDOW
         windows = (sold.context_window for sold in entry.provider.models)
         return min((window for window in windows if window is not None and window >= above), default=None)
 
@@ -178,7 +176,7 @@ class PackagedCatalog:
         """Return the smaller of two windows that *model* is sold with, if *used* tokens fit it; else None."""
         entry = _find(model)
         has_two = entry is not None and entry.largest_tokens is not None
-        return CLAUDE_TOKENS if has_two and used <= CLAUDE_TOKENS else None
+        return CLAUDE_CODE_SMALL_WINDOW if has_two and used <= CLAUDE_CODE_SMALL_WINDOW else None
 
     def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
         """Return the list price of one call in US dollars at the time *at* (None: the newest price).
@@ -221,7 +219,7 @@ def _packaged(model: str) -> ModelInfo | None:
     source: LimitSource = "catalogue" if listed is None or listed.is_certain else "assumed"
     if entry is None:
         return None if listed is None else ModelInfo(_fold(model), listed.tokens, limit_source=source)
-    smaller = CLAUDE_TOKENS if entry.limit_source == "assumed" else None
+    smaller = CLAUDE_CODE_SMALL_WINDOW if entry.limit_source == "assumed" else None
     info = ModelInfo(entry.model.id, entry.limit_tokens, entry.provider.id, entry.limit_source, smaller)
     return info if listed is None else replace(info, limit_tokens=listed.tokens, limit_source=source)
 
@@ -309,8 +307,8 @@ def _find(model: str) -> _CatalogEntry | None:
     """Return the entry for *model* in an agent's spelling."""
     if not 0 < len(model) <= _MAX_NAME_CHARACTERS:
         return None
-    long_context = _fold(model).endswith(LONG_CONTEXT_SUFFIX)
-    reference = split_model_name(_fold(model).removesuffix(LONG_CONTEXT_SUFFIX))
+    long_context = _fold(model).endswith(CLAUDE_CODE_LARGE_SUFFIX)
+    reference = split_model_name(_fold(model).removesuffix(CLAUDE_CODE_LARGE_SUFFIX))
     for provider, name in _candidates(reference):
         priced = provider.find_model(name, all_providers=list(_providers()))
         if priced is not None and _is_same_version(priced, name):
@@ -321,10 +319,10 @@ def _find(model: str) -> _CatalogEntry | None:
 def _entry(provider: Provider, model: PricedModel, *, long_context: bool) -> _CatalogEntry:
     """Return the entry with its window; of two the larger one, which is assumed where the name has no suffix."""
     sold = model.context_window
-    if "claude" in model.id and sold is not None and sold > CLAUDE_TOKENS and not long_context:
+    if "claude" in model.id and sold is not None and sold > CLAUDE_CODE_SMALL_WINDOW and not long_context:
         return _CatalogEntry(provider, model, sold, "assumed", largest_tokens=sold)
     if long_context:
-        return _CatalogEntry(provider, model, LONG_CONTEXT_TOKENS, largest_tokens=LONG_CONTEXT_TOKENS)
+        return _CatalogEntry(provider, model, CLAUDE_CODE_LARGE_WINDOW, largest_tokens=CLAUDE_CODE_LARGE_WINDOW)
     return _CatalogEntry(provider, model, sold)
 
 

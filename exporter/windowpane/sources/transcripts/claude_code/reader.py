@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from windowpane.core.agents import CLAUDE_CODE_LARGE_WINDOW
+from windowpane.core.agents import CLAUDE_CODE_LARGE_SUFFIX, CLAUDE_CODE_LARGE_WINDOW
 from windowpane.core.names import without_wrappers
 from windowpane.sources.transcripts.agent_sidecar import description_of
 from windowpane.sources.transcripts.claude_code.branches import RowParents
@@ -44,7 +44,6 @@ BOOKKEEPING: Final = frozenset(
     }
 )  # fmt: skip
 """Types of rows that add nothing to a window."""
-LARGE_SUFFIX: Final = "[1m]"
 LARGE_BETA: Final = "context-1m"
 """Start of the beta that a request for the larger window has."""
 MAXIMUM_UNKNOWN: Final = 100
@@ -235,7 +234,7 @@ class _ClaudeTranscript(ForkedTranscript):
         kind = attachment.get("type")
         if kind == "model":
             model = text(mapping(attachment.get("identity")).get("modelId"))
-            self._use_variant(self._session(row), is_large=model.endswith(LARGE_SUFFIX))
+            self._use_variant(self._session(row), is_large=model.endswith(CLAUDE_CODE_LARGE_SUFFIX))
         elif kind in (SNAPSHOT, LOADED_TOOLS):
             self._session(row).read_prompt(attachment)
         injected = texts_of_attachment(row)
