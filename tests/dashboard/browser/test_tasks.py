@@ -281,7 +281,7 @@ def searcher(site: Callable[..., Any], captured: Path) -> Person:
 def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
     searcher.opens("search")
     searcher.types(searcher.page.get_by_role("textbox", name="Search captured content"), "GeminiBeforeToo")
-    row = searcher.opens_row("Texts that match, the latest first", lambda row: "tool result" in " ".join(row))
+    row = searcher.opens_row("Matches, the latest first", lambda row: "tool result" in " ".join(row))
 
     assert "GeminiBeforeToo" in " ".join(row)
     searcher.reads("Its life in this session")
@@ -292,7 +292,7 @@ def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
 
 def test_when_a_text_was_lost_and_what_replaced_it(searcher: Person) -> None:
     searcher.opens("search", text="handleGeminiBeforeTool")
-    searcher.opens_row("Texts that match, the latest first", lambda row: "18" in row)
+    searcher.opens_row("Matches, the latest first", lambda row: "18" in row)
     searcher.site.assert_shows(re.compile("Compressed by compaction with 1[0-9]+ other blocks"))
     searcher.site.assert_shows(re.compile("Replaced by a summary of 3,5[0-9]+ tokens"))
     replaced = searcher.page.locator(".st-key-block_panel [data-testid=stPageLink] a", has_text="Turn 31")

@@ -51,8 +51,8 @@ class Recording:
     """The model of most of its calls; empty if the recording does not name one."""
     has_content: bool = True
     """Its texts are known; without them only setups that read no content can be replayed."""
-    replacements: dict[str, int] = field(default_factory=dict)
-    """Texts that replace content that was not captured, with the tokens of that content."""
+    replacements: dict[str, Block] = field(default_factory=dict)
+    """Texts that replace content that was not captured, with the block of that content."""
 
     def counter(self) -> TokenCounter:
         """Return the token counter of its model, with its vocabulary loaded and its counts cached."""
@@ -178,7 +178,7 @@ def _from_store(store: EventReader, session_id: str) -> Recording:
     if row is None:
         raise SourceError(session_id, "no such session in the store")
     records: list[Record] = [SessionOpened(session_id, row.agent, row.model)]
-    replacements: dict[str, int] = {}
+    replacements: dict[str, Block] = {}
     for event in _events(store, session_id):
         data = event.data
         if isinstance(data, BlockAdded):
@@ -200,12 +200,12 @@ def _is_first_hand(block: Block) -> bool:
     return block.content_type not in DERIVED_TYPES and block.content_type != "unattributed" and not block.replaces
 
 
-def _content(store: EventReader, block: Block, at: float | None, replacements: dict[str, int]) -> ContentAdded:
+def _content(store: EventReader, block: Block, at: float | None, replacements: dict[str, Block]) -> ContentAdded:
     text = store.content(block.digest) if block.digest else None
     media = int(block.content_type == "media")
     if text is None and not media:
         text = NOT_CAPTURED.format(number=len(replacements) + 1)
-        replacements[text] = block.tokens
+        replacements[text] = block
     return ContentAdded(
         block.content_type, text, block.tool_call_id, block.tool_name, media=media, tokens=block.tokens, at=at
     )
@@ -221,9 +221,9 @@ def _events(store: EventReader, session_id: str) -> Iterator[Event]:
 class _CachingCounter:
     """Counts each text once; a replacement counts as the content that it replaces."""
 
-    def __init__(self, counter: TokenCounter, replacements: Mapping[str, int]) -> None:
+    def __init__(self, counter: TokenCounter, replacements: Mapping[str, Block]) -> None:
         self._counter = counter
-        self._counts = dict(replacements)
+        self._counts = {text: self._text_tokens(block) for text, block in replacements.items()}
         self._most = len(replacements) + REMEMBERED_COUNTS
         self.source = counter.source
 
@@ -235,3 +235,8 @@ class _CachingCounter:
             if len(self._counts) < self._most:
                 self._counts[text] = tokens
         return tokens
+
+    def _text_tokens(self, block: Block) -> int:
+        """Return the tokens of a block's text; those of a tool call hold its tool's name too."""
+        name = block.tool_name if block.content_type == "tool_call" else None
+        return max(0, block.tokens - self._counter.count(name)) if name else block.tokens
