@@ -18,6 +18,7 @@ from windowpane.core.times import is_live
 from windowpane.report.calls import sent_calls
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events
+from windowpane.text.events import regretted_name
 from windowpane.text.formats import count, dollars, percent, tokens, tokens_short
 from windowpane.text.labels import CACHE_BREAK_LABELS
 
@@ -280,7 +281,9 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
         math.fsum(paid) if paid else None,
         tuple(
             Evidence(
-                turn, f"removed at turn {regret.turn_left}, again at turn {turn}: {tokens(regret.tokens)} tokens",
+                turn,
+                f"{regretted_name(regret)}: removed at turn {regret.turn_left}, again at turn {turn}: "
+                f"{tokens(regret.tokens)} tokens",
                 regret.by,
             )
             for turn, regret in largest
