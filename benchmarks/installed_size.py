@@ -1,6 +1,6 @@
 """Size of an installation without extras: what each dependency brings, for the table of docs/operating.md.
 
-Run `python benchmarks/installed_size.py` with the interpreter of an environment that holds nothing else, after
+Run `python benchmarks/installed_size.py` (`--write`: and write the sizes into the page) with the interpreter of an environment that holds nothing else, after
 `pip install --no-compile windowpane-observability`, or `.` in a checkout.
 A dependency of ours is counted alone; any other library that several require is counted with the first of them.
 """
@@ -8,9 +8,12 @@ A dependency of ours is counted alone; any other library that several require is
 from __future__ import annotations
 
 import re
+import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
 
 OURS = "windowpane-observability"
+PAGE = Path(__file__).parents[1] / "docs" / "operating.md"
 
 
 def size_bytes(installed: Distribution) -> int:
@@ -43,8 +46,14 @@ def main() -> None:
     rows = [(OURS, [OURS])]
     rows += [(name, with_requirements(name, counted)) for name in required(ours)]
     sizes = {name: sum(size_bytes(distribution(one)) for one in brought) / 1e6 for name, brought in rows}
+    page = PAGE.read_text(encoding="utf-8")
     for name, brought in sorted(rows, key=lambda row: -sizes[row[0]]):
-        print(f"| {name} | {sizes[name]:.1f} | {', '.join(brought[1:]) or '–'} |")
+        cells = f"| {name} | {sizes[name]:.1f} | {', '.join(brought[1:]) or '–'} |"
+        print(cells)
+        page = re.sub(rf"^\| {re.escape(name)} \|[^|]*\|[^|]*\|", cells, page, flags=re.MULTILINE)
+    if "--write" in sys.argv:
+        total = f"without extras is {sum(sizes.values()):.0f} MB"
+        PAGE.write_text(re.sub(r"without extras is \d+ MB", total, page), encoding="utf-8")
     print(f"total {sum(sizes.values()):.1f} MB, without numpy {sum(sizes.values()) - sizes['numpy']:.1f} MB")
 
 

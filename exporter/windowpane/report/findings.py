@@ -205,7 +205,7 @@ def _cache_advice(data: SessionEvidence, cause: CacheBreakCause) -> str:
         return "Change the model only where a window starts: each model has another cache."
     if data.is_own:
         return "Keep what was sent unchanged and in order; look for settings that change between calls."
-    return "Connect MCP servers and change settings before the first prompt: both change the start of each call."
+    return "Connect MCP servers and change settings before the first prompt: both can change the start of each call."
 
 
 def _expiry_advice(data: SessionEvidence) -> str:
