@@ -1,7 +1,8 @@
 """Size of an installation without extras: what each dependency brings, for the table of docs/operating.md.
 
-Run `python benchmarks/installed_size.py` (`--write`: and write the sizes into the page) with the interpreter of an environment that holds nothing else, after
-`pip install --no-compile windowpane-observability`, or `.` in a checkout.
+Run `python benchmarks/installed_size.py` with the interpreter of an environment that holds nothing else, after
+`pip install --no-compile windowpane-observability`, or `.` in a checkout. With `--write` the sizes are written into
+the page.
 A dependency of ours is counted alone; any other library that several require is counted with the first of them.
 """
 
@@ -51,10 +52,11 @@ def main() -> None:
         cells = f"| {name} | {sizes[name]:.1f} | {', '.join(brought[1:]) or '–'} |"
         print(cells)
         page = re.sub(rf"^\| {re.escape(name)} \|[^|]*\|[^|]*\|", cells, page, flags=re.MULTILINE)
+    megabytes, packages = sum(sizes.values()), sum(map(len, dict(rows).values()))
+    print(f"total {megabytes:.1f} MB in {packages} packages")
     if "--write" in sys.argv:
-        total = f"without extras is {sum(sizes.values()):.0f} MB"
-        PAGE.write_text(re.sub(r"without extras is \d+ MB", total, page), encoding="utf-8")
-    print(f"total {sum(sizes.values()):.1f} MB, without numpy {sum(sizes.values()) - sizes['numpy']:.1f} MB")
+        total = f"is {megabytes:.0f} MB in {packages} packages"
+        PAGE.write_text(re.sub(r"is \d+ MB in \d+ packages", total, page), encoding="utf-8")
 
 
 if __name__ == "__main__":
