@@ -1,8 +1,8 @@
 """Size of an installation without extras: what each dependency brings, for the table of docs/operating.md.
 
 Run `python benchmarks/installed_size.py` with the interpreter of an environment that holds nothing else, after
-`pip install --no-compile windowpane-observability`, or `.` in a checkout. With `--write` the sizes are written into
-the page.
+`pip install --no-compile windowpane-observability`, or `.` in a checkout. `--write` writes the sizes into the
+page.
 A dependency of ours is counted alone; any other library that several require is counted with the first of them.
 """
 

@@ -40,19 +40,19 @@ def test_the_generated_tables_are_current(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_measured_figures_are_those_of_the_results(page: str) -> None:
+def test_measured_values_are_those_of_the_results(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    figures = load(ROOT / "benchmarks" / "write_figures.py")
+    values = load(ROOT / "benchmarks" / "write_values.py")
 
-    assert figures.with_figures(text) == text
+    assert values.with_values(text) == text
     assert text.count("<!-- measured ") == text.count("<!-- /measured -->")
 
 
-def test_every_measured_figure_is_on_a_page() -> None:
+def test_every_measured_value_is_on_a_page() -> None:
     text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 
     assert set(re.findall(r"<!-- measured ([\w-]+):", text)) == set(
-        load(ROOT / "benchmarks" / "write_figures.py").FIGURES
+        load(ROOT / "benchmarks" / "write_values.py").VALUES
     )
 
 

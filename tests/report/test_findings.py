@@ -197,7 +197,7 @@ def test_the_cache_of_an_hour_is_advised_where_it_would_have_saved_money() -> No
     assert "would have cost $0.37 more" in advice(expired(0.575), written=100_000 + 253_000)
 
 
-def test_a_session_with_the_cache_of_an_hour_is_not_told_to_use_it() -> None:
+def test_a_session_with_the_cache_of_an_hour_has_other_advice() -> None:
     assert advice(expired(0.575, idle=9_000.0, lifetime=3_600)).startswith("It has the one-hour cache")
 
 

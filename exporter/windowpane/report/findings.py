@@ -45,8 +45,8 @@ BLIND_POLICY: Final = "type_based"
 EVIDENCE: Final = 3
 """Places that a finding links to."""
 HOUR_WRITE_SHARE: Final = (2.0 - 1.25) / (1.25 - 0.1)
-"""What writing a token to Anthropic's cache for an hour costs more, over what a break costs: its prices are 1.25
-(for five minutes) and 2 (for an hour) times that of the input, and 0.1 times for reading."""
+"""Additional price of a token written to Anthropic's cache for an hour, over the price of one that a break sends
+again: writing costs 1.25 (for five minutes) and 2 (for an hour) times the input, and reading 0.1 times."""
 MAXIMUM_BLOCKS: Final = 5_000
 """Removed blocks that are read, the latest."""
 UNKNOWN_WINDOW_TOKENS: Final = 200_000
@@ -205,7 +205,9 @@ def _cache_advice(data: SessionEvidence, cause: CacheBreakCause) -> str:
         return "Change the model only where a window starts: each model has another cache."
     if data.is_own:
         return "Keep what was sent unchanged and in order; look for settings that change between calls."
-    return "Connect MCP servers and change settings before the first prompt: both can change the start of each call."
+    return (
+        "Connect MCP servers and change settings before the first prompt: both can change the start of each call."
+    )
 
 
 def _expiry_advice(data: SessionEvidence) -> str:
@@ -213,13 +215,13 @@ def _expiry_advice(data: SessionEvidence) -> str:
     expired = [broken for _, broken in data.breaks if broken.cause == "expired"]
     if any(broken.lifetime_seconds == LONG_LIFETIME_SECONDS for broken in expired):
         return "It has the one-hour cache: compact or start anew before a pause of more than an hour."
-    kept = [
+    avoided = [
         broken
         for broken in expired
         if broken.lifetime_seconds == SHORT_LIFETIME_SECONDS
         and (broken.idle_seconds or 0) <= LONG_LIFETIME_SECONDS
     ]
-    priced = [broken for broken in kept if broken.dollars is not None]
+    priced = [broken for broken in avoided if broken.dollars is not None]
     pause = "compact or start anew before a pause of more than five minutes"
     if not priced:
         return "Compact or start anew before a long pause: the next call sends the whole window as new input."
@@ -245,17 +247,17 @@ def _dead_tokens(blocks: Sequence[BlockRow], turns: Sequence[TurnRow]) -> Counte
     if not turns:
         return Counter()
     last = turns[-1].turn
-    named: dict[str, int] = {}
+    last_calls: dict[str, int] = {}
     for block in blocks:
         if block.target and block.content_type == "tool_call":
-            named[block.target] = max(named.get(block.target, 0), block.turn_added)
+            last_calls[block.target] = max(last_calls.get(block.target, 0), block.turn_added)
     change: Counter[int] = Counter()
     for block in blocks:
         lifetime = DEFAULT_LIFETIMES.get(block.content_type)
         if lifetime is None:
             continue
         added = block.turn_added
-        used = max(added, block.last_referenced or added, named.get(block.target or "", added))
+        used = max(added, block.last_referenced or added, last_calls.get(block.target or "", added))
         start, end = used + lifetime + 1, last + 1 if block.turn_removed is None else block.turn_removed
         if start < end:
             change[start] += block.tokens
@@ -346,12 +348,12 @@ def _tool_flood(data: SessionEvidence) -> Iterator[Finding]:
         return
     tool, carried = by_tool.most_common(1)[0]
     others = {one.kind: one for rule in (_stale, _duplicates, _lost_content) for one in rule(data)}
-    named = 0
+    claimed = 0
     if "stale" in others:
-        named += sum(data.useless_tokens[turn.turn] for turn in data.calls)
+        claimed += sum(data.useless_tokens[turn.turn] for turn in data.calls)
     if "duplicates" in others:
-        named += sum(turn.duplicate_tokens for turn in data.calls)
-    carried -= named
+        claimed += sum(turn.duplicate_tokens for turn in data.calls)
+    carried -= claimed
     if carried / sent < FLOOD_SHARE:
         return
     uses = [use for use in data.uses if use.tool == tool]
@@ -360,7 +362,7 @@ def _tool_flood(data: SessionEvidence) -> Iterator[Finding]:
     if data.cost_dollars:
         unbroken = min(1.0, math.fsum(data.remaining_dollars.values()) / data.cost_dollars)
     price = math.fsum(paid) * unbroken - math.fsum(one.dollars or 0.0 for one in others.values())
-    besides = ", without what was stale or there twice" if named else ""
+    besides = ", without what was stale or there twice" if claimed else ""
     largest = max(uses, key=lambda use: use.carried_tokens)
     name = f"{tool} {largest.target}".strip()
     peak = max(data.turns, key=lambda turn: turn.components.get("tool_results", 0))
@@ -437,7 +439,7 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
         f"({tokens_short(sum(regret.tokens for _, regret in again))} tokens)",
         "Pin what is used again, or compress older content first."
         if data.is_own
-        else "Say in the instructions of the compaction what must survive it.",
+        else "Name what must survive in the instructions of the compaction.",
         _share_of_cost(data, data.turns, lambda turn: fetched[turn.turn]),
         tuple(
             Evidence(

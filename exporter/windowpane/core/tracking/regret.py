@@ -1,8 +1,8 @@
 """Regret: content that is fetched again after it was removed.
 
-Only what a call reads can be fetched again: the confirmation of an edit is no content, and a command that builds,
-tests or reports a state returns the state of its time. Neither is a read of a file that was changed after its
-content was removed, nor what an agent's program adds by itself after each compaction.
+Only what a call reads can be fetched again. An edit returns a confirmation, and a command that builds, tests or
+reports a state returns the state of its time. A file that was changed after its content was removed is read for
+another reason, and an agent's program adds some content by itself after each compaction.
 """
 
 from __future__ import annotations
@@ -51,14 +51,13 @@ Access = Literal["reads", "changes", "reports"]
 
 def access_of(call: Block) -> Access:
     """Return what a tool *call* does: read content, change something, or report a state as a build does."""
-    words = {word.lower() for word in _TOOL_WORD.findall(call.tool_name or "")}
-    if words & _COMMAND_TOOLS:
-        words_of_command = (call.target or "").split(" ")
-        reads = call.target in _READING_PROGRAMS or words_of_command[0] in _READING_PROGRAMS
-        return "reads" if reads else "reports"
-    if words & _CHANGING_TOOLS:
+    tool = {word.lower() for word in _TOOL_WORD.findall(call.tool_name or "")}
+    if tool & _COMMAND_TOOLS:
+        command = call.target or ""
+        return "reads" if {command, command.partition(" ")[0]} & _READING_PROGRAMS else "reports"
+    if tool & _CHANGING_TOOLS:
         return "reads" if call.text and _VIEW.search(call.text, 0, READ_CHARACTERS) else "changes"
-    return "reports" if words & _STATE_TOOLS else "reads"
+    return "reports" if tool & _STATE_TOOLS else "reads"
 
 
 def can_be_fetched(block: Block, call: Block | None) -> bool:

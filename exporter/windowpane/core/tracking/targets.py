@@ -24,7 +24,7 @@ _FILE: Final = re.compile(
 )
 _COMMAND: Final = re.compile(r'(?:"(?:command|cmd|script)"|\bcmd)' + _STRING)
 """Also in a script that calls the tool, as in `exec_command({cmd: "ls"})`."""
-_NAMED: Final = re.compile(r'"(?:task_id|skill)"' + _STRING)
+_TASK: Final = re.compile(r'"(?:task_id|skill)"' + _STRING)
 _ARGUMENT: Final = re.compile(r'\s{0,4},\s{0,4}"((?:[^"\\]|\\.){1,400}+)"')
 _SHELL: Final = re.compile(r"(?:\S{0,80}/)?(?:ba|z|da)?sh")
 _PATCHED: Final = re.compile(r"\*\*\* (?:Update|Add|Delete) File: ([^\n\\]{1,400})")
@@ -48,8 +48,8 @@ def call_target(arguments: str) -> str | None:
     command = _COMMAND.search(start)
     if command is not None:
         return _redacted(_program(_unescaped(_script(command, start))))
-    named = _NAMED.search(start)
-    return None if named is None else _redacted(_unescaped(named[1]))
+    task = _TASK.search(start)
+    return None if task is None else _redacted(_unescaped(task[1]))
 
 
 def _script(command: re.Match[str], arguments: str) -> str:

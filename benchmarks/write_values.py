@@ -1,9 +1,9 @@
-"""Write the measured figures into the documentation, from the results of the benchmarks that measured them.
+"""Write the measured values into the documentation, from the results of the benchmarks that measured them.
 
-Usage: python benchmarks/write_figures.py
+Usage: python benchmarks/write_values.py
 
-A figure stands between `<!-- measured NAME: … -->` and `<!-- /measured -->`. Run this after a benchmark has
-written its results; a test fails while a page has another figure than they have.
+A text with values is between `<!-- measured NAME: … -->` and `<!-- /measured -->`. Run this after a benchmark has
+written its results; a test fails while a page has other values than they have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from windowpane.core.zones import (
 FOLDER = Path(__file__).parent
 COLUMNS = 120
 PAGES = sorted((FOLDER.parent / "docs").glob("*.md"))
-_FIGURE = re.compile(r"(<!-- measured ([\w-]+): [^>]*-->\n).*?(<!-- /measured -->)", re.DOTALL)
+_VALUE = re.compile(r"(<!-- measured ([\w-]+): [^>]*-->\n).*?(<!-- /measured -->)", re.DOTALL)
 
 
 def results(name: str, pattern: str) -> re.Match[str]:
@@ -121,7 +121,7 @@ def scores() -> str:
 
 
 def alerts() -> str:
-    """What followed two alerts that are for information."""
+    """Events after two alerts that are for information."""
     spikes = results(
         "ALERTS.md",
         r"\| `burn_rate_spike` \|[^|]*\|[^|]*\|[^|]*\| (\d+) \|[^|]*\|[^|]*\|[^|]*\| (\d+)% \| (\d+)/(\d+)",
@@ -168,7 +168,7 @@ def observing() -> str:
     )
 
 
-FIGURES: dict[str, Callable[[], str]] = {
+VALUES: dict[str, Callable[[], str]] = {
     "zones": zones,
     "policies": policies,
     "forecasts": forecasts,
@@ -178,12 +178,12 @@ FIGURES: dict[str, Callable[[], str]] = {
     "redaction": redaction,
     "observing": observing,
 }
-"""The text of each figure by its name."""
+"""The function that makes each text, by its name."""
 
 
-def with_figures(text: str) -> str:
-    """Return *text* with every figure as it was measured last."""
-    return _FIGURE.sub(lambda match: f"{match[1]}{_filled(FIGURES[match[2]]())}\n{match[3]}", text)
+def with_values(text: str) -> str:
+    """Return *text* with every value as it was measured last."""
+    return _VALUE.sub(lambda match: f"{match[1]}{_filled(VALUES[match[2]]())}\n{match[3]}", text)
 
 
 def _filled(text: str) -> str:
@@ -194,4 +194,4 @@ def _filled(text: str) -> str:
 
 if __name__ == "__main__":
     for page in PAGES:
-        page.write_text(with_figures(page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(with_values(page.read_text(encoding="utf-8")), encoding="utf-8")
