@@ -28,7 +28,7 @@ QUICK = (
 KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.server)]
 
 
-@pytest.hookimpl(tryfirst=True)  # the marked ones are left out after this
+@pytest.hookimpl(tryfirst=True)  # before the marked ones are skipped
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave most tests on PostgreSQL to `make test-all`."""
     for item in items:
