@@ -79,7 +79,8 @@ def _outcomes(
 ) -> list[bool | None]:
     """Return for each forecast whether its event came within the band; None while it still may.
 
-    The event of a compaction is the last call before it, not a window that reached the level. A forecast of red stays open where the window was reduced before: red is then prevented, not wrongly expected.
+    The event of a compaction is the last call before it, not a window that reached the level. A forecast of red
+    stays open where the window was reduced before: red is then prevented, not wrongly expected.
     """
     levels = {ahead.level_tokens for ahead in forecasts.values()}
     reduced_at = _reduced(turns) | set(calls_after)
