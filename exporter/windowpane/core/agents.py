@@ -95,7 +95,7 @@ class AgentProgram:
     """The level at which it compacts, by its settings or its statement; 0 if it never does so by itself."""
     earlier: EarlierSessions = NO_EARLIER_SESSIONS
     model: str = ""
-    """The model with which the session starts."""
+    """The model that it calls."""
 
 
 def documented_growth(agent: str) -> float | None:
