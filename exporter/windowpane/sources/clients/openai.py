@@ -13,7 +13,7 @@ from windowpane.sources.clients.resources import Paths, watch_copies, watch_requ
 BASE_MODULE: Final = "openai._base_client"
 """The module whose classes send the requests of all clients."""
 CHAT: Final[Paths] = {"/chat/completions": "chat"}
-RESPONSES: Final[Paths] = {"/responses": "responses"}
+RESPONSES: Final[Paths] = {"/responses": "responses", "/responses/compact": "responses"}
 
 
 def watch_openai(client: object, watched: WatchedClient) -> bool:
