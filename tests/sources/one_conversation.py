@@ -558,3 +558,29 @@ def _compacted_responses(*, drops: bool) -> list[Step]:
 
     body = {"model": MODELS["responses"], "instructions": SYSTEM}
     return [Step({**body, "input": sent[n]}, whole(n), list(events(n))) for n in range(3)]
+
+
+def compacted_spans(shape: Shape) -> list[Json]:
+    """Return the attributes of the spans of `compacted_steps`, by OpenTelemetry's conventions."""
+    summary = (
+        {"type": "compaction", "content": SUMMARY} if shape == "anthropic" else {"type": "compaction", "id": "c"}
+    )
+    replies: list[Json] = [
+        {"role": "assistant", "parts": [{"type": "text", "content": answer}]} for answer in ANSWERS
+    ]
+    replies[1]["parts"].insert(0, summary)
+    questions: list[Json] = [{"role": "user", "parts": [{"type": "text", "content": one}]} for one in QUESTIONS]
+    sent = [questions[:1], [questions[0], replies[0], questions[1]]]
+    sent.append([*sent[1], replies[1], questions[2]])
+    return [
+        {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": MODELS[shape],
+            "gen_ai.response.id": f"response-{number}", "gen_ai.conversation.id": f"compacted-{shape}",
+            "gen_ai.system_instructions": json.dumps([{"type": "text", "content": SYSTEM}]),
+            "gen_ai.input.messages": json.dumps(sent[number]),
+            "gen_ai.output.messages": json.dumps([replies[number]]),
+            "gen_ai.usage.input_tokens": used.input_tokens, "gen_ai.usage.output_tokens": used.output_tokens,
+            **({"gen_ai.conversation.compacted": "true"} if number else {}),
+        }
+        for number, used in enumerate(COMPACTED_USAGES)
+    ]  # fmt: skip

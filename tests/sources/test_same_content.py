@@ -346,3 +346,23 @@ def test_a_compaction_by_openai(running: Runtime, tmp_path: Path, door: str, str
             f"assistant_response {digest(script.ANSWERS[2])}",
         ]
     )
+
+
+@pytest.mark.parametrize("shape", ["anthropic", "responses"])
+def test_a_compaction_in_spans_of_opentelemetry(running: Runtime, shape: Shape) -> None:
+    found = compacted(received(running, script.compacted_spans(shape)))
+
+    assert found.usage == list(script.COMPACTED_USAGES)
+    assert found.outcomes == [("provider", "accepted")]
+    assert found.sizes == [(150_000, 24_100)]
+    digest: Callable[[str], str] = running.digest
+    summary = digest(script.SUMMARY) if shape == "anthropic" else ""
+    assert sorted(found.texts) == sorted(
+        [
+            f"system_prompt {digest(script.SYSTEM)}",
+            f"summary {summary}",
+            f"assistant_response {digest(script.ANSWERS[1])}",
+            f"user_message {digest(script.QUESTIONS[2])}",
+            f"assistant_response {digest(script.ANSWERS[2])}",
+        ]
+    )

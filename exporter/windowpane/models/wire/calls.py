@@ -32,6 +32,8 @@ class ApiCall(FastDataclass, frozen=True):
     """The response or stored conversation that the provider puts before the messages."""
     streams: bool = False
     """The reply is requested as a stream."""
+    is_compacted: bool = False
+    """The messages are those of a compacted conversation, by whom reports them."""
 
 
 def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall:
