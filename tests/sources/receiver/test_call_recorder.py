@@ -377,7 +377,7 @@ def test_the_size_of_the_window_is_stated_by_a_call() -> None:
 
 
 def test_a_compacted_conversation_shares_no_message_with_the_one_before() -> None:
-    """The flag tells it from the first call of a sub-agent with the same system prompt."""
+    """Without the flag it is the first call of a sub-agent with the same system prompt."""
     recording = Recording()
     lists = [[{"role": "user", "content": FIRST}], [{"role": "user", "content": "Resume: Oslo was sunny."}]]
     recording.record(
