@@ -20,6 +20,7 @@ from windowpane.sources.telemetry.reported_call import AssembledCall, AssembledC
 from windowpane.sources.telemetry.sdk_spans import sdk_spans_of
 from windowpane.sources.telemetry.session_keys import SessionKeys
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
+from windowpane.sources.transcripts.exchanges.body_files import read_body_file
 from windowpane.sources.transcripts.exchanges.entries import entries_of
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter
 from windowpane.sources.transcripts.json_document import DocumentLog, shape_of
@@ -60,7 +61,7 @@ class OtlpReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all traces and logs. Raises `SourceError` when the file holds neither."""
         log = DocumentLog(path, stats, problems)
-        assembly, unknown = CallAssembly(), 0
+        assembly, unknown = CallAssembly(read_file=read_body_file), 0
         for item in _items(path, log):
             stats.messages += 1
             stats.content_chars += _length(item)
