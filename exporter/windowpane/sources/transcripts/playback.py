@@ -472,6 +472,8 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
+            compactions = self.tracker.compactions
+            compactions.program = replace(compactions.program, model=model)
             self.tracker.set_model(model, self._limits(), self._at)
 
     def _use_version(self, version: str) -> None:
