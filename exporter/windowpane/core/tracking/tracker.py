@@ -31,6 +31,7 @@ from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTra
 from windowpane.core.vocabulary import (
     COMPONENT_OF,
     NOT_ADDED,
+    PROVIDER,
     REPLY_TYPES,
     REWOUND,
     CacheBreakCause,
@@ -333,11 +334,16 @@ class SessionTracker(TurnTracker):
             self._record_added(block, at)
         self._trend.compressions += 1
         self.gauge.count_removed(used, raw)
-        if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
+        by_provider = compression.method == PROVIDER
+        if (
+            window_tokens is not None
+            or compression.scope == "window"
+            or compression.method in ("agent", PROVIDER)
+        ):
             self.gauge.restart(window_tokens)
             self._attribute_next = True
-        if compression.is_own_compaction:
-            self._record_own_compaction(used_before, at)
+        if compression.is_own_compaction or by_provider:
+            self._record_own_compaction(used_before, at, is_at_limit=not by_provider)
         if self.on_compressed is not None:
             self.on_compressed(event, removed)
         return event

@@ -270,6 +270,7 @@ class SessionPlayer:
             cost = self._cost_of(record.usage)
         self.tracker.end_turn(
             record.usage,
+            window_tokens=record.window_tokens,
             cost_dollars=cost,
             cost_of=self._cost_of,
             latency_seconds=record.latency_seconds,
