@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from windowpane.store.records import SessionRow
-from windowpane.text.formats import dollars, percent, tokens
+from windowpane.text.formats import count, dollars, percent, tokens
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
@@ -30,6 +30,7 @@ _COLUMNS = {
     "cache_read_tokens": "read from the cache",
     "cache_write_tokens": "written to the cache",
     "output_tokens": "output",
+    "recorded_output_tokens": "recorded output",
     "cost_dollars": "cost",
     "latency_seconds": "duration",
 }
@@ -95,9 +96,16 @@ def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) 
             widgets.chart(cost, key="cost", alt="Dollars of each call, as in the table")
     else:
         st.caption("The price of this model is unknown.")
+    estimated = int(turns["recorded_output_tokens"].notna().sum())
+    if estimated:
+        st.caption(
+            f"≈ The output of {count(estimated, 'call')}, and so the cost, is estimated: the recording states "
+            "only the start of the reply, which the table has next to the estimate."
+        )
+    shown = {name: label for name, label in _COLUMNS.items() if estimated or name != "recorded_output_tokens"}
     widgets.folded_table(
         "Cost and cache as a table",
-        lambda: turns[list(_COLUMNS)].rename(columns=_COLUMNS),
+        lambda: turns[list(shown)].rename(columns=shown),
         key="cost_data",
         alt="Input, output, cost and duration of each call",
         numbers={"cost": DOLLARS, "duration": SECONDS},

@@ -106,6 +106,7 @@ class TurnDraft:
             values.update(
                 input_tokens=input_tokens, output_tokens=usage.output_tokens,
                 cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.cache_write_tokens,
+                recorded_output_tokens=data.recorded_output_tokens,
             )  # fmt: skip
 
     def correct(self, limits: WindowLimits) -> None:

@@ -92,7 +92,8 @@ RED_SOON_TURNS: Final = 3.0
 _IS_LIVE: Final = "(ended = 0 AND last_at >= ?)"
 _IS_SILENT: Final = "(ended = 1 OR last_at IS NULL OR last_at < ?)"
 _RANKED: Final = f"""
-SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, {_IS_LIVE} AS live,
+SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, estimated_outputs,
+    {_IS_LIVE} AS live,
     CASE WHEN zone IN ('red', 'overflow') THEN 2 WHEN turns_until_red > 0 AND turns_until_red <= {RED_SOON_TURNS}
         THEN 1 ELSE 0 END AS redness,
     CASE WHEN {_IS_LIVE} THEN (
@@ -105,7 +106,8 @@ SELECT zone, count(*), sum(cost_dollars),
     count(*) FILTER (WHERE worst_zone IN ('red', 'overflow')), count(*) FILTER (WHERE regrets > 0),
     count(*) FILTER (WHERE live), count(*) FILTER (WHERE live AND (fires >= 1 OR redness >= 1)),
     count(*) FILTER (WHERE live AND fires = 2), count(*) FILTER (WHERE live AND fires = 1),
-    count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1)
+    count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1),
+    sum(estimated_outputs)
 FROM ({}) AS ranked GROUP BY zone"""
 
 
@@ -131,7 +133,7 @@ def totals(connection: Database, query: SessionFilter, live_since: float) -> Fle
     rows = connection.execute(sql, (live_since, live_since, *conditions.values)).fetchall()
     costs = [row[2] for row in rows if row[2] is not None]
     sums = [
-        int(sum(row[column] or 0 for row in rows)) for column in range(3, 13)
+        int(sum(row[column] or 0 for row in rows)) for column in range(3, 14)
     ]  # floats do not overflow in SQL
     return FleetTotals({row[0]: row[1] for row in rows}, sum(costs) if costs else None, *sums)
 
