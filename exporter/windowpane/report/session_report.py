@@ -212,14 +212,16 @@ class SessionReport:
     @property
     def cost_notes(self) -> tuple[str, ...]:
         """The estimated part of the cost, and what it does not contain; one sentence each."""
+        copied = self.session.copied_turns
+        notes = [f"{formats.count(copied, 'call')} not included: copied from another session"] if copied else []
         estimated = [turn for turn in self.turns if turn.recorded_output_tokens is not None]
         if not estimated:
-            return self.missing_costs
+            return (*notes, *self.missing_costs)
         output = formats.tokens(sum(turn.output_tokens or 0 for turn in estimated), estimated=True)
         recorded = formats.tokens(sum(turn.recorded_output_tokens or 0 for turn in estimated))
         calls = formats.count(len(estimated), "call")
         note = f"output of {calls} estimated at {output} tokens; recorded {recorded}, of the start"
-        return (note, *self.missing_costs)
+        return (*notes, note, *self.missing_costs)
 
     @property
     def facts(self) -> FactTotals | None:

@@ -288,6 +288,16 @@ def test_cost_is_the_recorded_one_else_the_catalogs() -> None:
     assert [ended.cost_dollars for ended in of(events, "turn.ended")] == [7.0, 0.2]
 
 
+def test_a_stated_cost_of_zero_is_of_a_recorder_without_a_price() -> None:
+    free = play(OPENED, message("a"), replied(), called(100, cost_dollars=0.0))
+    unpriced = play(
+        OPENED, message("a"), replied(), called(100, cost_dollars=0.0), playback=replace(PLAYBACK, catalog=None)
+    )
+
+    assert [ended.cost_dollars for ended in of(free, "turn.ended")] == [0.1]
+    assert [ended.cost_dollars for ended in of(unpriced, "turn.ended")] == [None]
+
+
 def test_model_known_later_counts_from_the_beginning() -> None:
     """Content before the first call is counted and measured for the model of that call."""
     asked: list[str] = []

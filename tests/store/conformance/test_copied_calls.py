@@ -6,6 +6,7 @@ import pytest
 from tests.store.conformance.test_same_sessions import CALLS, folded, record, turns_of
 
 from windowpane.core.events import CallsCopied
+from windowpane.report.session_report import gather
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.store import Store
 
@@ -36,6 +37,7 @@ def test_the_calls_that_a_fork_repeats_are_counted_once(store: Store, order) -> 
     copied = store.session(second)
     assert copied is not None
     assert copied.copied_turns == 3
+    assert gather(store, copied).cost_notes == ("3 calls not included: copied from another session",)
     (event,) = store.events(EventFilter(session_id=second, types=("calls.copied",)))
     assert event.event.data == CallsCopied(first, 1, 3)
     assert [turn.input_tokens for turn in store.turns(second)][:3] == [1_000, 2_000, 3_000]

@@ -99,17 +99,13 @@ def by_start(files: Sequence[Path]) -> list[Path]:
 
 
 def _start_of(path: Path) -> float:
-    try:
-        with compressed.open_recording(path) as file:
-            for piece in (file.read(FIRST_BYTES), file.read(HEAD_BYTES - FIRST_BYTES)):
-                for iso, number in _TIME.findall(piece):
-                    start = (
-                        instant(iso.decode()) if iso else float(number) / (1 if len(number) == _SECONDS else 1e3)
-                    )
-                    if start is not None:
-                        return start
-    except (SourceError, *compressed.reading_errors()):
-        pass
+    with suppress(SourceError, *compressed.reading_errors()), compressed.open_recording(path) as file:
+        for piece in (file.read(FIRST_BYTES), file.read(HEAD_BYTES - FIRST_BYTES)):
+            for iso, number in _TIME.findall(piece):
+                scale = 1 if len(number) == _SECONDS else 1_000
+                start = instant(iso.decode()) if iso else float(number) / scale
+                if start is not None:
+                    return start
     try:
         return path.stat().st_mtime
     except OSError:

@@ -267,7 +267,7 @@ class SessionPlayer:
     def _model_called(self, record: ModelCalled) -> None:
         self._use_model(record.model)
         output, cost = self._estimated_output(record), record.cost_dollars
-        if cost is None and record.usage is not None:
+        if not cost and record.usage is not None:  # a stated zero is of a recorder that knew no price
             usage = record.usage if output is None else replace(record.usage, output_tokens=output)
             cost = self._cost_of(usage)
         self.tracker.end_turn(
