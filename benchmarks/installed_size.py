@@ -45,7 +45,7 @@ def main() -> None:
     sizes = {name: sum(size_bytes(distribution(one)) for one in brought) / 1e6 for name, brought in rows}
     for name, brought in sorted(rows, key=lambda row: -sizes[row[0]]):
         print(f"| {name} | {sizes[name]:.1f} | {', '.join(brought[1:]) or '–'} |")
-    print(f"total {sum(sizes.values()):.1f} MB, without numpy {sum(sizes.values()) - sizes['numpy']:.1f} MB")
+    print(f"total {sum(sizes.values()):.1f} MB in {sum(map(len, dict(rows).values()))} packages")
 
 
 if __name__ == "__main__":

@@ -214,20 +214,11 @@ def test_a_large_block_without_text_does_not_switch_the_acceptance_check_off() -
 
 
 def test_what_a_replacement_states_of_the_text_that_is_not_read_is_not_invented() -> None:
-    faithful: list[float | None] = []
+    older, newer = (repetitive_lines(1_000, kind="assistant_response", number=n) for n in (1, 2))
+    kept = replace(newer, content_type="summary", text=(newer.text or "")[:20_000])
+    more = replace(kept, text=f"{kept.text}\nThe refund handler handle_refund is in src/ledger_import.py.")
+    known, added = (sampled_fidelity(probe.evaluate, [older, newer], summary) for summary in (kept, more))
 
-    def recorded(*args: object, **options: object) -> FidelityEvaluated:
-        event = probe.evaluate(*args, **options)  # type: ignore[arg-type]
-        faithful.append(event.faithfulness)
-        return event
-
-    older, newer = (repetitive_lines(1_000, kind="tool_result", number=n) for n in (1, 2))
-    first, _, rest = (older.text or "").partition("\n")
-    older = replace(
-        older, text=f"{first}\nhandle_refund is in src/ledger_import.py\n{rest}"
-    )  # no second line is read
-    newer = replace(newer, text=f"read src/app.py, limit: 30\n{newer.text}")
-    statement = "The refund handler handle_refund is in src/ledger_import.py."
-    sampled_fidelity(recorded, [older, newer], replace(older, content_type="summary", text=statement))
-
-    assert faithful == [1.0]
+    assert known == added
+    assert known is not None
+    assert known > MODEL_FIDELITY_FLOOR

@@ -83,13 +83,15 @@ def evaluate(
     recoverable: bool = False,
     task: str = "",
     of: str | None = None,
+    with_faithfulness: bool = True,
 ) -> FidelityEvaluated:
     """Return the share of the facts in *removed* that *visible* still states, 0 to 1, as an event.
 
     Facts that are not visible are counted as recoverable rather than lost if the originals can be fetched by a
     handle that the model can see. *task* is text about the task, which the replacement may state although the
-    removed text does not. The score is None if less than half of the removed tokens have text, or the text states
-    no fact. *of* is the event id of the compression.
+    removed text does not; what it adds is only checked *with_faithfulness*, which takes as long as the rest. The
+    score is None if less than half of the removed tokens have text, or the text states no fact. *of* is the
+    event id of the compression.
 
     The work is bounded whatever the text is like: facts that could not be looked up are not counted, and
     lower the coverage by their share.
@@ -121,8 +123,10 @@ def evaluate(
         digest=digest,
         of=of,
     )
+    if evaluated.score is None or not with_faithfulness:
+        return evaluated
     faithful = faithfulness(removed, prose, visible, finder, work=Work(), task=task)
-    if evaluated.score is None or faithful is None:
+    if faithful is None:
         return evaluated
     return replace(evaluated, score=evaluated.score * faithful, faithfulness=faithful)
 

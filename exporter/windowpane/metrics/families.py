@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from heapq import nsmallest
 from typing import Final, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from windowpane.core.characters import plain
 from windowpane.metrics import catalog, gauges
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.counters import Column, LabeledRow, Row
-from windowpane.metrics.gauges import AggregatedGauges, LiveSessions
+from windowpane.metrics.gauges import GroupGauges, LiveSession
 from windowpane.metrics.labels import LABELS
 
 SESSION_ID_CHARACTERS: Final = 128
@@ -55,7 +52,7 @@ class FamilySource(Protocol):
 
 
 def session_families(
-    live: LiveSessions, rows: Sequence[LabeledRow], columns: Sequence[Column], *, top_sessions: int = 0
+    live: Sequence[LiveSession], rows: Sequence[LabeledRow], columns: Sequence[Column], *, top_sessions: int = 0
 ) -> list[Family]:
     """Return every session metric with a value, in the catalog's order."""
     aggregated = gauges.aggregate(live)
@@ -84,58 +81,61 @@ def add_series(family: Family, column: Column, rows: Iterable[tuple[tuple[str, .
             family.points.append(Point((*identity, *labels), value))
 
 
-def _add_gauges(families: dict[str, Family], aggregated: AggregatedGauges, rows: Sequence[LabeledRow]) -> None:
-    groups = aggregated.groups.tolist()
-    for (metric, labels), values in zip(gauges.GAUGE_COLUMNS, aggregated.values.tolist(), strict=True):
+def _add_gauges(
+    families: dict[str, Family], aggregated: Sequence[GroupGauges], rows: Sequence[LabeledRow]
+) -> None:
+    for column, (metric, labels) in enumerate(gauges.GAUGE_COLUMNS):
         if metric.opt_in:
             continue
         points = families[metric.name].points
-        for group, value in zip(groups, values, strict=True):
-            if value == value:  # noqa: PLR0124  # only NaN, the absent value, differs from itself
-                agent, model, _ = rows[group]
+        for one in aggregated:
+            if (value := one.values[column]) is not None:
+                agent, model, _ = rows[one.group]
                 points.append(Point((agent, model, *labels), value))
 
 
-def _add_zones(family: Family, aggregated: AggregatedGauges, rows: Sequence[LabeledRow]) -> None:
-    zones = LABELS["zone"].values
-    for group, counts in zip(aggregated.groups.tolist(), aggregated.zones.tolist(), strict=True):
-        agent, model, _ = rows[group]
+def _add_zones(family: Family, aggregated: Sequence[GroupGauges], rows: Sequence[LabeledRow]) -> None:
+    for one in aggregated:
+        agent, model, _ = rows[one.group]
         family.points.extend(
-            Point((agent, model, zone), count) for zone, count in zip(zones, counts, strict=True)
+            Point((agent, model, zone), one.zones[index]) for index, zone in enumerate(LABELS["zone"].values)
         )
 
 
 def _add_firing(
-    family: Family, aggregated: AggregatedGauges, rows: Sequence[LabeledRow], columns: Sequence[Column]
+    family: Family, aggregated: Sequence[GroupGauges], rows: Sequence[LabeledRow], columns: Sequence[Column]
 ) -> None:
     """Append one series for each alert that the label set knows, at 0 while it does not fire."""
-    none: NDArray[np.int64] = np.zeros(len(aggregated.groups), dtype=np.int64)
     for column in columns:
         if column.metric is not catalog.ALERT_TRANSITIONS or column.labels[2] != "firing":
             continue
         alert, severity, _ = column.labels
-        counts = aggregated.firing.get((alert, severity), none)
-        for group, count in zip(aggregated.groups.tolist(), counts.tolist(), strict=True):
-            agent, model, row = rows[group]
+        for one in aggregated:
+            agent, model, row = rows[one.group]
+            count = one.firing[alert, severity]
             # A session that changes its model takes a firing alert along.
             if count or (column.start < len(row) and row[column.start] is not None):
                 family.points.append(Point((agent, model, alert, severity), count))
 
 
-def _add_sessions(families: dict[str, Family], live: LiveSessions, rows: Sequence[LabeledRow], top: int) -> None:
+def _add_sessions(
+    families: dict[str, Family], live: Sequence[LiveSession], rows: Sequence[LabeledRow], top: int
+) -> None:
     """Append the fullest live sessions one by one; sessions of unknown limit follow, largest first."""
-    utilization = live.values[gauges.UTILIZATION_COLUMN]
-    used = live.values[gauges.USED_COLUMN]
-    order = np.lexsort((-np.nan_to_num(used), -np.nan_to_num(utilization, nan=-1.0)))
-    for position in order[:top].tolist():
-        agent, model, _ = rows[int(live.group[position])]
-        labels = (agent, model, session_label(live.ids[position]))
-        for metric, value in (
-            (catalog.SESSION_UTILIZATION, float(utilization[position])),
-            (catalog.SESSION_USED_TOKENS, float(used[position])),
+    for session in nsmallest(top, live, key=_fullness):
+        agent, model, _ = rows[session.group]
+        labels = (agent, model, session_label(session.session_id))
+        for metric, column in (
+            (catalog.SESSION_UTILIZATION, gauges.UTILIZATION_COLUMN),
+            (catalog.SESSION_USED_TOKENS, gauges.USED_COLUMN),
         ):
-            if not math.isnan(value):
+            if (value := session.values[column]) is not None:
                 families[metric.name].points.append(Point(labels, value))
+
+
+def _fullness(session: LiveSession) -> tuple[float, float]:
+    utilization, used = session.values[gauges.UTILIZATION_COLUMN], session.values[gauges.USED_COLUMN]
+    return 1.0 if utilization is None else -utilization, -(used or 0.0)
 
 
 def session_label(session_id: str) -> str:

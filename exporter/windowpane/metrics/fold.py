@@ -1,8 +1,8 @@
 """The metric fold: events in, every metric of the catalog out.
 
 Constant work and memory per session: counters and histogram buckets are rows of numbers by (agent, model), gauges
-are in slots that a session releases when it ends. The fold runs on the pipeline's worker, scrapes on other
-threads; one lock guards both, held for one batch of events or for the copy at the start of a scrape.
+last until their session ends. The fold runs on the pipeline's worker, scrapes on other threads; one lock guards
+both, held for one batch of events or for the copy at the start of a scrape.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from windowpane.core.times import live_since
 from windowpane.metrics import counters, gauges
 from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
 from windowpane.metrics.families import Family, session_families
+from windowpane.metrics.gauges import SessionGauges
 from windowpane.metrics.labels import OTHER, LabelPolicy
 from windowpane.metrics.reducer import EventReducer
 
@@ -85,12 +86,12 @@ class MetricState:
         """(agent, model) as labels to the index of their row."""
         self._cached_groups: dict[tuple[str, str], int] = {}
         """The same for raw names."""
-        self._sessions = gauges.SessionGauges(maximum_sessions)
+        self._sessions = gauges.OpenSessions(maximum_sessions)
         self._last_event_at: float | None = None
         self._context: EventContext | None = None
         self._group = 0
         self._row: Row = []
-        self._slot: int | None = None
+        self._session: SessionGauges | None = None
 
     def apply(self, event: Event, *, counted: bool = True) -> None:
         """Fold one event; with *counted* False only into gauges (an event of a repeated prefix)."""
@@ -153,51 +154,51 @@ class MetricState:
             context, _n, at, data = events[position]
             if position in failed:
                 continue
-            if self._slot is None and type(data) in _OPENING:
-                self._slot = self._sessions.open(context.session_id, self._group)
+            if self._session is None and type(data) in _OPENING:
+                self._session = self._sessions.open(context.session_id, self._group)
             if at is not None:
                 last_at = at
                 self._last_event_at = at if self._last_event_at is None else max(at, self._last_event_at)
-            if self._slot is None:
+            if self._session is None:
                 continue
             if isinstance(data, PressureMeasured):
                 measured[position] = data
             elif (set_gauges := _GAUGES.get(type(data))) is not None:
-                failed.update(self._measure(self._slot, measured))
+                failed.update(self._measure(self._session, measured))
                 measured = {}
                 try:
-                    set_gauges(self, self._slot, data)
+                    set_gauges(self, self._session, data)
                 except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
                     failed[position] = error
-                last_at = None if self._slot is None else last_at  # the session has ended
-        if self._slot is not None:
-            failed.update(self._measure(self._slot, measured))
+                last_at = None if self._session is None else last_at  # the session has ended
+        if self._session is not None:
+            failed.update(self._measure(self._session, measured))
             if last_at is not None:
-                self._sessions.touch(self._slot, last_at)
+                self._session.last_at = last_at
 
-    def _measure(self, slot: int, measured: dict[int, PressureMeasured]) -> dict[int, Exception]:
+    def _measure(self, session: SessionGauges, measured: dict[int, PressureMeasured]) -> dict[int, Exception]:
         """Store measurements, given by their position; return the errors of those that cannot be stored.
 
         Where one of several is faulty, each is stored alone.
         """
         try:
-            self._sessions.measure(slot, list(measured.values()))
+            session.measure(list(measured.values()))
         except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
             if len(measured) == 1:
                 return dict.fromkeys(measured, error)
             failed: dict[int, Exception] = {}
             for position, data in measured.items():
-                failed |= self._measure(slot, {position: data})
+                failed |= self._measure(session, {position: data})
             return failed
         return {}
 
     def _enter(self, context: EventContext) -> None:
-        """Look up row and slot once for the events of a turn."""
+        """Look up row and session once for the events of a turn."""
         self._group = self._group_of(context.agent, context.model)
         self._row = self._rows[self._group].row
-        self._slot = self._sessions.slot(context.session_id)
-        if self._slot is not None:
-            self._sessions.move(self._slot, self._group)
+        self._session = self._sessions.find(context.session_id)
+        if self._session is not None:
+            self._session.group = self._group
         self._context = context
 
     def _group_of(self, agent: str, model: str) -> int:
@@ -218,43 +219,44 @@ class MetricState:
             self._rows.append(LabeledRow(agent, model, self._table.new_row()))
         return group
 
-    def _start(self, slot: int, _data: SessionStarted) -> None:
+    def _start(self, session: SessionGauges, _data: SessionStarted) -> None:
         # A recording whose past changed is imported again from its start: gauges of the old revision are cleared.
-        self._sessions.clear(slot)
+        session.clear()
 
-    def _continue(self, slot: int, data: SessionContinued) -> None:
+    def _continue(self, session: SessionGauges, data: SessionContinued) -> None:
         # The run before may have crashed: neither its window nor its alerts are those of the next.
         if not data.interleaved:
-            self._sessions.clear(slot)
+            session.clear()
 
-    def _compressed(self, slot: int, data: ContentCompressed) -> None:
+    def _compressed(self, session: SessionGauges, data: ContentCompressed) -> None:
         ratio = data.ratio
         if ratio is not None:
-            self._sessions.set(slot, gauges.RATIO_COLUMN, ratio)
+            session.set(gauges.RATIO_COLUMN, ratio)
 
-    def _compaction_measured(self, slot: int, data: CompactionMeasured) -> None:
+    def _compaction_measured(self, session: SessionGauges, data: CompactionMeasured) -> None:
         if data.ratio is not None:
-            self._sessions.set(slot, gauges.RATIO_COLUMN, data.ratio)
+            session.set(gauges.RATIO_COLUMN, data.ratio)
 
-    def _evaluated(self, slot: int, data: FidelityEvaluated) -> None:
+    def _evaluated(self, session: SessionGauges, data: FidelityEvaluated) -> None:
         column = gauges.FIDELITY_COLUMNS.get(data.method)
         if column is not None and data.score is not None:
-            self._sessions.set(slot, column, data.score)
+            session.set(column, data.score)
         if data.faithfulness is not None:
-            self._sessions.set(slot, gauges.FAITHFULNESS_COLUMN, data.faithfulness)
+            session.set(gauges.FAITHFULNESS_COLUMN, data.faithfulness)
 
-    def _alert_fired(self, slot: int, data: AlertFired) -> None:
-        self._set_firing(slot, data.alert, data.severity, firing=True)
+    def _alert_fired(self, session: SessionGauges, data: AlertFired) -> None:
+        self._set_firing(session, data.alert, data.severity, firing=True)
 
-    def _alert_resolved(self, slot: int, data: AlertResolved) -> None:
-        self._set_firing(slot, data.alert, data.severity, firing=False)
+    def _alert_resolved(self, session: SessionGauges, data: AlertResolved) -> None:
+        self._set_firing(session, data.alert, data.severity, firing=False)
 
-    def _set_firing(self, slot: int, alert: str, severity: str, *, firing: bool) -> None:
-        self._sessions.set_firing(slot, self._reducer.declare_alert(self._row, alert, severity), firing=firing)
+    def _set_firing(self, session: SessionGauges, alert: str, severity: str, *, firing: bool) -> None:
+        declared = self._reducer.declare_alert(self._row, alert, severity)
+        (session.firing.add if firing else session.firing.discard)(declared)
 
-    def _end(self, slot: int, _data: SessionEnded) -> None:
-        self._sessions.release(slot)
-        self._slot = None
+    def _end(self, session: SessionGauges, _data: SessionEnded) -> None:
+        self._sessions.release(session)
+        self._session = None
 
     def collect(self, *, now: float, as_of: AsOf = "now", top_sessions: int = 0) -> list[Family]:
         """Return every metric with a value: gauges of live sessions, counters and histograms of all.
@@ -263,7 +265,7 @@ class MetricState:
         """
         since = live_since(now) if as_of == "now" else None
         with self._lock:
-            live = self._sessions.live(since=since, with_ids=top_sessions > 0)
+            live = self._sessions.live(since=since)
             rows = [LabeledRow(agent, model, row.copy()) for agent, model, row in self._rows]
             columns = tuple(self._table.columns)
         return session_families(live, rows, columns, top_sessions=top_sessions)
@@ -312,9 +314,9 @@ _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 
 _OPENING: Final = frozenset({SessionStarted, TurnStarted, BlockAdded, PressureMeasured})
-"""Events that open a session's slot; a late evaluation or alert does not reopen an ended session."""
+"""Events that open a session; a late evaluation or alert does not reopen an ended session."""
 
-_GAUGES: Final[dict[type, Callable[[MetricState, int, Any], None]]] = {
+_GAUGES: Final[dict[type, Callable[[MetricState, SessionGauges, Any], None]]] = {
     SessionStarted: MetricState._start,
     SessionContinued: MetricState._continue,
     ContentCompressed: MetricState._compressed,

@@ -1,17 +1,18 @@
-"""Gauges of the live sessions: one row per gauge, one slot per session, aggregated by label set when read.
+"""Gauges of the live sessions: one list of values per session, aggregated by label set when read.
 
-Writing a measurement is one strided assignment; reading ten thousand sessions is a few vector operations over a
-copy, so a scrape never holds up the fold.
+A reader copies the lists and aggregates the copies, so a scrape never holds up the fold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from heapq import nsmallest
+from itertools import chain, groupby
+from operator import attrgetter, is_not
 from typing import Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from windowpane.core.events import PressureMeasured
 from windowpane.core.vocabulary import COMPONENTS, ZONES
@@ -19,11 +20,11 @@ from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Aggregate, Metric
 from windowpane.metrics.labels import LABELS
 
-Floats = NDArray[np.float64]
+Values = list[float | None]
+"""One value per gauge; None is absent."""
 
-FIRST_CAPACITY: Final = 64
 RECLAIMED_SHARE: Final = 8
-"""One in this many slots is freed at once when all are in use."""
+"""One in this many sessions is released at once when there is room for no other."""
 UNKNOWN_ZONE: Final = len(ZONES)
 _ZONE_INDEX: Final = {zone: index for index, zone in enumerate(ZONES)}
 
@@ -36,7 +37,7 @@ class GaugeColumn(NamedTuple):
 
 
 def _columns() -> tuple[GaugeColumn, ...]:
-    """Return every gauge of a session; those with the same aggregate are adjacent, so that each is one slice."""
+    """Return every gauge of a session."""
     columns = [
         *(GaugeColumn(catalog.USED_TOKENS, (component,)) for component in COMPONENTS),
         GaugeColumn(catalog.LIMIT_TOKENS, ()),
@@ -82,8 +83,8 @@ _RETAINED: Final = slice(RATIO_COLUMN, UTILIZATION_COLUMN)
 """Columns that a measurement does not change: compression ratio and fidelity come in separate events."""
 
 
-def _before(measured: PressureMeasured) -> list[float | None]:
-    """Return the measured columns before the retained ones; numpy turns None into NaN, which means absent."""
+def _before(measured: PressureMeasured) -> Values:
+    """Return the measured columns before the retained ones."""
     used, budget = measured.used_by_component.get, measured.budget_utilization.get
     return [
         *[used(component, 0) for component in COMPONENTS],
@@ -101,7 +102,7 @@ def _before(measured: PressureMeasured) -> list[float | None]:
     ]
 
 
-def _after(measured: PressureMeasured) -> list[float | None]:
+def _after(measured: PressureMeasured) -> Values:
     """Return the measured columns after the retained ones."""
     return [
         measured.utilization,
@@ -116,200 +117,158 @@ def _after(measured: PressureMeasured) -> list[float | None]:
     ]
 
 
-class LiveSessions(NamedTuple):
-    """The live sessions at one moment, detached, ordered by label set."""
-
-    values: Floats
-    """Gauge by session; NaN is absent."""
-    group: NDArray[np.int64]
-    """Label set of each session, ascending."""
-    zone: NDArray[np.int64]
-    firing: dict[tuple[str, str], NDArray[np.bool_]]
-    """(alert, severity) to a flag per session: whether it fires."""
-    ids: tuple[str, ...]
-    """Filled only on request."""
-
-
 class SessionGauges:
-    """Slots for the sessions that have not ended; beyond *capacity* the longest inactive ones are released."""
+    """The gauges of one session that has not ended."""
 
-    def __init__(self, capacity: int) -> None:
-        if capacity < 1:
-            raise ValueError(f"capacity must be at least 1, got {capacity}")
-        self._maximum = capacity
-        size = min(FIRST_CAPACITY, capacity)
-        self._values = np.full((len(GAUGE_COLUMNS), size), math.nan)
-        self._group = np.full(size, -1, dtype=np.int64)
-        self._zone = np.full(size, UNKNOWN_ZONE, dtype=np.int64)
-        self._last_at = np.full(size, math.nan)
-        self._firing: dict[tuple[str, str], NDArray[np.bool_]] = {}
-        self._ids: list[str] = [""] * size
-        self._free = list(range(size - 1, -1, -1))
-        self._slots: dict[str, int] = {}
+    __slots__ = ("firing", "group", "last_at", "session_id", "values", "zone")
 
-    def __len__(self) -> int:
-        return len(self._slots)
+    def __init__(self, session_id: str, group: int) -> None:
+        self.session_id = session_id
+        self.group = group
+        """Index of its label set."""
+        self.last_at = -math.inf
+        """Time of its latest event."""
+        self.clear()
 
-    def slot(self, session_id: str) -> int | None:
-        """Return the slot of a session; None before it has started and after it has ended."""
-        return self._slots.get(session_id)
+    def clear(self) -> None:
+        """Clear every gauge and alert."""
+        self.values: Values = [None] * len(GAUGE_COLUMNS)
+        self.zone = UNKNOWN_ZONE
+        self.firing: set[tuple[str, str]] = set()
+        """The alerts that fire, each with its severity."""
 
-    def open(self, session_id: str, group: int) -> int:
-        """Return the slot of a session, a free one if it has none."""
-        slot = self._slots.get(session_id)
-        if slot is None:
-            if not self._free:
-                self._make_room()
-            slot = self._free.pop()
-            self._slots[session_id] = slot
-            self._ids[slot] = session_id
-        self._group[slot] = group
-        return slot
-
-    def move(self, slot: int, group: int) -> None:
-        """Assign the session to another label set."""
-        self._group[slot] = group
-
-    def release(self, slot: int) -> None:
-        """Release a slot and clear the gauges of its session."""
-        del self._slots[self._ids[slot]]
-        self.clear(slot)
-        self._group[slot] = -1
-        self._last_at[slot] = math.nan
-        self._ids[slot] = ""
-        self._free.append(slot)
-
-    def clear(self, slot: int) -> None:
-        """Clear every gauge and alert of a session; it keeps its slot."""
-        self._values[:, slot] = math.nan
-        self._zone[slot] = UNKNOWN_ZONE
-        for flags in self._firing.values():
-            flags[slot] = False
-
-    def touch(self, slot: int, at: float) -> None:
-        """Record the time of the session's latest event."""
-        self._last_at[slot] = at
-
-    def measure(self, slot: int, measurements: Sequence[PressureMeasured]) -> None:
+    def measure(self, measurements: Sequence[PressureMeasured]) -> None:
         """Store the newest of *measurements*; the estimate error changes only at the end of a turn."""
         if not measurements:
             return
         for measured in measurements:
             if measured.phase == "final" and measured.estimate_error is not None:
-                self._values[_ESTIMATE_ERROR, slot] = measured.estimate_error
+                self.set(_ESTIMATE_ERROR, measured.estimate_error)
         measured = measurements[-1]
-        self._values[: _RETAINED.start, slot] = _before(measured)
-        self._values[_RETAINED.stop : _ESTIMATE_ERROR, slot] = _after(measured)
-        self._zone[slot] = UNKNOWN_ZONE if measured.zone is None else _ZONE_INDEX[measured.zone]
+        before, after = list(map(_number, _before(measured))), list(map(_number, _after(measured)))
+        self.values[: _RETAINED.start] = before
+        self.values[_RETAINED.stop : _ESTIMATE_ERROR] = after
+        self.zone = UNKNOWN_ZONE if measured.zone is None else _ZONE_INDEX[measured.zone]
 
-    def set(self, slot: int, column: int, value: float) -> None:
+    def set(self, column: int, value: float) -> None:
         """Set one gauge that a separate event reports."""
-        self._values[column, slot] = value
+        self.values[column] = _number(value)
 
-    def set_firing(self, slot: int, alert: tuple[str, str], *, firing: bool) -> None:
-        """Record whether an (alert, severity) fires in the session."""
-        flags = self._firing.get(alert)
-        if flags is None:
-            flags = self._firing[alert] = np.zeros(len(self._ids), dtype=np.bool_)
-        flags[slot] = firing
 
-    def live(self, *, since: float | None, with_ids: bool = False) -> LiveSessions:
-        """Return the sessions with an event at or after *since*; None selects all that have not ended."""
-        in_use = self._group >= 0
-        slots = np.flatnonzero(in_use if since is None else in_use & (self._last_at >= since))
-        group = self._group[slots]
-        if group.size and np.any(group[1:] < group[:-1]):
-            order = np.argsort(group, kind="stable")
-            slots, group = slots[order], group[order]
-        return LiveSessions(
-            self._values.take(slots, axis=1),
-            group,
-            self._zone[slots],
-            {alert: flags[slots] for alert, flags in self._firing.items() if flags.any()},
-            tuple(self._ids[slot] for slot in slots.tolist()) if with_ids else (),
-        )
+def _number(value: float | None) -> float | None:
+    """Return a value as a float; None for one that is not a number. Raises `TypeError`, `ValueError`."""
+    number = math.nan if value is None else float(value)
+    return None if math.isnan(number) else number
+
+
+class LiveSession(NamedTuple):
+    """A copy of the gauges of one live session."""
+
+    session_id: str
+    group: int
+    values: Values
+    zone: int
+    firing: frozenset[tuple[str, str]]
+
+
+class OpenSessions:
+    """The gauges of the sessions that have not ended, of *capacity* at most."""
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1, got {capacity}")
+        self._capacity = capacity
+        self._sessions: dict[str, SessionGauges] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def find(self, session_id: str) -> SessionGauges | None:
+        """Return the gauges of a session; None before it has started and after it has ended."""
+        return self._sessions.get(session_id)
+
+    def open(self, session_id: str, group: int) -> SessionGauges:
+        """Return the gauges of a session, empty ones if it has none."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            if len(self._sessions) >= self._capacity:
+                self._make_room()
+            session = self._sessions[session_id] = SessionGauges(session_id, group)
+        return session
+
+    def release(self, session: SessionGauges) -> None:
+        """Remove a session."""
+        self._sessions.pop(session.session_id, None)
+
+    def live(self, *, since: float | None) -> list[LiveSession]:
+        """Return the sessions with an event at or after *since* by label set; None selects all."""
+        chosen = [one for one in self._sessions.values() if since is None or one.last_at >= since]
+        chosen.sort(key=attrgetter("group"))
+        return [
+            LiveSession(one.session_id, one.group, one.values.copy(), one.zone, frozenset(one.firing))
+            for one in chosen
+        ]
 
     def _make_room(self) -> None:
-        size = len(self._ids)
-        if size < self._maximum:
-            self._grow(min(size * 2, self._maximum) - size)
-            return
         # Sessions whose process died never end: release the longest inactive ones, those without times first.
-        age = np.where(np.isnan(self._last_at), -math.inf, self._last_at)
-        count = max(1, size // RECLAIMED_SHARE)
-        for slot in np.argpartition(age, count - 1)[:count].tolist():
-            self.release(slot)
-
-    def _grow(self, more: int) -> None:
-        size = len(self._ids)
-        self._values = np.concatenate([self._values, np.full((len(GAUGE_COLUMNS), more), math.nan)], axis=1)
-        self._group = np.concatenate([self._group, np.full(more, -1, dtype=np.int64)])
-        self._zone = np.concatenate([self._zone, np.full(more, UNKNOWN_ZONE, dtype=np.int64)])
-        self._last_at = np.concatenate([self._last_at, np.full(more, math.nan)])
-        for alert, flags in self._firing.items():
-            self._firing[alert] = np.concatenate([flags, np.zeros(more, dtype=np.bool_)])
-        self._ids += [""] * more
-        self._free += range(size + more - 1, size - 1, -1)
+        count = max(1, self._capacity // RECLAIMED_SHARE)
+        for session in nsmallest(count, self._sessions.values(), key=attrgetter("last_at")):
+            self.release(session)
 
 
-class AggregatedGauges(NamedTuple):
-    """The gauges of every label set with a live session."""
+class GroupGauges(NamedTuple):
+    """The gauges of one label set with a live session."""
 
-    groups: NDArray[np.int64]
-    """Label sets, ascending."""
-    values: Floats
-    """Gauge by label set, NaN where no live session has one."""
-    zones: NDArray[np.int64]
-    """Label set by zone: live sessions."""
-    firing: dict[tuple[str, str], NDArray[np.int64]]
-    """(alert, severity) to the number of live sessions in which it fires, by label set."""
+    group: int
+    values: Values
+    zones: Counter[int]
+    """Zone to its live sessions."""
+    firing: Counter[tuple[str, str]]
+    """Alert and severity to the live sessions in which it fires."""
 
 
-def aggregate(live: LiveSessions) -> AggregatedGauges:
-    """Aggregate the live sessions by label set, each gauge by the aggregate that the catalog declares."""
-    values, group = live.values, live.group
-    if not group.size:
-        return AggregatedGauges(
-            group, np.empty((len(GAUGE_COLUMNS), 0)), np.zeros((0, UNKNOWN_ZONE + 1), np.int64), {}
-        )
-    starts = np.concatenate([[0], np.flatnonzero(group[1:] != group[:-1]) + 1])
-    groups = group[starts]
-    result = np.empty((len(GAUGE_COLUMNS), len(groups)))
-    for how, columns in _AGGREGATE_SLICES.items():
-        result[columns] = _reduce(how, values[columns], values[USED_COLUMN], starts)
-    position = np.repeat(np.arange(len(groups)), np.diff(starts, append=group.size))
-    zones = np.bincount(position * (UNKNOWN_ZONE + 1) + live.zone, minlength=len(groups) * (UNKNOWN_ZONE + 1))
-    firing = {alert: np.add.reduceat(flags, starts, dtype=np.int64) for alert, flags in live.firing.items()}
-    return AggregatedGauges(groups, result, zones.reshape(len(groups), -1), firing)
+def aggregate(live: Iterable[LiveSession]) -> list[GroupGauges]:
+    """Aggregate live sessions, ordered by label set, each gauge by the aggregate that the catalog declares."""
+    return [_aggregated(group, list(sessions)) for group, sessions in groupby(live, attrgetter("group"))]
 
 
-def _aggregate_slices() -> dict[Aggregate, slice]:
-    slices: dict[Aggregate, slice] = {}
-    for index, column in enumerate(GAUGE_COLUMNS):
-        how = column.metric.aggregate or "max"
-        adjacent = slices.get(how, slice(index, index))
-        assert adjacent.stop == index, f"columns with aggregate {how} must be adjacent"
-        slices[how] = slice(adjacent.start, index + 1)
-    return slices
+def _aggregated(group: int, sessions: Sequence[LiveSession]) -> GroupGauges:
+    columns = list(zip(*(session.values for session in sessions), strict=True))
+    used = columns[USED_COLUMN]
+    values: Values = []
+    for how, column in zip(_AGGREGATES, columns, strict=True):
+        if how is _weighted_mean:
+            values.append(_weighted_mean(column, used))
+        else:
+            present = list(filter(_is_present, column))
+            values.append(how(present) if present else None)
+    firing = Counter(chain.from_iterable(session.firing for session in sessions))
+    return GroupGauges(group, values, Counter(session.zone for session in sessions), firing)
 
 
-_AGGREGATE_SLICES: Final = _aggregate_slices()
+_is_present: Final = partial(is_not, None)
 
 
-def _reduce(how: Aggregate, values: Floats, used: Floats, starts: NDArray[np.int64]) -> Floats:
-    """Return one value per label set for each row of *values*; NaN means no value."""
-    if how == "max":
-        return np.fmax.reduceat(values, starts, axis=1)
-    if how == "min":
-        return np.fmin.reduceat(values, starts, axis=1)
-    if how == "max_abs":
-        high, low = np.fmax.reduceat(values, starts, axis=1), np.fmin.reduceat(values, starts, axis=1)
-        return np.where(np.abs(high) >= np.abs(low), high, low)
-    present = ~np.isnan(values)
-    if how == "weighted_mean":
-        weights = np.where(present, np.fmax(used, 1.0), 0.0)
-        total = np.add.reduceat(weights, starts, axis=1)
-        weighted = np.add.reduceat(np.where(present, values, 0.0) * weights, starts, axis=1)
-        return np.divide(weighted, total, out=np.full_like(total, math.nan), where=total > 0)
-    total = np.add.reduceat(np.where(present, values, 0.0), starts, axis=1)
-    return np.where(np.logical_or.reduceat(present, starts, axis=1), total, math.nan)
+def _furthest(values: Sequence[float]) -> float:
+    """Return the value furthest from 0, of two the positive one."""
+    high, low = max(values), min(values)
+    return high if abs(high) >= abs(low) else low
+
+
+def _weighted_mean(values: Sequence[float | None], used: Sequence[float | None]) -> float | None:
+    """Return the mean of the values weighted by the used tokens of their sessions."""
+    pairs = [
+        (value, max(tokens or 0.0, 1.0)) for value, tokens in zip(values, used, strict=True) if value is not None
+    ]
+    total = math.fsum(weight for _, weight in pairs)
+    return math.fsum(value * weight for value, weight in pairs) / total if total else None
+
+
+_BY_NAME: Final[dict[Aggregate, Callable[..., float | None]]] = {
+    "max": max,
+    "min": min,
+    "max_abs": _furthest,
+    "sum": math.fsum,
+    "weighted_mean": _weighted_mean,
+}
+_AGGREGATES: Final = tuple(_BY_NAME[column.metric.aggregate or "max"] for column in GAUGE_COLUMNS)

@@ -184,6 +184,35 @@ def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> 
     assert turns(running)[0].latency_seconds is not None
 
 
+def test_resources_that_were_used_before_are_observed(running: Runtime, provider: Provider) -> None:
+    """Also those below them that are made later."""
+    client = openai_client(provider)
+    used = client.chat.completions, client.beta.chat, client.responses
+    windowpane.observe(client)
+    used[0].create(**chat_body())
+    used[1].completions.create(**chat_body())
+    provider.answer = RESPONSE
+    used[2].create(model="gpt-4o", input=SENT)
+
+    assert len(turns(running)) == 3
+
+
+def test_observing_a_client_loads_none_of_its_modules(tmp_path: Path) -> None:
+    program = """
+import sys, anthropic, openai, windowpane
+clients = openai.OpenAI(api_key="k"), anthropic.Anthropic(api_key="k")
+def loaded():
+    return {name for name in sys.modules if name.startswith(("openai.", "anthropic.", "numpy", "tiktoken"))}
+before = loaded()
+windowpane.start(port=0, store=sys.argv[1], notify=[])
+for client in clients:
+    windowpane.observe(client)
+print(sorted(loaded() - before))
+"""
+    command = [sys.executable, "-P", "-c", program, str(tmp_path / "windowpane.db")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
 def test_sent_requests_are_the_same_to_the_byte(running: Runtime, provider: Provider) -> None:
     for make, call in (
         (openai_client, lambda client: client.chat.completions.create(**chat_body(temperature=0.5))),

@@ -54,22 +54,18 @@ def sampled_fidelity(
     removed: Sequence[Block],
     replacement: Block,
     *,
-    task: str = "",
     checks: int = 1,
 ) -> float | None:
-    """Return the fidelity of a replacement to the newest of the text that it replaces; None if it has none.
+    """Return the share of the newest facts that a replacement still states; None if the content has no text.
 
-    The text is shared among so many *checks* of one step. What else the replacement states may be in the text
-    that is not read, and is not taken for invented.
+    The text is shared among so many *checks* of one step. What the replacement adds is checked afterwards.
     """
     if coverage_of(removed) < MINIMUM_COVERAGE:
         return None
     limit = SAMPLE_CHARACTERS // checks
     read = sample(removed, characters=limit)
-    if sum(block.chars for block in removed) > limit:
-        task = f"{task}\n{replacement.text}"
     visible = sample([replacement], characters=REPLACEMENT_CHARACTERS // checks)
-    return evaluate(read, visible, digest=str, task=task).score
+    return evaluate(read, visible, digest=str, with_faithfulness=False).score
 
 
 def reply_rejection_reason(reply: str, proposed: ProposedSummary) -> str:

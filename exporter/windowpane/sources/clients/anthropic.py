@@ -11,7 +11,7 @@ from typing import Final
 
 from windowpane.sources.clients.calls import WatchedClient
 from windowpane.sources.clients.methods import Restore, mark_watched
-from windowpane.sources.clients.resources import Paths, watch_copies, watch_requests, watch_resource
+from windowpane.sources.clients.resources import Paths, watch_copies, watch_posts, watch_requests
 
 BASE_MODULE: Final = "anthropic._base_client"
 """The module whose classes send the requests of all clients."""
@@ -34,7 +34,6 @@ def watch_all_anthropic(base: ModuleType, watched: WatchedClient) -> list[Restor
 
 
 def _watch(client: object, watched: WatchedClient) -> None:
-    for parent in (client, getattr(client, "beta", None)):
-        watch_resource(getattr(parent, "messages", None), MESSAGES, watched)
+    watch_posts(client, ("messages", "beta.messages"), MESSAGES, watched)
     watch_copies(client, lambda made: _watch(made, watched))
     mark_watched(client)

@@ -8,12 +8,12 @@ from typing import Final
 
 from windowpane.sources.clients.calls import WatchedClient
 from windowpane.sources.clients.methods import Restore, mark_watched
-from windowpane.sources.clients.resources import Paths, watch_copies, watch_requests, watch_resource
+from windowpane.sources.clients.resources import Paths, watch_copies, watch_posts, watch_requests
 
 BASE_MODULE: Final = "openai._base_client"
 """The module whose classes send the requests of all clients."""
-CHAT: Final[Paths] = {"/chat/completions": "chat"}
-RESPONSES: Final[Paths] = {"/responses": "responses"}
+PATHS: Final[Paths] = {"/chat/completions": "chat", "/responses": "responses"}
+_RESOURCES: Final = ("chat.completions", "responses", "beta.chat.completions", "beta.responses")
 
 
 def watch_openai(client: object, watched: WatchedClient) -> bool:
@@ -28,17 +28,10 @@ def watch_openai(client: object, watched: WatchedClient) -> bool:
 def watch_all_openai(base: ModuleType, watched: WatchedClient) -> list[Restore]:
     """Watch every client of the package, now and later."""
     kinds = (base.SyncAPIClient, base.AsyncAPIClient)
-    return [restore for kind in kinds for restore in watch_requests(kind, {**CHAT, **RESPONSES}, watched)]
+    return [restore for kind in kinds for restore in watch_requests(kind, PATHS, watched)]
 
 
 def _watch(client: object, watched: WatchedClient) -> None:
-    beta = getattr(client, "beta", None)
-    for parent, is_required in ((client, True), (beta, False)):
-        for resource, paths in (
-            (getattr(getattr(parent, "chat", None), "completions", None), CHAT),
-            (getattr(parent, "responses", None), RESPONSES),
-        ):
-            if resource is not None or is_required:
-                watch_resource(resource, paths, watched)
+    watch_posts(client, _RESOURCES, PATHS, watched)
     watch_copies(client, lambda made: _watch(made, watched))
     mark_watched(client)

@@ -1,14 +1,14 @@
 """Watches the clients that are generated from an API's description, those of `openai` and `anthropic`.
 
-Every request of a resource, made by `create`, `parse`, `stream` or their raw forms, is sent by the resource's
-`_post`, and every request of a client by its `request`, with the final body. The first is replaced on one object,
+Every request of a resource, made by `create`, `parse`, `stream` or their raw forms, is sent by the client's
+`post`, and every request of a client by its `request`, with the final body. The first is replaced on one object,
 the second on the class; the client and everything it returns stay what they are. A reply that is still to be
 read, as a stream or a raw response, is recorded from its body (`bodies`).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, Final
 from weakref import ref
@@ -24,21 +24,31 @@ _request: Final[ContextVar[Callable[[], object]]] = ContextVar("windowpane_reque
 """The latest request that is recorded: a method that calls the one of its base class does not record it again."""
 
 
-def watch_resource(resource: object, paths: Paths, client: WatchedClient) -> None:
-    """Watch the requests of *resource* that are sent to one of *paths*."""
-    post = getattr(resource, "_post", None)
-    if resource is None or post is None:
-        path = "/".join(paths)
-        boundary.warn(f"no {path}", "this release of the client has no %s to observe", path)
-        return
-    if getattr(post, WATCHED, False):
-        return
+def watch_posts(client: object, loaded: Iterable[str], paths: Paths, watched: WatchedClient) -> None:
+    """Watch the requests of *client* that are sent to one of *paths*.
+
+    Every resource takes the client's `post` when it is made, which loads the modules of its types. Those that are
+    made later take the watched one; those that are there, by their attributes in *loaded*, get it.
+    """
 
     def start(args: tuple[Any, ...], request: Mapping[str, Any]) -> WatchedCall | None:
         shape = paths.get(args[0].partition("?")[0])
-        return None if shape is None else client.start(shape, request.get("body"))
+        return None if shape is None else watched.start(shape, request.get("body"))
 
-    resource._post = watched_method(post, start, record_result)  # type: ignore[attr-defined]
+    owners = [(client, "post"), *((one, "_post") for names in loaded if (one := _loaded(client, names)))]
+    for owner, name in owners:
+        post = getattr(owner, name, None)
+        if post is None:
+            boundary.warn(f"no {name}", "this release of the client has no %s to observe", name)
+        elif not getattr(post, WATCHED, False):
+            setattr(owner, name, watched_method(post, start, record_result))
+
+
+def _loaded(owner: object | None, names: str) -> object | None:
+    """Return the resource with these attributes of *owner* if it was made already."""
+    for name in names.split("."):
+        owner = getattr(owner, "__dict__", {}).get(name)
+    return owner
 
 
 def watch_requests(kind: type[Any], paths: Paths, client: WatchedClient) -> list[Restore]:
