@@ -102,10 +102,10 @@ def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) 
             f"≈ The output of {count(estimated, 'call')}, and so the cost, is estimated: the recording states "
             "only the start of the reply, which the table has next to the estimate."
         )
-    shown = {name: label for name, label in _COLUMNS.items() if estimated or name != "recorded_output_tokens"}
+    names = {name: label for name, label in _COLUMNS.items() if estimated or name != "recorded_output_tokens"}
     widgets.folded_table(
         "Cost and cache as a table",
-        lambda: turns[list(shown)].rename(columns=shown),
+        lambda: turns[list(names)].rename(columns=names),
         key="cost_data",
         alt="Input, output, cost and duration of each call",
         numbers={"cost": DOLLARS, "duration": SECONDS},

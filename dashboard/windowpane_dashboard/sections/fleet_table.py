@@ -19,7 +19,7 @@ _ESTIMATES: Final = (
     ("now", percent, "estimated"),
     ("cost", dollars, "estimated cost"),
 )
-"""Columns that may hold an estimate, how they are shown, and the column that says so."""
+"""Columns that may hold an estimate, their text, and the column with the rows that are estimates."""
 _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical": "red"}
 """Alerts in the color of the zone of equal severity; notices in the color of the text."""
 

@@ -87,7 +87,7 @@ def test_the_next_total_corrects_the_estimate(tmp_path: Path, transcript: Any) -
     assert visible < outputs(read)[0][0] <= 619
 
 
-def test_a_total_after_a_message_of_the_user_says_nothing_of_the_reply(tmp_path: Path, transcript: Any) -> None:
+def test_a_total_after_a_message_of_the_user_is_not_compared(tmp_path: Path, transcript: Any) -> None:
     """A message comes with reminders that are not recorded."""
     read = (
         transcript()

@@ -13,7 +13,7 @@ from windowpane.store.store import Store
 MORE = tuple(f"msg_02TZcV9e4Nb1cJf6YmV0{number:04}" for number in range(2))
 ORIGINAL = record("claude_code", "original")
 FORK = record("claude_code", "fork", calls=CALLS[:3] + MORE)
-"""Repeats three of the four calls, then makes two of its own."""
+"""Repeats three of the four calls, then makes two others."""
 
 
 def assert_six_calls(store: Store) -> None:

@@ -99,6 +99,14 @@ def by_start(files: Sequence[Path]) -> list[Path]:
 
 
 def _start_of(path: Path) -> float:
+    try:
+        changed_at = path.stat().st_mtime
+    except OSError:
+        return 0.0
+    return (_first_time(path) or changed_at) if path.is_file() else changed_at  # a pipe would wait for its writer
+
+
+def _first_time(path: Path) -> float | None:
     with suppress(SourceError, *compressed.reading_errors()), compressed.open_recording(path) as file:
         for piece in (file.read(FIRST_BYTES), file.read(HEAD_BYTES - FIRST_BYTES)):
             for iso, number in _TIME.findall(piece):
@@ -106,10 +114,7 @@ def _start_of(path: Path) -> float:
                 start = instant(iso.decode()) if iso else float(number) / scale
                 if start is not None:
                     return start
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
+    return None
 
 
 def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:

@@ -85,7 +85,7 @@ class ModelCalled(FastDataclass, frozen=True):
     is_start: bool = False
     """The usage may be that of the start of the reply, whose output counts the first tokens only."""
     next_call: NextCall | None = None
-    """Where *is_start*; None where no call, or a message of the user, follows."""
+    """None unless *is_start*, and where no call or a message of the user follows."""
 
 
 @dataclass(frozen=True, slots=True)

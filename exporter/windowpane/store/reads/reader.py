@@ -106,7 +106,7 @@ class Reader(CopyReads, TrendReads):
     ) -> EarlierSessions:
         """Return what the agent's sessions with this model in the project were evidence for at *started_at*.
 
-        Sessions that took place later say nothing of it, in whatever order they were stored. A stored session
+        Sessions that took place later do not count, in whatever order they were stored. A stored session
         keeps what it started with, so that reading its recording again gives the same events.
         """
         if self.session(session_id) is not None:

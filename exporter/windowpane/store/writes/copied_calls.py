@@ -42,12 +42,12 @@ class CopiedCalls:
         }
         if not calls:
             return events
-        known = [event.data for event in events if isinstance(event.data, CallsCopied)]
+        marks = [event.data for event in events if isinstance(event.data, CallsCopied)]
         origins: dict[int, str] = {}
         for number, origin in self._counted(session, calls, events[0].context.source):
             turn = calls[number]
             if not session.memory.is_copied(turn) and not any(
-                one.first_turn <= turn <= one.last_turn for one in known
+                one.first_turn <= turn <= one.last_turn for one in marks
             ):
                 origins[turn] = origin
         self._batch |= {number: session for number, turn in calls.items() if turn not in origins}

@@ -80,7 +80,7 @@ class CallLines:
 
     @property
     def is_start(self) -> bool:
-        """Whether no line shows that the usage is final: a stop reason, or another output than the first."""
+        """True while no line shows that the usage is final: no stop reason, and one output on all lines."""
         return self.stop_reason is None and len(self.outputs) == 1
 
     def record(self, next_call: NextCall | None) -> ModelCalled:
