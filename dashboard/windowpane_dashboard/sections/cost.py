@@ -32,8 +32,11 @@ _COLUMNS = {
     "output_tokens": "output",
     "recorded_output_tokens": "recorded output",
     "cost_dollars": "cost",
+    "list_cost_dollars": "by published prices",
     "latency_seconds": "duration",
 }
+_RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
+"""Columns that are omitted where no turn has a value."""
 
 
 def resent_summary(turns: pd.DataFrame) -> str:
@@ -102,11 +105,11 @@ def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) 
             f"≈ The output of {count(estimated, 'call')}, and so the cost, is estimated: the recording states "
             "only the start of the reply, which the table has next to the estimate."
         )
-    names = {name: label for name, label in _COLUMNS.items() if estimated or name != "recorded_output_tokens"}
+    names = {name: label for name, label in _COLUMNS.items() if name not in _RARE or turns[name].notna().any()}
     widgets.folded_table(
         "Cost and cache as a table",
         lambda: turns[list(names)].rename(columns=names),
         key="cost_data",
         alt="Input, output, cost and duration of each call",
-        numbers={"cost": DOLLARS, "duration": SECONDS},
+        numbers={"cost": DOLLARS, "by published prices": DOLLARS, "duration": SECONDS},
     )

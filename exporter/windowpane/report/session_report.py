@@ -214,6 +214,12 @@ class SessionReport:
         """The estimated part of the cost, and what it does not contain; one sentence each."""
         copied = self.session.copied_turns
         notes = [f"{formats.count(copied, 'call')} not included: copied from another session"] if copied else []
+        other = [turn for turn in self.turns if turn.list_cost_dollars is not None]
+        if other:
+            recorded_cost = formats.dollars(sum(turn.cost_dollars or 0.0 for turn in other))
+            listed = formats.dollars(sum(turn.list_cost_dollars or 0.0 for turn in other))
+            calls = formats.count(len(other), "call")
+            notes.append(f"recorded cost of {calls} {recorded_cost}; {listed} by published prices")
         estimated = [turn for turn in self.turns if turn.recorded_output_tokens is not None]
         if not estimated:
             return (*notes, *self.missing_costs)

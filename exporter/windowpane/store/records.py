@@ -247,6 +247,8 @@ class TurnRow:
     turns_until_compaction_p90: float | None = None
     recorded_output_tokens: int | None = None
     """The output that the recording states, where it is only the start of the reply: the other is an estimate."""
+    list_cost_dollars: float | None = None
+    """The cost by published prices, where the recording has another."""
 
     @property
     def is_cost_estimated(self) -> bool:

@@ -214,7 +214,8 @@ TURNS: Final = table(
     output_tokens integer null, cache_read_tokens integer null, cache_write_tokens integer null,
     cost_dollars real null, latency_seconds real null, estimate_error real null,
     compaction_tokens integer null, turns_until_compaction real null, turns_until_compaction_p10 real null,
-    turns_until_compaction_p90 real null, recorded_output_tokens integer null
+    turns_until_compaction_p90 real null, recorded_output_tokens integer null,
+    list_cost_dollars real null
     """,
     key="session, turn",
 )

@@ -163,6 +163,8 @@ class TurnEnded(FastDataclass, frozen=True):
     recorded_output_tokens: int | None = None
     """The output that the recording states, where that is only the start of the reply; the one in `usage`, and
     with it the cost, is an estimate then."""
+    list_cost_dollars: float | None = None
+    """The cost by published prices, where the recording has another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,6 +279,7 @@ class TurnTracker:
         output_tokens: int | None = None,
         reported_tokens: int | None = None,
         cost_dollars: float | None = None,
+        list_cost_dollars: float | None = None,
         cost_of: Callable[[Usage], float | None] | None = None,
         latency_seconds: float | None = None,
         stop_reason: str | None = None,
@@ -315,7 +316,17 @@ class TurnTracker:
         if usage is not None and output_tokens is not None:
             billed, recorded = replace(usage, output_tokens=output_tokens), usage.output_tokens
         ended = self.record(
-            TurnEnded(billed, source, cost_dollars, latency_seconds, stop_reason, response_id, recorded), at
+            TurnEnded(
+                billed,
+                source,
+                cost_dollars,
+                latency_seconds,
+                stop_reason,
+                response_id,
+                recorded,
+                list_cost_dollars,
+            ),
+            at,
         )
         if usage is not None and trusted:
             self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)

@@ -54,6 +54,8 @@ MAXIMUM_DEFERRED: Final = 2_000
 """Records deferred at most until the session's model is known."""
 MEDIA_TOKENS: Final = 1_000
 """Flat cost of one image without `PlaybackSettings.media_tokens`."""
+LIST_COST_RATIO: Final = 0.01
+"""Part by which a recorded cost differs from the published prices at least, if both are recorded."""
 MAXIMUM_REASON: Final = 200
 MAXIMUM_ID_CHARACTERS: Final = 200
 _NOT_RENAMED: Final[Mapping[str, str]] = {}
@@ -267,13 +269,18 @@ class SessionPlayer:
     def _model_called(self, record: ModelCalled) -> None:
         self._use_model(record.model)
         output, cost = self._estimated_output(record), record.cost_dollars
-        if not cost and record.usage is not None:  # a stated zero is of a recorder that knew no price
+        listed = None
+        if record.usage is not None:
             usage = record.usage if output is None else replace(record.usage, output_tokens=output)
-            cost = self._cost_of(usage)
+            listed = self._cost_of(usage)
+            if not cost:  # a stated zero is of a recorder that knew no price
+                cost = listed
+        differs = cost and listed is not None and abs(cost - listed) > LIST_COST_RATIO * cost
         self.tracker.end_turn(
             record.usage,
             output_tokens=output,
             cost_dollars=cost,
+            list_cost_dollars=listed if differs else None,
             cost_of=self._cost_of,
             latency_seconds=record.latency_seconds,
             stop_reason=record.stop_reason,

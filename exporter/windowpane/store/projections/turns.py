@@ -101,7 +101,10 @@ class TurnDraft:
         """Record what the model call reported, with an input of *input_tokens*."""
         values, usage = self.values, data.usage
         values["model"] = event.context.model or values["model"]
-        values.update(cost_dollars=data.cost_dollars, latency_seconds=data.latency_seconds)
+        values.update(
+            cost_dollars=data.cost_dollars, list_cost_dollars=data.list_cost_dollars,
+            latency_seconds=data.latency_seconds,
+        )  # fmt: skip
         if usage is not None:
             values.update(
                 input_tokens=input_tokens, output_tokens=usage.output_tokens,
