@@ -219,7 +219,7 @@ class SessionReport:
             recorded_cost = formats.dollars(sum(turn.cost_dollars or 0.0 for turn in other))
             listed = formats.dollars(sum(turn.list_cost_dollars or 0.0 for turn in other))
             calls = formats.count(len(other), "call")
-            notes.append(f"recorded cost of {calls} {recorded_cost}; {listed} by published prices")
+            notes.append(f"recorded cost of {calls} {recorded_cost}; {listed} for the recorded usage at published prices")
         estimated = [turn for turn in self.turns if turn.recorded_output_tokens is not None]
         if not estimated:
             return (*notes, *self.missing_costs)
