@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-PYTEST ?= $(BIN)/python -m pytest -n auto --dist worksteal
+# One more than there are cores: many tests wait for servers and browsers.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+PYTEST ?= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE # each of the programs that tests start would compile the package again
 
 # Real servers that the tests drive; installed only where apt-get works and we are root.

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.sampling import EVERYTHING
 
 pytest_plugins = ["tests.servers.clickhouse", "tests.servers.postgres"]
 
@@ -24,11 +25,18 @@ settings.register_profile(
     "quick", max_examples=40, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
 )
 settings.register_profile("all", max_examples=1500, deadline=None, suppress_health_check=_SLOW_MACHINE)
-settings.load_profile("all" if os.environ.get("WINDOWPANE_TEST_ALL") else "quick")
+settings.load_profile("all" if EVERYTHING else "quick")
 
 # A shell that runs the tests in the background has them, and so the programs they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the large matrices to `make test-all`."""
+    for item in items:
+        if not EVERYTHING and item.get_closest_marker("matrix"):
+            item.add_marker(pytest.mark.skip(reason="only with WINDOWPANE_TEST_ALL"))
 
 
 def pytest_collection_finish() -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.sampling import sampled
 
 from windowpane.cli.shipped import FIDELITY_EXAMPLE, GRAFANA
 
@@ -189,15 +190,12 @@ def interpreters() -> dict[str, Path]:
 INTERPRETERS = interpreters()
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("version", INTERPRETERS)
+@pytest.mark.parametrize("version", sampled(list(INTERPRETERS)[::-1], 1))
 def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """On every interpreter of this machine the installed wheel imports a recording and writes what it carries.
 
     The libraries come from the package index, as those of the test environment do; without one this is skipped.
     """
-    if version not in sampled_interpreters():
-        pytest.skip("the newest interpreter is the sample; WINDOWPANE_TEST_ALL=1 tests each")
     subprocess.run([INTERPRETERS[version], "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     install = ["install", "--quiet", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check"]
     target = ["--python", str(tmp_path / "venv"), *install, "--retries=0", "--timeout=15"]
@@ -232,11 +230,6 @@ def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: P
     )
     run("windowpane", "fidelity", "--write-example", "example")
     assert "passed" in run("windowpane", "fidelity", "example/suite.yaml")
-
-
-def sampled_interpreters() -> list[str]:
-    """Return every interpreter under `make test-all`, else the newest."""
-    return list(INTERPRETERS) if os.environ.get("WINDOWPANE_TEST_ALL") else list(INTERPRETERS)[-1:]
 
 
 def installed_package(environment: Path) -> str:

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from tests.campaigns.conftest import Campaign
 
 from windowpane.store.embedded import SqliteStore
@@ -88,6 +89,7 @@ class Outcome(NamedTuple):
         return self.flushed_again and self.flushed == (self.stored == TURNS)
 
 
+@pytest.mark.matrix  # tests/outputs/runtime/test_child_ends.py has one of each kind
 def test_ends_of_child_processes(campaign: Campaign, tmp_path: Path) -> None:
     methods = multiprocessing.get_all_start_methods() if campaign.whole else ["fork"]
     rounds = campaign.attempts(sample=1, whole=4)

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
 from attacked_servers import NAMES, Attacked, AttackOn
+from tests.sampling import sampled
 
 from windowpane.outputs.http.authentication import TlsOptions
 from windowpane.outputs.http.connections import Limits
@@ -63,6 +65,7 @@ def half_headers_within_tls(raw: socket.socket) -> socket.socket:
     return half_headers(unverified().wrap_socket(raw))
 
 
+SERVED = [name for name in NAMES if name != "proxy"]
 PLAIN = (silent, half_headers, half_body, never_reading)
 WITHIN_TLS = (silent, half_hello, silent_within_tls, half_headers_within_tls)
 
@@ -156,8 +159,7 @@ def check(campaign: Any, fault: str, attacked: Attacked, attack: Attack, *, drip
     assert len(good) == len(seconds), f"{fault}: {len(seconds) - len(good)} of {len(seconds)} requests failed"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("attack", PLAIN)
+@pytest.mark.parametrize(("name", "attack"), sampled(list(product(NAMES, PLAIN)), 9))
 def test_a_good_request_succeeds_beside_idle_clients(
     attack_on: AttackOn, campaign: Any, name: str, attack: Attack
 ) -> None:
@@ -172,8 +174,7 @@ def test_a_good_request_succeeds_beside_clients_of_one_byte_a_moment(
     check(campaign, "a byte now and then", attack_on(name, limits=LIMITS), half_headers, drip=True)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "proxy"])
-@pytest.mark.parametrize("attack", WITHIN_TLS)
+@pytest.mark.parametrize(("name", "attack"), sampled(list(product(SERVED, WITHIN_TLS)), 7))
 def test_a_good_request_over_tls_succeeds_beside_idle_clients(
     attack_on: AttackOn, campaign: Any, tls: TlsOptions, name: str, attack: Attack
 ) -> None:
@@ -181,9 +182,9 @@ def test_a_good_request_over_tls_succeeds_beside_idle_clients(
     check(campaign, f"TLS, {attack.__name__.replace('_', ' ')}", attacked, attack)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("sent", [b"", HALF_REQUEST, HALF_BODY], ids=["nothing", "half a head", "half a body"])
-@pytest.mark.parametrize("drip", [False, True], ids=["silent", "a byte now and then"])
+@pytest.mark.parametrize(
+    ("name", "sent", "drip"), sampled(list(product(NAMES, (b"", HALF_REQUEST, HALF_BODY), (False, True))), 11)
+)
 def test_a_request_has_one_deadline(
     attack_on: AttackOn, wait_until: Callable[..., None], name: str, sent: bytes, *, drip: bool
 ) -> None:
@@ -194,7 +195,7 @@ def test_a_request_has_one_deadline(
         wait_until(lambda: is_closed(client, drip=drip), what="the connection being closed")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "proxy"])
+@pytest.mark.parametrize("name", SERVED)
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01"], ids=["nothing", "half a greeting"])
 def test_a_handshake_has_a_deadline(
     attack_on: AttackOn, tls: TlsOptions, wait_until: Callable[..., None], name: str, sent: bytes

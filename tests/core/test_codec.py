@@ -89,7 +89,7 @@ def without_texts(event: Event) -> Event:
     return event
 
 
-few = settings(max_examples=max(12, settings.default.max_examples // 5))
+few = settings(max_examples=settings.default.max_examples // 8)
 """For what runs once for every payload."""
 
 

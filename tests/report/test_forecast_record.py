@@ -26,14 +26,14 @@ def row(turn: int, used: int, *, band: tuple[float, float, float] = (4, 6, 8), *
 def test_a_forecast_holds_if_the_compaction_comes_within_its_band() -> None:
     turns = [row(turn, 100 * turn) for turn in range(1, 8)] + [row(8, 50)]
 
-    assert forecast_record(turns, [8]) == ForecastRecord(decided=7, held=4, open=0)
-    assert forecast_record(turns, [7]).text == "of 7 forecasts made at this distance, 4 held"
+    assert forecast_record(turns, [8]) == ForecastRecord(decided=7, held=3, open=0)
+    assert forecast_record(turns, [7]).text == "of 7 forecasts made at this distance, 3 held"
 
 
-def test_a_window_that_reaches_the_level_counts_like_a_compaction() -> None:
-    turns = [row(turn, 100) for turn in range(1, 6)] + [row(6, 1_000), row(7, 100)]
+def test_a_window_that_reaches_the_level_is_no_compaction() -> None:
+    turns = [row(turn, 100) for turn in range(1, 6)] + [row(turn, 1_000) for turn in range(6, 20)]
 
-    assert forecast_record(turns, []) == ForecastRecord(decided=5, held=2, open=1)
+    assert forecast_record(turns, []) == ForecastRecord(decided=10, held=0, open=8)
 
 
 def test_only_forecasts_at_the_distance_of_the_last_one_are_compared() -> None:

@@ -79,7 +79,8 @@ def _outcomes(
 ) -> list[bool | None]:
     """Return for each forecast whether its event came within the band; None while it still may.
 
-    A forecast of red stays open where the window was reduced before: red is then prevented, not wrongly expected.
+    The event of a compaction is the last call before it, not a window that reached the level. A forecast of red
+    stays open where the window was reduced before: red is then prevented, not wrongly expected.
     """
     levels = {ahead.level_tokens for ahead in forecasts.values()}
     reduced_at = _reduced(turns) | set(calls_after)
@@ -91,14 +92,13 @@ def _outcomes(
         if ahead is not None:
             came = passed.get(ahead.level_tokens)
             if ahead.is_compaction:
-                came = min((turn for turn in (came, compacted) if turn is not None), default=None)
-                outcomes.append(_held(ahead, came, turns[-1].turn))
+                outcomes.append(_held(ahead, compacted, turns[-1].turn))
             elif reduced is not None and (came is None or reduced <= came):
                 outcomes.append(None)
             else:
                 outcomes.append(_held(ahead, came, turns[-1].turn))
         if row.turn in calls_after:
-            compacted = row.turn
+            compacted = row.turn - 1  # the last call before it
             passed.clear()
         if row.turn in reduced_at:
             reduced = row.turn

@@ -34,6 +34,7 @@ from windowpane.store.records import (
     intact_events,
 )
 from windowpane.text import formats
+from windowpane.text.events import regretted_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,6 +138,8 @@ class ReportedRegret:
     turn_left: int
     cause: str
     tokens: int
+    what: str
+    """The content by its file or command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +222,9 @@ class SessionReport:
             recorded_cost = formats.dollars(sum(turn.cost_dollars or 0.0 for turn in other))
             listed = formats.dollars(sum(turn.list_cost_dollars or 0.0 for turn in other))
             calls = formats.count(len(other), "call")
-            notes.append(f"recorded cost of {calls} {recorded_cost}; {listed} for the recorded usage at published prices")
+            notes.append(
+                f"recorded cost of {calls} {recorded_cost}; {listed} for the recorded usage at published prices"
+            )
         estimated = [turn for turn in self.turns if turn.recorded_output_tokens is not None]
         if not estimated:
             return (*notes, *self.missing_costs)
@@ -356,7 +361,9 @@ def _compression(
 
 
 def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
-    return ReportedRegret(stored.event.context.turn, data.turn_left, data.cause, data.tokens)
+    return ReportedRegret(
+        stored.event.context.turn, data.turn_left, data.cause, data.tokens, regretted_name(data)
+    )
 
 
 def to_json(report: SessionReport) -> dict[str, Any]:

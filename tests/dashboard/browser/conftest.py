@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -44,15 +43,6 @@ CHROMIUM = ("--no-sandbox", "--process-per-site")
 """All pages of a site are drawn by one process, which has the scripts compiled."""
 PATIENCE = 60_000
 """Milliseconds; a machine that runs other tests beside these draws slowly."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of what is looked at in many ways `make test` takes the most telling, `make test-all` every one."""
-    if os.environ.get("WINDOWPANE_TEST_ALL"):
-        return
-    for item in items:
-        if item.get_closest_marker("browser") and item.get_closest_marker("matrix"):
-            item.add_marker(pytest.mark.skip(reason="only with WINDOWPANE_TEST_ALL"))
 
 
 @pytest.fixture(scope="module")

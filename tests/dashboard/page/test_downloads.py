@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from tests.sampling import sampled
 
 from windowpane.config.dashboard import Access
 from windowpane.config.paths import LOGIN_VARIABLE
@@ -143,7 +144,7 @@ def test_a_missing_store_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "gone.db" in response.text
 
 
-@pytest.mark.parametrize("form", EXPORT_FORMATS)
+@pytest.mark.parametrize("form", sampled(EXPORT_FORMATS, 1))
 def test_memory_does_not_grow_with_the_download(form: str, builders: Any) -> None:
     events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
 

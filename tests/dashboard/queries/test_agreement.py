@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from tests.dashboard.drawn_pages import OpenPage, drawn_disagreements
 from tests.dashboard.surfaces import StoredSession, disagreements, sums_disagreeing
+from tests.sampling import sampled
 
 from windowpane.core.events import ContentCompressed, Event, Usage
 from windowpane.core.limits import WindowLimits
@@ -60,7 +61,7 @@ def collections() -> tuple[Path, ...]:
     return (Path(folder), Path(folder).parent / "corpus") if folder else ()
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", sampled(range(12), 4))
 def test_generated_sessions(tmp_path: Path, number: int) -> None:
     random, events = Random(number), list[Event]()
     tracker = SessionTracker(
@@ -99,7 +100,7 @@ def test_generated_sessions(tmp_path: Path, number: int) -> None:
         assert sums_disagreeing(store, [session]) == []
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", sampled(SAMPLE, 4))
 def test_recorded_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, name: str
 ) -> None:
@@ -122,8 +123,6 @@ def test_recorded_sessions(
 def test_every_recorded_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage) -> None:
     if not collections():
         pytest.skip("WINDOWPANE_SESSIONS_DIR is not set")
-    if not os.environ.get("WINDOWPANE_TEST_ALL"):
-        pytest.skip("sampled above")
     monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "store.db"))
     with opened(tmp_path / "store.db") as store:
         for path in files_of(collections()):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.sampling import sampled
 
 from windowpane.core.events import CheckpointSaved
 from windowpane.report import gather
@@ -25,7 +26,7 @@ PAGES = ("fleet", "session", "compare", "trends", "replay", "alerts", "audit")
 OpenPage = Callable[..., AppTest]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 3))
 def test_an_empty_store_shows_what_to_do(
     page: str, empty_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
@@ -46,7 +47,7 @@ def test_a_small_store_opens(page: str, small_store: SqliteStore, open_page: Ope
     assert app.subheader[0].value
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 3))
 def test_a_clock_outside_the_calendar_ends_no_page(
     page: str, empty_store: SqliteStore, builders: Any, open_page: OpenPage
 ) -> None:
@@ -61,7 +62,7 @@ def test_a_clock_outside_the_calendar_ends_no_page(
     assert app.subheader[0].value
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 3))
 def test_pickers_hold_no_characters_that_act(
     page: str, empty_store: SqliteStore, builders: Any, open_page: OpenPage
 ) -> None:
@@ -75,7 +76,7 @@ def test_pickers_hold_no_characters_that_act(
     assert [option for picker in pickers for option in picker.options if not option.isprintable()] == []
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 3))
 def test_a_missing_store_shows_what_to_do(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
@@ -89,7 +90,7 @@ def test_a_missing_store_shows_what_to_do(
     assert not path.exists()
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 3))
 def test_a_corrupt_store_is_reported(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
@@ -104,7 +105,7 @@ def test_a_corrupt_store_is_reported(
     assert "windowpane doctor" in page_text(app)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 3))
 def test_a_failed_read_is_reported(
     page: str,
     small_store: SqliteStore,
@@ -296,7 +297,7 @@ def test_a_session_of_one_turn_has_no_slider(small_store: SqliteStore, open_page
     assert not app.slider
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 3))
 def test_markup_in_names_stays_text(
     page: str, empty_store: SqliteStore, open_page: OpenPage, builders: Any
 ) -> None:

@@ -5,13 +5,13 @@ A sample by default; everything with WINDOWPANE_TEST_ALL.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from message_rules import anthropic_faults, openai_faults
+from tests.sampling import sampled
 
 from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
@@ -26,8 +26,6 @@ from windowpane.evaluation.replay import (
 from windowpane.evaluation.replay.setups import preset_names
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.plans.policies import POLICIES
-
-pytestmark = pytest.mark.matrix
 
 SESSIONS = (
     "pi/large-session.jsonl",
@@ -44,9 +42,6 @@ SESSIONS = (
 )
 LIMITS = (8_192, 32_768)
 LONG = (131_072, 200_000)
-EVERYTHING = bool(os.environ.get("WINDOWPANE_TEST_ALL"))
-SAMPLED = 11
-"""Of the combinations one in so many is tried by default."""
 
 
 def managements() -> list[dict[str, str]]:
@@ -55,7 +50,7 @@ def managements() -> list[dict[str, str]]:
 
 def combinations() -> list[tuple[str, int, dict[str, str]]]:
     whole = [(name, limit, chosen) for name in SESSIONS for limit in LIMITS for chosen in managements()]
-    return whole if EVERYTHING else whole[::SAMPLED]
+    return list(sampled(whole, 13))
 
 
 class Pair(NamedTuple):
@@ -140,11 +135,10 @@ def test_every_managed_call_keeps_the_rules(
     assert not [record for record in caplog.records if "failed; the agent goes on" in record.message]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("limit", LONG)
 @pytest.mark.parametrize("chosen", managements(), ids=lambda chosen: next(iter(chosen.values())))
 def test_long_windows_with_joined_sessions(sessions_dir: Path, limit: int, chosen: dict[str, str]) -> None:
-    if not EVERYTHING and (chosen != {"policy": "hybrid"} or limit != LONG[0]):
-        pytest.skip("only the default policy in the smaller window unless WINDOWPANE_TEST_ALL is set")
     names = ("claude_code/new_cli_8c-b7fcfcbb16-0.jsonl", SESSIONS[0], SESSIONS[3])
     parts = tuple(source for name in names for source in list(find_recordings([sessions_dir / name]))[:1])
 

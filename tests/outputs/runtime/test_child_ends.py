@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.sampling import sampled
 
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
@@ -92,12 +93,12 @@ def test_children_of_multiprocessing_store_their_turns(tmp_path: Path, method: s
     assert sessions(tmp_path, _PROCESSES, method) == {f"session-{number}" for number in range(4)}
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize("method", sampled(multiprocessing.get_all_start_methods(), 1))
 def test_workers_of_a_pool_store_their_turns(tmp_path: Path, method: str) -> None:
     assert sessions(tmp_path, _POOL, method) == {f"session-{number}" for number in range(4)}
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize("method", sampled(multiprocessing.get_all_start_methods(), 1))
 def test_events_of_a_killed_child_are_reported_once(tmp_path: Path, method: str) -> None:
     assert sessions(tmp_path, _KILLED, method) == {"session-0"}
     assert not list(tmp_path.glob("windowpane.db.child-*"))

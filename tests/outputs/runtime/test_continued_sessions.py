@@ -144,7 +144,7 @@ def test_runs_of_one_process_continue(tmp_path: Path) -> None:
     check_story(tmp_path / "w.db")
 
 
-@pytest.mark.parametrize("ending", ["ended", "crash"])
+@pytest.mark.parametrize("ending", [pytest.param("ended", marks=pytest.mark.matrix), "crash"])
 def test_runs_of_two_processes_continue(tmp_path: Path, ending: str) -> None:
     run(tmp_path / "w.db", "3", tmp_path, ending=ending)
     run(tmp_path / "w.db", "2", tmp_path)

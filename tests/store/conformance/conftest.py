@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ QUICK = (
 KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.server)]
 
 
+@pytest.hookimpl(tryfirst=True)  # before the marked ones are skipped
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave most tests on PostgreSQL to `make test-all`."""
     for item in items:
@@ -36,8 +36,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if item.path.stem not in QUICK and getattr(item, "originalname", "") not in QUICK:
             item.add_marker(pytest.mark.matrix)
-            if not os.environ.get("WINDOWPANE_TEST_ALL"):
-                item.add_marker(pytest.mark.skip(reason="only with WINDOWPANE_TEST_ALL"))
 
 
 class Stores:

@@ -279,6 +279,7 @@ class SessionPlayer:
         self.tracker.end_turn(
             record.usage,
             output_tokens=output,
+            window_tokens=record.window_tokens,
             cost_dollars=cost,
             list_cost_dollars=listed if differs else None,
             cost_of=self._cost_of,
@@ -398,7 +399,7 @@ class SessionPlayer:
             return estimated_output(visible)
         return estimated_output(
             visible,
-            growth=following.input_tokens - usage.input_total,
+            growth=following.input_tokens - (record.window_tokens or usage.input_total),
             added_tokens=sum(self._count(content)[0] for content in following.added),
         )
 
@@ -497,6 +498,8 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
+            compactions = self.tracker.compactions
+            compactions.program = replace(compactions.program, model=model)
             self.tracker.set_model(model, self._limits(), self._at)
 
     def _use_version(self, version: str) -> None:

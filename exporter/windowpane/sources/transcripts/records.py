@@ -86,6 +86,8 @@ class ModelCalled(FastDataclass, frozen=True):
     """The usage may be that of the start of the reply, whose output counts the first tokens only."""
     next_call: NextCall | None = None
     """None unless *is_start*, and where no call or a message of the user follows."""
+    window_tokens: int | None = None
+    """The size of the window where the input of the usage is another: the sum of several runs."""
 
 
 @dataclass(frozen=True, slots=True)
