@@ -373,7 +373,7 @@ def test_what_was_received_is_durable_with_its_own_commit(
 
 
 def test_days_are_summed_for_each_kind_of_change(store: Store, postgres_url: str) -> None:
-    counts = "2, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0"
+    counts = "2, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0"
     insert = (
         f"INSERT INTO session_days SELECT session, day, 'a', 'm', '', {counts}, peak FROM "
         "(VALUES (1, 1, 950), (2, 1, -1), (3, 2, 100)) AS new (session, day, peak) ON CONFLICT "

@@ -144,7 +144,7 @@ def test_a_missing_store_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "gone.db" in response.text
 
 
-@pytest.mark.parametrize("form", sampled(EXPORT_FORMATS, 1))
+@pytest.mark.parametrize("form", sampled(list(EXPORT_FORMATS), 1))
 def test_memory_does_not_grow_with_the_download(form: str, builders: Any) -> None:
     events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
 
