@@ -79,7 +79,8 @@ def _outcomes(
 ) -> list[bool | None]:
     """Return for each forecast whether its event came within the band; None while it still may.
 
-    The event of a compaction is the last call before it, not a window that reached the level. A forecast of red stays open where the window was reduced before: red is then prevented, not wrongly expected.
+    The event of a compaction is the last call before it, not a window that reached the level. A forecast of red
+    stays open where the window was reduced before: red is then prevented, not wrongly expected.
     """
     levels = {ahead.level_tokens for ahead in forecasts.values()}
     reduced_at = _reduced(turns) | set(calls_after)
@@ -129,7 +130,7 @@ def _ahead(row: TurnRow) -> _Ahead | None:
     median = row.turns_until_compaction if is_compaction else row.turns_until_red
     early = row.turns_until_compaction_p10 if is_compaction else row.turns_until_red_p10
     late = row.turns_until_compaction_p90 if is_compaction else row.turns_until_red_p90
-    if level is None or not median or early is None or late is None:
+    if level is None or median is None or early is None or not late:
         return None
     return _Ahead(row.turn, level, is_compaction, median, early, late)
 

@@ -12,7 +12,7 @@ from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBloc
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.tracking import SessionTracker
-from windowpane.core.vocabulary import CacheBreakCause, CountSource
+from windowpane.core.vocabulary import STATIC_TYPES, CacheBreakCause, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.models.wire.messages import BlockSpec, Key
@@ -186,7 +186,10 @@ class ChangeRecorder:
         self, changes: Alignment, new: Sequence[BlockSpec], blocks: dict[int, tuple[TrackedBlock, ...]],
         at: float | None,
     ) -> None:  # fmt: skip
-        """Record one eviction of all blocks that were dropped or rewritten."""
+        """Record one eviction of all blocks that were dropped or rewritten.
+
+        Another system prompt or tool definition replaces the earlier one, and nothing is evicted.
+        """
         evicted = [self._evicted(tracked) for tracked in changes.dropped if self._block(tracked) is not None]
         replacements: list[Block] = []
         for rewrite in changes.rewritten:
@@ -194,6 +197,11 @@ class ChangeRecorder:
             if replacement is None:
                 evicted.append(self._evicted(rewrite.tracked))
                 changes.added.append(rewrite.position)
+                continue
+            if replacement.content_type in STATIC_TYPES:
+                self.tracker.revise(replacement, at)
+                self._references.discard(rewrite.tracked.block_id)
+                blocks[rewrite.position] = (TrackedBlock(new[rewrite.position], replacement.id),)
                 continue
             replacements.append(replacement)
             evicted.append(self._evicted(rewrite.tracked, replacement))
