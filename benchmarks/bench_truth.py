@@ -14,12 +14,14 @@ from pathlib import Path
 from truth.compactions import compactions_section
 from truth.fidelity import fidelity_section
 from truth.money import money_section
+from truth.needed_again import needed_again_section
 from truth.recordings import Session, recorded_sessions
 from truth.window import window_section
 
 SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {
     "Window, forecasts and warnings": window_section,
     "Compactions": compactions_section,
+    "Content that was needed again": needed_again_section,
     "Money": money_section,
     "Fidelity": fidelity_section,
 }

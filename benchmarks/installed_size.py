@@ -1,16 +1,20 @@
 """Size of an installation without extras: what each dependency brings, for the table of docs/operating.md.
 
 Run `python benchmarks/installed_size.py` with the interpreter of an environment that holds nothing else, after
-`pip install --no-compile windowpane-observability`, or `.` in a checkout.
+`pip install --no-compile windowpane-observability`, or `.` in a checkout. `--write` writes the sizes into the
+page.
 A dependency of ours is counted alone; any other library that several require is counted with the first of them.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
 
 OURS = "windowpane-observability"
+PAGE = Path(__file__).parents[1] / "docs" / "operating.md"
 
 
 def size_bytes(installed: Distribution) -> int:
@@ -43,9 +47,16 @@ def main() -> None:
     rows = [(OURS, [OURS])]
     rows += [(name, with_requirements(name, counted)) for name in required(ours)]
     sizes = {name: sum(size_bytes(distribution(one)) for one in brought) / 1e6 for name, brought in rows}
+    page = PAGE.read_text(encoding="utf-8")
     for name, brought in sorted(rows, key=lambda row: -sizes[row[0]]):
-        print(f"| {name} | {sizes[name]:.1f} | {', '.join(brought[1:]) or '–'} |")
-    print(f"total {sum(sizes.values()):.1f} MB in {sum(map(len, dict(rows).values()))} packages")
+        cells = f"| {name} | {sizes[name]:.1f} | {', '.join(brought[1:]) or '–'} |"
+        print(cells)
+        page = re.sub(rf"^\| {re.escape(name)} \|[^|]*\|[^|]*\|", cells, page, flags=re.MULTILINE)
+    megabytes, packages = sum(sizes.values()), sum(map(len, dict(rows).values()))
+    print(f"total {megabytes:.1f} MB in {packages} packages")
+    if "--write" in sys.argv:
+        total = f"is {megabytes:.0f} MB in {packages} packages"
+        PAGE.write_text(re.sub(r"is \d+ MB in \d+ packages", total, page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,23 @@ def test_the_generated_tables_are_current(name: str) -> None:
     assert load(ROOT / "docs" / "make_tables.py").with_table(name, text) == text
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_measured_values_are_those_of_the_results(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    values = load(ROOT / "benchmarks" / "write_values.py")
+
+    assert values.with_values(text) == text
+    assert text.count("<!-- measured ") == text.count("<!-- /measured -->")
+
+
+def test_every_measured_value_is_on_a_page() -> None:
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+
+    assert set(re.findall(r"<!-- measured ([\w-]+):", text)) == set(
+        load(ROOT / "benchmarks" / "write_values.py").VALUES
+    )
+
+
 def test_every_command_it_shows_exists() -> None:
     blocks = "".join(re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL))
     examples = set(re.findall(r"^(?:\.venv/bin/)?windowpane (\w+)", blocks, flags=re.MULTILINE))

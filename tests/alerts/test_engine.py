@@ -590,6 +590,18 @@ def test_regret(tokens: int, fires: bool) -> None:
     assert bool(session.fired(of="regret")) is fires
 
 
+@pytest.mark.parametrize(("with_subjects", "subject"), [(True, "read src/app.py"), (False, "")])
+def test_the_largest_regret_is_named_where_content_may_be_stored(with_subjects: bool, subject: str) -> None:
+    session = Session(engine=AlertEngine(with_subjects=with_subjects))
+    named = replace(regretted(600, 1), content_type="tool_result", tool_name="read", target="src/app.py")
+    session.start_turn(evicted(1_000), regretted(300, 1), named)
+    session.final()
+
+    (fired,) = session.fired(of="regret")
+    assert fired.subject == subject
+    assert "app.py" not in fired.summary
+
+
 def test_regret_resolves_when_the_eviction_is_long_ago() -> None:
     session = Session()
     session.start_turn(evicted(1_000), regretted(900, 1))

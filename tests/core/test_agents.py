@@ -60,3 +60,19 @@ def test_claude_code_compacts_at_the_level_of_its_release(version: str, limit: i
     program = AgentProgram(CLAUDE_CODE, version)
 
     assert documented_compaction_tokens(program, WindowLimits.of(limit, "assumed")) == level
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "limit", "level"),
+    [
+        ("claude-haiku-4-5-20251001", "2.1.332", 200_000, 200_000),
+        ("claude-haiku-4-5-20251001", "2.1.237", 200_000, 167_000),
+        ("claude-opus-4-6", "2.1.332", 200_000, 167_000),
+        ("claude-opus-4-6", "2.1.332", 1_000_000, 1_000_000),
+        ("claude-opus-5", "2.1.332", 1_000_000, 967_000),
+    ],
+)
+def test_some_models_are_compacted_only_after_a_refusal(model: str, version: str, limit: int, level: int) -> None:
+    program = AgentProgram(CLAUDE_CODE, version, model=model)
+
+    assert documented_compaction_tokens(program, WindowLimits.of(limit, "assumed")) == level

@@ -46,7 +46,12 @@ def eventful(agent: str) -> list[Event]:
     tracker.start(1_000.0)
     for number in range(8):
         tracker.add(
-            "tool_call", f"read {number}", 20, tool_call_id=f"c{number}", tool_name="read", at=1_000.0 + number
+            "tool_call",
+            f'{{"path": "part-{number}.py"}}',
+            20,
+            tool_call_id=f"c{number}",
+            tool_name="read",
+            at=1_000.0 + number,
         )
         tracker.end_turn(Usage(500 + 1_200 * number, 20), at=1_000.0 + number, cost_dollars=0.01)
         tracker.add("tool_result", f"content {number}", 1_180, tool_call_id=f"c{number}", at=1_000.5 + number)
@@ -83,7 +88,7 @@ def eventful(agent: str) -> list[Event]:
         ),
         1_010.0,
     )
-    tracker.add("tool_call", "read 0", 20, tool_call_id="again", tool_name="read", at=1_011.0)
+    tracker.add("tool_call", '{"path": "part-0.py"}', 20, tool_call_id="again", tool_name="read", at=1_011.0)
     tracker.end_turn(Usage(7_000, 20), at=1_011.0)
     tracker.end("completed", 1_012.0)
     return list(AlertEngine().interleave(events))
@@ -124,6 +129,13 @@ class TestContent:
         assert (compression.facts.lost, compression.facts.damaged) == (1, 2)
         assert [regret.tokens for regret in report.regrets] == [1_180]
         assert report.alerts
+
+    def test_a_regret_is_named_in_every_form(self, report: SessionReport) -> None:
+        (regret,) = report.regrets
+
+        assert regret.what == "tool result of read: part-0.py"
+        for text in (to_text(report), to_html(report), str(to_json(report))):
+            assert "part-0.py" in text.split("egrets")[-1]
 
     def test_a_removal_without_a_cause_is_no_evicted_block(self, tmp_path: Path) -> None:
         with closing(SqliteStore(tmp_path / "store.db")) as store:

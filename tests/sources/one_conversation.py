@@ -473,3 +473,114 @@ def qwen_rows() -> list[Json]:
 
 
 _QWEN_TYPES: Final = ("user", "assistant", "tool_result", "assistant")
+
+
+# -- a compaction at the provider -------------------------------------------------------------------------------
+
+SUMMARY: Final = (
+    "The user looks for the source of the river Danube; so far only the Breg was examined, at Furtwangen."
+)
+ENCRYPTED: Final = "gAAAAABo-encrypted-summary-of-the-conversation"
+COMPACTION_USAGE: Final = Usage(180_000, 3_500)
+"""Tokens of making Anthropic's summary, as the provider's documentation has them."""
+COMPACTED_USAGES: Final = (Usage(150_000, 500), Usage(23_000, 1_000), Usage(24_100, 200))
+QUESTIONS: Final = (
+    "Where does the Danube rise? Examine the Breg first.",
+    "Which of the two sources is higher?",
+    "And the distance between them?",
+)
+ANSWERS: Final = ("The Breg rises at Furtwangen, at 1,078 metres.", "The Breg is higher.", "About 20 kilometres.")
+
+
+def compacted_steps(shape: Shape, *, drops: bool) -> list[Step]:
+    """Return three calls, in the second of which the provider compacts the conversation.
+
+    With *drops* the client then sends no longer what was replaced.
+    """
+    return (_compacted_anthropic if shape == "anthropic" else _compacted_responses)(drops=drops)
+
+
+def _compacted_anthropic(*, drops: bool) -> list[Step]:
+    block = {"type": "compaction", "content": SUMMARY}
+    contents: list[list[Json]] = [[{"type": "text", "text": answer}] for answer in ANSWERS]
+    contents[1].insert(0, block)
+    usages: list[Json] = [
+        {"input_tokens": one.input_tokens, "output_tokens": one.output_tokens} for one in COMPACTED_USAGES
+    ]
+    made = {"input_tokens": COMPACTION_USAGE.input_tokens, "output_tokens": COMPACTION_USAGE.output_tokens}
+    usages[1] |= {"iterations": [{"type": "compaction", **made}, {"type": "message", **usages[1]}]}
+    sent: list[list[Json]] = [[{"role": "user", "content": QUESTIONS[0]}]]
+    for number in (1, 2):
+        earlier = [*sent[-1], {"role": "assistant", "content": contents[number - 1]}]
+        sent.append(
+            [*earlier[-1 if drops and number == 2 else 0 :], {"role": "user", "content": QUESTIONS[number]}]
+        )
+
+    def whole(number: int) -> Json:
+        return {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": MODELS["anthropic"],
+                "content": contents[number], "stop_reason": "end_turn", "usage": usages[number]}  # fmt: skip
+
+    def events(number: int) -> Iterable[Json]:
+        start = {key: value for key, value in usages[number].items() if key != "iterations"}
+        yield {"type": "message_start", "message": {**whole(number), "content": [], "usage": start}}
+        for index, one in enumerate(contents[number]):
+            name = "content" if one["type"] == "compaction" else "text"
+            yield {"type": "content_block_start", "index": index, "content_block": {**one, name: ""}}
+            yield {"type": "content_block_delta", "index": index,
+                   "delta": {"type": f"{one['type']}_delta", name: one[name]}}  # fmt: skip
+            yield {"type": "content_block_stop", "index": index}
+        yield {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usages[number]}
+
+    body = {"model": MODELS["anthropic"], "system": SYSTEM}
+    return [Step({**body, "messages": sent[n]}, whole(n), list(events(n))) for n in range(3)]
+
+
+def _compacted_responses(*, drops: bool) -> list[Step]:
+    item = {"id": "cmp_1", "type": "compaction", "encrypted_content": ENCRYPTED}
+    outputs: list[list[Json]] = [[_output(answer, number)] for number, answer in enumerate(ANSWERS)]
+    outputs[1].insert(0, item)
+    sent: list[list[Json]] = [[{"role": "user", "content": QUESTIONS[0]}]]
+    for number in (1, 2):
+        earlier = [] if drops and number == 2 else sent[-1]
+        sent.append([*earlier, *outputs[number - 1], {"role": "user", "content": QUESTIONS[number]}])
+
+    def whole(number: int) -> Json:
+        used = COMPACTED_USAGES[number]
+        usage = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens,
+                 "input_tokens_details": {"cached_tokens": 0}}  # fmt: skip
+        return {"id": f"resp_{number}", "object": "response", "status": "completed", "model": MODELS["responses"],
+                "output": outputs[number], "usage": usage}  # fmt: skip
+
+    def events(number: int) -> Iterable[Json]:
+        for one in outputs[number]:
+            yield {"type": "response.output_item.done", "item": one}
+        yield {"type": "response.completed", "response": whole(number)}
+
+    body = {"model": MODELS["responses"], "instructions": SYSTEM}
+    return [Step({**body, "input": sent[n]}, whole(n), list(events(n))) for n in range(3)]
+
+
+def compacted_spans(shape: Shape) -> list[Json]:
+    """Return the attributes of the spans of `compacted_steps`, by OpenTelemetry's conventions."""
+    summary = (
+        {"type": "compaction", "content": SUMMARY} if shape == "anthropic" else {"type": "compaction", "id": "c"}
+    )
+    replies: list[Json] = [
+        {"role": "assistant", "parts": [{"type": "text", "content": answer}]} for answer in ANSWERS
+    ]
+    replies[1]["parts"].insert(0, summary)
+    questions: list[Json] = [{"role": "user", "parts": [{"type": "text", "content": one}]} for one in QUESTIONS]
+    sent = [questions[:1], [questions[0], replies[0], questions[1]]]
+    sent.append([*sent[1], replies[1], questions[2]])
+    return [
+        {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": MODELS[shape],
+            "gen_ai.response.id": f"response-{number}", "gen_ai.conversation.id": f"compacted-{shape}",
+            "gen_ai.system_instructions": json.dumps([{"type": "text", "content": SYSTEM}]),
+            "gen_ai.input.messages": json.dumps(sent[number]),
+            "gen_ai.output.messages": json.dumps([replies[number]]),
+            "gen_ai.usage.input_tokens": used.input_tokens, "gen_ai.usage.output_tokens": used.output_tokens,
+            **({"gen_ai.conversation.compacted": "true"} if number else {}),
+        }
+        for number, used in enumerate(COMPACTED_USAGES)
+    ]  # fmt: skip

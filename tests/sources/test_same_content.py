@@ -14,7 +14,7 @@ import pytest
 
 import windowpane
 from windowpane.config.schema import Config
-from windowpane.core.events import BlockAdded, Event, TurnEnded, Usage
+from windowpane.core.events import BlockAdded, CompactionMeasured, ContentCompressed, Event, TurnEnded, Usage
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.models.wire.calls import Shape, read_events
@@ -39,6 +39,7 @@ from windowpane.store.interface import EventFilter
 sys.path.insert(0, str(Path(__file__).parent))
 
 import one_conversation as script  # type: ignore[import-not-found]
+from one_conversation import Step
 
 SHAPES: list[Shape] = ["chat", "responses", "anthropic", "gemini", "converse"]
 PROXIED = SHAPES[:4]
@@ -90,21 +91,21 @@ def seen(events: Iterable[Event]) -> Seen:
     return Seen(sorted(contents, key=lambda one: (*HEAD, one.content_type).index(one.content_type)), usage)
 
 
-def stored(running: Runtime, agent: str) -> Seen:
-    """Return what the only session of *agent* holds."""
+def stored(running: Runtime, agent: str) -> list[Event]:
+    """Return the events of the only session of *agent*."""
     running.flush()
     assert running.store is not None
     (row,) = [row for row in running.store.sessions() if row.agent == agent]
-    return seen(one.event for one in running.store.events(EventFilter(session_id=row.session_id)))
+    return [one.event for one in running.store.events(EventFilter(session_id=row.session_id))]
 
 
 # -- the ways in ----------------------------------------------------------------------------------------------
 
 
-def observed(running: Runtime, shape: Shape, *, streamed: bool) -> Seen:
+def observed(running: Runtime, shape: Shape, steps: list[Step], *, streamed: bool) -> list[Event]:
     agent = f"observed-{shape}-{streamed}"
     client = WatchedClient(Scope(agent))
-    for step in script.steps(shape):
+    for step in steps:
         call = client.start(shape, {**step.request, "stream": streamed})
         assert call is not None
         if streamed:
@@ -114,10 +115,10 @@ def observed(running: Runtime, shape: Shape, *, streamed: bool) -> Seen:
     return stored(running, agent)
 
 
-def proxied(running: Runtime, shape: Shape, *, streamed: bool) -> Seen:
+def proxied(running: Runtime, shape: Shape, steps: list[Step], *, streamed: bool) -> list[Event]:
     agent = f"proxied-{shape}-{streamed}"
     reader = CallReader(running, Scope(agent))
-    for number, step in enumerate(script.steps(shape), 1):
+    for number, step in enumerate(steps, 1):
         request = json.dumps(step.request).encode()
         at = 1_800_000_000.0 + 10 * number
         assert shape != "converse"
@@ -126,33 +127,33 @@ def proxied(running: Runtime, shape: Shape, *, streamed: bool) -> Seen:
     return stored(running, agent)
 
 
-def response(step: script.Step, *, streamed: bool) -> bytes:
+def response(step: Step, *, streamed: bool) -> bytes:
     if not streamed:
         return json.dumps(step.whole).encode()
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in step.events)
 
 
-def imported(running: Runtime, path: Path, shape: Shape, *, streamed: bool) -> Seen:
+def imported(running: Runtime, shape: Shape, steps: list[Step], path: Path, *, streamed: bool) -> list[Event]:
     pairs = [
         {"request": {"uri": f"https://provider.test{script.PATHS[shape]}", "body": step.request},
          "response": {"status": 200, "body": response(step, streamed=streamed).decode()}}
-        for step in script.steps(shape)
+        for step in steps
     ]  # fmt: skip
     path.write_text(json.dumps(pairs))
     return played(running, ApiExchangesReader(), path)
 
 
-def played(running: Runtime, reader: Any, path: Path) -> Seen:
+def played(running: Runtime, reader: Any, path: Path) -> list[Event]:
     problems: list[Problem] = []
     records = list(reader.read(path, stats=FileStats(), problems=problems))
     playback = PlaybackSettings(
         digest=running.digest, counter_for=partial(counter_for, wait=True), catalog=packaged_catalog()
     )
     (key,) = session_keys(records)
-    return seen(session_events(records, key=key, source="imported", playback=playback))
+    return list(session_events(records, key=key, source="imported", playback=playback))
 
 
-def received(running: Runtime, spans: list[dict[str, Any]]) -> Seen:
+def received(running: Runtime, spans: list[dict[str, Any]]) -> list[Event]:
     events: list[Event] = []
     settings = RecorderSettings(emit=events.extend, digest=running.digest, config=Config(), stream="s")
     assembly, recorder = CallAssembly(), CallRecorder(settings)
@@ -170,7 +171,7 @@ def received(running: Runtime, spans: list[dict[str, Any]]) -> Seen:
     for assembled in assembly.due(0.0, everything=True):
         recorder.record(assembled)
     recorder.flush()
-    return seen(events)
+    return events
 
 
 def attribute(value: Any) -> dict[str, Any]:
@@ -205,31 +206,33 @@ def expected(running: Runtime, shape: Shape) -> Seen:
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_observed_client(running: Runtime, shape: Shape, streamed: bool) -> None:
-    assert observed(running, shape, streamed=streamed) == expected(running, shape)
+    assert seen(observed(running, shape, script.steps(shape), streamed=streamed)) == expected(running, shape)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("shape", PROXIED)
 def test_the_proxy(running: Runtime, shape: Shape, streamed: bool) -> None:
-    assert proxied(running, shape, streamed=streamed) == expected(running, shape)
+    assert seen(proxied(running, shape, script.steps(shape), streamed=streamed)) == expected(running, shape)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("shape", PROXIED)
 def test_an_import_of_exchanges(running: Runtime, tmp_path: Path, shape: Shape, streamed: bool) -> None:
-    assert imported(running, tmp_path / "calls.json", shape, streamed=streamed) == expected(running, shape)
+    events = imported(running, shape, script.steps(shape), tmp_path / "calls.json", streamed=streamed)
+
+    assert seen(events) == expected(running, shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_spans_of_opentelemetry(running: Runtime, shape: Shape) -> None:
-    assert received(running, script.gen_ai_spans(shape)) == expected(running, shape)
+    assert seen(received(running, script.gen_ai_spans(shape))) == expected(running, shape)
 
 
 @pytest.mark.parametrize(
     "spans", [script.openinference_spans, script.vercel_spans], ids=["openinference", "vercel"]
 )
 def test_spans_of_other_conventions(running: Runtime, spans: Callable[[], list[dict[str, Any]]]) -> None:
-    assert received(running, spans()) == expected(running, "chat")
+    assert seen(received(running, spans())) == expected(running, "chat")
 
 
 TRANSCRIPTS: list[tuple[Shape, Any, Callable[[], Any]]] = [
@@ -253,4 +256,113 @@ def test_an_agents_own_transcript(
     whole = expected(running, shape)
     contents = [one for one in whole.contents if is_list or one.content_type not in HEAD]
 
-    assert played(running, reader, path) == Seen(contents, whole.usage)
+    assert seen(played(running, reader, path)) == Seen(contents, whole.usage)
+
+
+# -- a compaction at the provider -----------------------------------------------------------------------------
+
+
+class Compacted(NamedTuple):
+    """A compaction, its sizes by the provider, the tokens of all calls, and the content left at the end."""
+
+    outcomes: list[tuple[str, str]]
+    sizes: list[tuple[int, int]]
+    usage: list[Usage]
+    texts: list[str]
+
+
+def compacted(events: list[Event]) -> Compacted:
+    """Return the compactions of *events*, and the content of the window at the end."""
+    data = [event.data for event in events]
+    compressions = [one for one in data if isinstance(one, ContentCompressed)]
+    removed = {block_id for one in compressions for block_id in one.removed}
+    blocks = [one.block for one in data if isinstance(one, BlockAdded)]
+    return Compacted(
+        [(one.method, one.outcome) for one in compressions],
+        [(one.tokens_before, one.tokens_after) for one in data if isinstance(one, CompactionMeasured)],
+        [one.usage for one in data if isinstance(one, TurnEnded) and one.usage is not None],
+        [
+            f"{block.content_type} {block.digest}"
+            for block in blocks
+            if block.id not in removed and block.content_type != "unattributed"
+        ],
+    )
+
+
+DOORS = [(door, streamed) for door in ("observed", "proxied", "imported") for streamed in (False, True)]
+
+
+def passed(
+    running: Runtime, door: str, shape: Shape, steps: list[Step], folder: Path, *, streamed: bool
+) -> list[Event]:
+    """Return the events of *steps* that came in by *door*."""
+    if door == "imported":
+        return imported(running, shape, steps, folder / "calls.json", streamed=streamed)
+    return (observed if door == "observed" else proxied)(running, shape, steps, streamed=streamed)
+
+
+@pytest.mark.parametrize("drops", [False, True], ids=["sends all", "drops what was replaced"])
+@pytest.mark.parametrize(("door", "streamed"), DOORS)
+def test_a_compaction_by_anthropic_is_billed_whole(
+    running: Runtime, tmp_path: Path, door: str, streamed: bool, drops: bool
+) -> None:
+    """The documented example: 24,000 tokens in the fields of the reply, and 207,500 in all."""
+    steps = script.compacted_steps("anthropic", drops=drops)
+
+    found = compacted(passed(running, door, "anthropic", steps, tmp_path, streamed=streamed))
+
+    first, second, third = script.COMPACTED_USAGES
+    assert found.usage == [first, script.COMPACTION_USAGE, second, third]
+    assert sum(one.input_total + one.output_tokens for one in found.usage[1:3]) == 207_500
+    assert found.outcomes == [("provider", "accepted")]
+    assert found.sizes == [(150_000, 23_000)]
+    digest: Callable[[str], str] = running.digest
+    assert found.texts == [
+        f"system_prompt {digest(script.SYSTEM)}",
+        f"summary {digest(script.SUMMARY)}",
+        f"assistant_response {digest(script.ANSWERS[1])}",
+        f"user_message {digest(script.QUESTIONS[2])}",
+        f"assistant_response {digest(script.ANSWERS[2])}",
+    ]
+
+
+@pytest.mark.parametrize("drops", [False, True], ids=["sends all", "drops what was replaced"])
+@pytest.mark.parametrize(("door", "streamed"), DOORS)
+def test_a_compaction_by_openai(running: Runtime, tmp_path: Path, door: str, streamed: bool, drops: bool) -> None:
+    steps = script.compacted_steps("responses", drops=drops)
+
+    found = compacted(passed(running, door, "responses", steps, tmp_path, streamed=streamed))
+
+    assert found.usage == list(script.COMPACTED_USAGES)
+    assert found.outcomes == [("provider", "accepted")]
+    assert found.sizes == [(150_000, 24_100)]
+    digest: Callable[[str], str] = running.digest
+    assert sorted(found.texts) == sorted(
+        [
+            f"system_prompt {digest(script.SYSTEM)}",
+            "summary ",
+            f"assistant_response {digest(script.ANSWERS[1])}",
+            f"user_message {digest(script.QUESTIONS[2])}",
+            f"assistant_response {digest(script.ANSWERS[2])}",
+        ]
+    )
+
+
+@pytest.mark.parametrize("shape", ["anthropic", "responses"])
+def test_a_compaction_in_spans_of_opentelemetry(running: Runtime, shape: Shape) -> None:
+    found = compacted(received(running, script.compacted_spans(shape)))
+
+    assert found.usage == list(script.COMPACTED_USAGES)
+    assert found.outcomes == [("provider", "accepted")]
+    assert found.sizes == [(150_000, 24_100)]
+    digest: Callable[[str], str] = running.digest
+    summary = digest(script.SUMMARY) if shape == "anthropic" else ""
+    assert sorted(found.texts) == sorted(
+        [
+            f"system_prompt {digest(script.SYSTEM)}",
+            f"summary {summary}",
+            f"assistant_response {digest(script.ANSWERS[1])}",
+            f"user_message {digest(script.QUESTIONS[2])}",
+            f"assistant_response {digest(script.ANSWERS[2])}",
+        ]
+    )

@@ -8,11 +8,12 @@ from typing import Final
 import pandas as pd
 
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS
+from windowpane.report.block_life import block_name
 from windowpane.report.turn_report import window_blocks
 from windowpane.store.interface import EventReader
 from windowpane.store.records import BlockRow
 from windowpane.text.labels import COMPONENT_LABELS
-from windowpane_dashboard.queries.window import block_name, removal_cause, removal_text
+from windowpane_dashboard.queries.window import removal_cause, removal_text
 
 STAYED: Final = "stayed"
 ADDED: Final = "added"

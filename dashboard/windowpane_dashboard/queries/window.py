@@ -10,11 +10,12 @@ import pandas as pd
 
 from windowpane.core.events import BlocksEvicted
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
+from windowpane.report.block_life import block_name
 from windowpane.report.turn_report import scaled_to
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, intact_events
 from windowpane.text.formats import UNKNOWN, count
-from windowpane.text.labels import COMPONENT_LABELS, CONTENT_LABELS
+from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.queries.timeline import Timeline
 
 REMOVED_ROWS: Final = 200
@@ -184,12 +185,6 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
     )
 
 
-def block_name(row: BlockRow) -> str:
-    """Return the kind of a block, with the tool that made it: `tool result of bash`."""
-    name = CONTENT_LABELS[row.content_type]
-    return f"{name} of {row.tool_name}" if row.tool_name else name
-
-
 def _with_tokens(what: str, size: int) -> str:
     return f"{what.partition(' of ')[0]}, {count(size, 'token')}"
 
@@ -224,6 +219,7 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
     frame = pd.DataFrame(
         {
             "what": [block_name(row) for row in rows],
+            "target": [row.target or "" for row in rows],
             "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
             "why": [removal_text(row) for row in rows],
             "again": pd.array(again, dtype="int64"),
@@ -240,5 +236,5 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
             "session_turn": [row.turn_removed or row.turn_added for row in rows],
         }
     )
-    empty = [name for name in ("preview",) if not frame[name].any()]
+    empty = [name for name in ("preview", "target") if not frame[name].any()]
     return frame.drop(columns=empty).sort_values("tokens", ascending=False, ignore_index=True)

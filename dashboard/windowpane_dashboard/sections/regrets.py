@@ -31,6 +31,7 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         numbers={"dollars": DOLLARS},
         column_config={
             "what": st.column_config.TextColumn(width=150),
+            "target": st.column_config.TextColumn("file or command", width=220),
             "removed": st.column_config.NumberColumn("removed at turn", width=112),
             "why": st.column_config.TextColumn("reason", width=262),
             "again": st.column_config.NumberColumn("again at turn", width=92),

@@ -106,6 +106,8 @@ class _TurnEvictions:
     turn: int
     tokens: int = 0
     regretted: int = 0
+    largest: ContentRegretted | None = None
+    """The largest of these."""
 
 
 class _Returned(NamedTuple):
@@ -257,6 +259,12 @@ class SignalHistory:
         tokens = sum(eviction.tokens for eviction in recent)
         return min(1.0, sum(eviction.regretted for eviction in recent) / tokens) if tokens else 0.0
 
+    def largest_regret(self, turn: int) -> str:
+        """Return the file or command of the largest of these; empty where none names one."""
+        recent = (eviction.largest for eviction in self._evictions if eviction.turn > turn - REGRET_TURNS)
+        largest = max((one for one in recent if one is not None), key=lambda one: one.tokens, default=None)
+        return "" if largest is None else f"{largest.tool_name or ''} {largest.target or ''}".strip()
+
     def eviction_rate(self, turn: int) -> float:
         """Return the blocks evicted per turn; 0 after a single removal, however many blocks it removed."""
         if not self._evictions:
@@ -320,6 +328,8 @@ class SignalHistory:
         for eviction in self._evictions:
             if eviction.turn == data.turn_left:
                 eviction.regretted += data.tokens
+                if eviction.largest is None or data.tokens > eviction.largest.tokens:
+                    eviction.largest = data
 
 
 def _occurrences(data: Payload) -> tuple[Occurrence, ...]:

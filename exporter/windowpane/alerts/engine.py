@@ -106,6 +106,7 @@ class _Alert:
         pressure: PressureMeasured | None,
         *,
         inhibited: bool = False,
+        subject: str = "",
     ) -> list[AlertPayload]:
         """Record that the condition holds in *turn*: fire, unless it is too early or *inhibited*."""
         self.value, self.threshold = _finite(value), _finite(threshold)
@@ -118,7 +119,9 @@ class _Alert:
             return []
         self.fired_turn, self.last_crossing_turn = turn, self.crossing_turn
         text = firing_summary(rule, self.value, self.threshold, pressure)
-        return [AlertFired(rule.name, rule.severity, self.crossing_turn, self.value, self.threshold, text)]
+        return [
+            AlertFired(rule.name, rule.severity, self.crossing_turn, self.value, self.threshold, text, subject)
+        ]
 
     def is_due_again(self, rule: Rule, turn: int) -> bool:
         """Return whether the alert has fired for so long that it fires anew."""
@@ -168,9 +171,19 @@ class _Session:
 
 
 class AlertEngine:
-    """Turns events into `alert.fired` and `alert.resolved`. Not thread-safe; its owner serializes calls."""
+    """Turns events into `alert.fired` and `alert.resolved`. Not thread-safe; its owner serializes calls.
 
-    def __init__(self, rules: Sequence[Rule] | None = None, *, sessions: int = MAXIMUM_SESSIONS) -> None:
+    Alerts name the file or command that they are about only *with_subjects*, which is content.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule] | None = None,
+        *,
+        sessions: int = MAXIMUM_SESSIONS,
+        with_subjects: bool = False,
+    ) -> None:
+        self.with_subjects = with_subjects
         self._rules = tuple(rules) if rules is not None else configured()
         self._by_name = {rule.name: rule for rule in self._rules}
         self._samples = tuple(rule for rule in self._rules if rule.kind == "sample")
@@ -311,7 +324,11 @@ class AlertEngine:
                 if state.is_due_again(rule, turn):
                     alerts += state.resolve(rule, value)
                 inhibited = bool(rule.inhibited_by) and session.inhibits(rule)
-                alerts += state.hold(rule, turn, value, threshold, session.history.pressure, inhibited=inhibited)
+                names = self.with_subjects and rule.signal == "regret_ratio"
+                alerts += state.hold(
+                    rule, turn, value, threshold, session.history.pressure, inhibited=inhibited,
+                    subject=session.history.largest_regret(turn) if names else "",
+                )  # fmt: skip
             elif state.crossing_turn is not None and (
                 not scope or state.fired_turn is None or has_cleared(rule, value, threshold)
             ):

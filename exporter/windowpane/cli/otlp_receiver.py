@@ -86,7 +86,7 @@ class OtlpReceiver:
         self._store_sink = StoreSink(*store_access(config), internal)
         self._pipeline = Pipeline(
             {"alerts": notifier, "store": self._store_sink},
-            engine=AlertEngine(configured(**config.alert_settings())),
+            engine=AlertEngine(configured(**config.alert_settings()), with_subjects=config.store.capture),
             count_drops=internal.record_drop,
         )
         pipeline, emitted = self._pipeline, Emitted()

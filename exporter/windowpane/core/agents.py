@@ -54,6 +54,11 @@ _LARGE_BETWEEN: Final[Mapping[str, tuple[tuple[int, ...], tuple[int, ...] | None
 For Opus 4.6 the plan decides in between, and transcripts do not name the variant; later ones do."""
 _AT_THE_LIMIT: Final = ((2, 1, 219), (2, 1, 260))
 """Releases of Claude Code that filled a window of a million tokens before they compacted."""
+_WHEN_REFUSED: Final = (2, 1, 332)
+"""First release that was seen to compact some models only after the provider refused a call as too large."""
+_REFUSED: Final = ("claude-haiku-4-5", "claude-sonnet-4-5", "claude-opus-4-5")
+"""Starts of their names, and of those that are refused in the larger window, which only the suffix chooses."""
+_REFUSED_WHEN_LARGE: Final = ("claude-opus-4-6", "claude-sonnet-4-6")
 
 CODEX_STATED_SHARE: Final = 0.95
 """Share of the window that Codex states as its size."""
@@ -89,6 +94,8 @@ class AgentProgram:
     compaction_tokens: int | None = None
     """The level at which it compacts, by its settings or its statement; 0 if it never does so by itself."""
     earlier: EarlierSessions = NO_EARLIER_SESSIONS
+    model: str = ""
+    """The model that it calls."""
 
 
 def documented_growth(agent: str) -> float | None:
@@ -132,8 +139,7 @@ def documented_compaction_tokens(program: AgentProgram, limits: WindowLimits) ->
     """Return the used tokens at which a known agent compacts by itself in a window of this size."""
     limit = limits.limit_tokens
     if program.name in (CLAUDE_CODE, CLAUDE_CODE_AGENT) and limit >= CLAUDE_CODE_SMALLEST_WINDOW:
-        first, end = _AT_THE_LIMIT
-        if limit >= CLAUDE_CODE_LARGE_WINDOW and program.version and first <= _release(program.version) < end:
+        if _fills_window(program, limit):
             return limit
         earlier = bool(program.version) and _release(program.version) < CLAUDE_CODE_LATER_RESERVE
         reserve = CLAUDE_CODE_EARLIER_RESERVE_TOKENS if earlier else CLAUDE_CODE_RESERVE_TOKENS
@@ -143,6 +149,18 @@ def documented_compaction_tokens(program: AgentProgram, limits: WindowLimits) ->
         whole = limit / CODEX_STATED_SHARE if is_stated else limit
         return round(CODEX_COMPACTION_SHARE * whole)
     return None
+
+
+def _fills_window(program: AgentProgram, limit: int) -> bool:
+    """Return whether this release of Claude Code fills the window of its model before it compacts."""
+    is_large = limit >= CLAUDE_CODE_LARGE_WINDOW
+    if not program.version:
+        return False
+    release, (first, end) = _release(program.version), _AT_THE_LIMIT
+    refused = (*_REFUSED, *_REFUSED_WHEN_LARGE) if is_large else _REFUSED
+    return (is_large and first <= release < end) or (
+        release >= _WHEN_REFUSED and program.model.startswith(refused)
+    )
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -98,6 +98,9 @@ in this session, one recorded in an earlier session of the agent and model, or t
 TitleSource = Literal["agent", "user", "first_message"]
 """Source of a session's title: the agent, its user, or the start of the first user message."""
 
+PROVIDER: Final = "provider"
+"""Policy, trigger and method of a reduction that the provider made before or while the model ran."""
+
 REWOUND: Final = "rewound"
 """Policy of the eviction of an abandoned branch."""
 

@@ -318,6 +318,15 @@ TOKEN_USAGE: Final = Metric(
 )  # fmt: skip
 
 
+INFERENCE_DURATION: Final = Metric(
+    "gen_ai_client_operation_duration_seconds", "gen_ai.client.operation.duration", "histogram", "s",
+    "Duration of a model call.", "turn.ended", ("latency_seconds",), IDENTITY,
+    buckets=(0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
+    buckets_reason="the bounds that the GenAI semantic conventions prescribe",
+    prometheus=False,
+)  # fmt: skip
+
+
 def _own(
     name: str, kind: MetricKind, unit: str, text: str, labels: tuple[str, ...] = (), **options: Any
 ) -> Metric:
@@ -372,6 +381,7 @@ SESSION_METRICS: Final = (
     EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS, ZONE_TRANSITIONS,
     VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST, CACHE_BREAKS, CACHE_REWRITTEN,
     CACHE_BREAK_COST, ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
+    INFERENCE_DURATION,
 )  # fmt: skip
 """Metrics of sessions, all folded from events."""
 

@@ -134,6 +134,7 @@ class EventReducer:
         self._tool_tokens = instrument(catalog.TOOL_TOKENS)
         self._block_tokens = instrument(catalog.BLOCK_TOKENS)
         self._token_usage = instrument(catalog.TOKEN_USAGE)
+        self._inference_duration = instrument(catalog.INFERENCE_DURATION)
         self.by_event: dict[type, Callable[[Row, Any], None]] = {
             events.BlockAdded: self._block_added,
             events.TurnEnded: self._turn_ended,
@@ -185,6 +186,8 @@ class EventReducer:
         self._turns.add(row, 1)
         if data.cost_dollars is not None:
             self._cost.add(row, data.cost_dollars)
+        if data.latency_seconds is not None:
+            self._inference_duration.observe(row, data.latency_seconds)
         usage = data.usage
         if usage is None:
             return

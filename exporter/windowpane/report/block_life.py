@@ -10,7 +10,7 @@ from windowpane.core.events import EvictedBlock
 from windowpane.store.reads.block_life import BlockLife, BlockRemoval, BlockUse
 from windowpane.store.records import BlockRow
 from windowpane.text.formats import count, ratio, tokens
-from windowpane.text.labels import CONTENT_LABELS
+from windowpane.text.labels import CONTENT_LABELS, content_name
 
 LISTED_USES: Final = 8
 """Uses with a separate sentence; one more sentence counts the others."""
@@ -41,8 +41,7 @@ class LifeStep:
 
 def block_name(block: BlockRow) -> str:
     """Return the type of a block and its tool: `tool result of read`."""
-    label = CONTENT_LABELS[block.content_type]
-    return f"{label} of {block.tool_name}" if block.tool_name else label
+    return content_name(block.content_type, block.tool_name)
 
 
 def life_steps(life: BlockLife) -> list[LifeStep]:

@@ -117,7 +117,8 @@ def _tables(report: SessionReport) -> str:
         for item in report.compressions
     ]  # fmt: skip
     regrets = [
-        [str(item.turn), str(item.turn_left), item.cause, formats.tokens(item.tokens)] for item in report.regrets
+        [str(item.turn), item.what, str(item.turn_left), item.cause, formats.tokens(item.tokens)]
+        for item in report.regrets
     ]
     alerts = [
         [
@@ -181,7 +182,7 @@ def _tables(report: SessionReport) -> str:
                     for use in report.uses
                 ],
             ),
-            table("Regrets", ("turn", "removed at turn", "removed by", "tokens"), regrets),
+            table("Regrets", ("turn", "what", "removed at turn", "removed by", "tokens"), regrets),
             table("Notes of readers", ("turn", "written", "note"), notes),
             table("Unreadable events", ("turn", "seq", "event", "problem"), damaged),
         ]

@@ -34,6 +34,7 @@ from windowpane.store.records import (
     intact_events,
 )
 from windowpane.text import formats
+from windowpane.text.events import regretted_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,6 +138,8 @@ class ReportedRegret:
     turn_left: int
     cause: str
     tokens: int
+    what: str
+    """The content by its file or command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +339,9 @@ def _compression(
 
 
 def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
-    return ReportedRegret(stored.event.context.turn, data.turn_left, data.cause, data.tokens)
+    return ReportedRegret(
+        stored.event.context.turn, data.turn_left, data.cause, data.tokens, regretted_name(data)
+    )
 
 
 def to_json(report: SessionReport) -> dict[str, Any]:

@@ -141,7 +141,10 @@ def _tracks(report: SessionReport, scale: _Scale) -> list[str]:
     marks = [
         *(TrackMark(item.turn, "E", item.text) for item in report.evictions),
         *(TrackMark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
-        *(TrackMark(item.turn, "R", f"{item.tokens:,} tokens fetched again") for item in report.regrets),
+        *(
+            TrackMark(item.turn, "R", f"{item.what}, {item.tokens:,} tokens fetched again")
+            for item in report.regrets
+        ),
         *(TrackMark(item.turn, "N", item.text or item.kind) for item in report.notes),
         *(TrackMark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
     ]

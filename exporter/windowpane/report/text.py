@@ -241,7 +241,7 @@ def _regrets(report: SessionReport) -> list[str]:
         return []
     rows = [
         f"  turn {regret.turn:>4}  removed at turn {regret.turn_left} by {regret.cause}, "
-        f"{formats.tokens(regret.tokens)} tokens fetched again"
+        f"{formats.tokens(regret.tokens)} tokens fetched again: {regret.what}"
         for regret in report.regrets
     ]
     return [f"Regrets   {report.session.regrets}", *_bounded(rows)]

@@ -25,7 +25,7 @@ from windowpane.store.records import (
 )
 from windowpane.text import formats
 from windowpane.text.events import describe_damage, describe_event
-from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.labels import COMPONENT_LABELS, content_name
 
 if TYPE_CHECKING:
     from windowpane.store.records import BlockRow
@@ -264,7 +264,7 @@ def _size(one: WindowBlock) -> str:
 
 
 def _name(block: BlockRow) -> str:
-    return f"{block_name(block)}: {block.target}" if block.target else block_name(block)
+    return content_name(block.content_type, block.tool_name, block.target)
 
 
 def _tables(report: TurnReport) -> str:

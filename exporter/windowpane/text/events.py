@@ -12,7 +12,13 @@ from typing import Any, Final
 from windowpane.core import events as e
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ContentType
 from windowpane.text.formats import count, decimal, dollars, percent, ratio, reduction, seconds, tokens
-from windowpane.text.labels import CACHE_BREAK_LABELS, CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
+from windowpane.text.labels import (
+    CACHE_BREAK_LABELS,
+    CONTENT_LABELS,
+    COUNT_SOURCE_LABELS,
+    LIMIT_SOURCE_LABELS,
+    content_name,
+)
 from windowpane.text.zones import zone_label
 
 NOTE_CHARACTERS: Final = 160
@@ -199,6 +205,13 @@ def _pressure_measured(data: e.PressureMeasured) -> str:
     )
 
 
+def regretted_name(data: e.ContentRegretted) -> str:
+    """Return the removed content by its file or command; its id where an earlier release recorded no more."""
+    if data.content_type is None:
+        return data.block_id
+    return content_name(data.content_type, data.tool_name, data.target)
+
+
 def _content_regretted(data: e.ContentRegretted) -> str:
     how = {
         "same_call": "fetched again with the same call",
@@ -206,12 +219,14 @@ def _content_regretted(data: e.ContentRegretted) -> str:
         "identifier": "referenced by name",
     }[data.match]
     cause = "Evicted" if data.cause == "eviction" else "Compressed"
-    return f"Regret: {data.block_id} was {how} ({tokens(data.tokens)} tokens). {cause} in turn {data.turn_left}."
+    what = f"{regretted_name(data)} was {how} ({tokens(data.tokens)} tokens)"
+    return f"Regret: {what}. {cause} in turn {data.turn_left}."
 
 
 def _alert_fired(data: e.AlertFired) -> str:
     text = data.summary or f"value {decimal(data.value)}, threshold {decimal(data.threshold)}"
-    return f"Alert {_spaced(data.alert)} ({data.severity}) since turn {data.crossing_turn}: {text}"
+    subject = f": {data.subject}" if data.subject else ""
+    return f"Alert {_spaced(data.alert)} ({data.severity}) since turn {data.crossing_turn}: {text}{subject}"
 
 
 def _alert_resolved(data: e.AlertResolved) -> str:

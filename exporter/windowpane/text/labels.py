@@ -59,6 +59,13 @@ CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
 }
 
 
+def content_name(content_type: ContentType, tool_name: str | None, target: str | None = None) -> str:
+    """Return the type of a block, its tool, and its file or command: `tool result of Read: src/app.py`."""
+    label = CONTENT_LABELS[content_type]
+    name = f"{label} of {tool_name}" if tool_name else label
+    return f"{name}: {target}" if target else name
+
+
 @dataclass(frozen=True, slots=True)
 class EventMark:
     """Letter, icon and label of a kind of event on a timeline."""

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -80,6 +81,14 @@ def message() -> AlertMessage:
     made = message_of(fired())
     assert made is not None
     return made
+
+
+def test_a_message_names_what_the_alert_is_about() -> None:
+    event = fired()
+    made = message_of(event._replace(data=replace(event.data, subject="Read src/app.py")))
+
+    assert made is not None
+    assert "Fidelity 50%: Read src/app.py" in render([made]).body
 
 
 def by_hand(channel: Any, clock: ManualClock, outbox: Outbox, **quiet: QuietHours) -> Notifier:

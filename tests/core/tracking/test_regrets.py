@@ -31,7 +31,9 @@ def test_fetching_evicted_content_again_is_a_regret(session: Make) -> None:
     again = play.call("c2", "read one.py")
 
     assert play.of(ContentRegretted) == [
-        ContentRegretted("eviction", "same_call", result.id, again.id, 100, 2, eviction.event_id)
+        ContentRegretted(
+            "eviction", "same_call", result.id, again.id, 100, 2, eviction.event_id, "tool_result", "read"
+        )
     ]
 
 
@@ -161,3 +163,92 @@ def test_a_shortened_call_keeps_its_result(session: Make) -> None:
 
     assert result.group == short.group == call.group
     assert [regret.block_id for regret in play.of(ContentRegretted)] == [result.id]
+
+
+def used(play: Any, tool: str, arguments: str, output: str, *, number: int) -> Any:
+    """Call a tool and return its result."""
+    tracker, call_id = play.tracker, f"c{number}"
+    tracker.add("tool_call", arguments, 5, tool_call_id=call_id, tool_name=tool)
+    tracker.end_turn()
+    result = tracker.add("tool_result", output, 100, tool_call_id=call_id, tool_name=tool)
+    play.turn(0, 5)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "is_regret"),
+    [
+        ("Read", '{"file_path": "a.py"}', True), ("search_docs", '{"query": "how"}', True),
+        ("TaskOutput", '{"task_id": "a1"}', True), ("Bash", '{"command": "cat a.py"}', True),
+        ("Bash", '{"command": "cd /app\\ngit show HEAD"}', True),
+        ("shell", '{"command": ["bash", "-lc", "sed -n 1,20p a.py"]}', True),
+        ("exec", 'await tools.exec_command({cmd: "rg name src"})', True),
+        ("str_replace_editor", '{"command": "view", "path": "a.py"}', True),
+        ("str_replace_editor", '{"command": "create", "path": "a.py"}', False),
+        ("Edit", '{"file_path": "a.py"}', False), ("apply_patch", "*** Update File: a.py", False),
+        ("Bash", '{"command": "git status"}', False), ("Bash", '{"command": "git -C /app status"}', False),
+        ("Bash", '{"command": "pytest -q"}', False), ("exec", "await tools.write_stdin({})", False),
+        ("get_build_status", "{}", False),
+    ],
+)  # fmt: skip
+def test_only_what_a_call_read_can_be_regretted(
+    session: Make, tool: str, arguments: str, is_regret: bool
+) -> None:
+    """An edit returns the same confirmation each time, and a command the state of its time."""
+    play = session(10_000)
+    result = used(play, tool, arguments, "the result", number=1)
+    play.evict(result)
+    used(play, tool, arguments, "the result", number=2)
+
+    assert bool(play.of(ContentRegretted)) is is_regret
+
+
+def test_equal_confirmations_of_different_edits_are_not_a_regret(session: Make) -> None:
+    play = session(10_000)
+    result = used(play, "Edit", '{"file_path": "a.py", "old_string": "1"}', "a.py has been updated", number=1)
+    play.evict(result)
+    used(play, "Edit", '{"file_path": "a.py", "old_string": "2"}', "a.py has been updated", number=2)
+
+    assert play.of(ContentRegretted) == []
+
+
+@pytest.mark.parametrize(("changed", "regrets"), [("a.py", 0), ("b.py", 1)])
+def test_reading_a_file_after_it_was_changed_is_not_a_regret(session: Make, changed: str, regrets: int) -> None:
+    play = session(10_000)
+    read = '{"file_path": "a.py"}'
+    result = used(play, "Read", read, "the file", number=1)
+    play.evict(result)
+    used(play, "Edit", f'{{"file_path": "{changed}", "old_string": "1"}}', "updated", number=2)
+    used(play, "Read", read, "the new file", number=3)
+
+    assert len(play.of(ContentRegretted)) == regrets
+
+
+def test_a_change_before_the_removal_does_not_excuse_it(session: Make) -> None:
+    """The agent had the file and its edits, and needs both again."""
+    play = session(10_000)
+    read = '{"file_path": "a.py"}'
+    other = used(play, "Read", '{"file_path": "b.py"}', "another file", number=1)
+    play.evict(other)
+    result = used(play, "Read", read, "the file", number=2)
+    used(play, "Edit", '{"file_path": "a.py", "old_string": "1"}', "updated", number=3)
+    play.evict(result)
+    used(play, "Read", read, "the new file", number=4)
+
+    assert [regret.target for regret in play.of(ContentRegretted)] == ["a.py"]
+
+
+def test_what_an_agent_states_again_after_its_compaction_is_not_a_regret(session: Make) -> None:
+    play = session(10_000)
+    play.add_user(10)
+    command = play.tracker.add("user_message", "<command-name>/compact</command-name>", 40)
+    listing = play.tracker.add("memory_injection", "the agents", 100)
+    play.turn(0, 5)
+    removed = command.id, listing.id
+    play.tracker.compress(
+        ContentCompressed("compaction", "manual", "accepted", 140, 0, "window", removed, method="agent")
+    )
+    play.tracker.add("user_message", "<command-name>/compact</command-name>", 40)
+    play.tracker.add("memory_injection", "the agents", 100)
+
+    assert play.of(ContentRegretted) == []

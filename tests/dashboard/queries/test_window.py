@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,15 @@ def test_a_later_use_is_marked_as_later(small_store: SqliteStore) -> None:
     labels = {turn: window_frame([block], turn)["last used"].iloc[0] for turn in (9, 12, 20)}
 
     assert labels == {9: "later: 12", 12: "turn 12", 20: "turn 12"}
+
+
+def test_a_regret_names_its_file(small_store: SqliteStore) -> None:
+    (removed,) = small_store.removed_blocks("refactor-api", 99, regretted=True)
+    reader: Any = SimpleNamespace(removed_blocks=lambda *_, **__: [replace(removed, target="src/app.py")])
+
+    frame = regretted_blocks(reader, "refactor-api", read_timeline(small_store, "refactor-api").turns)
+
+    assert list(frame["target"]) == ["src/app.py"]
 
 
 def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None:

@@ -133,7 +133,7 @@ def expected(
             values[metric.otel_name, frozenset(zip(names, labels, strict=True))] = value
         for labels, counts, total in histograms:
             key = frozenset(zip(names, labels, strict=True))
-            if metric is catalog.TOKEN_USAGE:
+            if metric in (catalog.TOKEN_USAGE, catalog.INFERENCE_DURATION):
                 provider = provider_of(labels[1])
                 key |= {("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", provider)}
             values[metric.otel_name, key] = (counts, metric.buckets, total)

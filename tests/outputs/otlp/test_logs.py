@@ -36,6 +36,7 @@ from windowpane.core.events import (
     ZoneChanged,
 )
 from windowpane.core.window.blocks import Block
+from windowpane.outputs.otlp.conventions import Forms
 from windowpane.outputs.otlp.logs import BATCH_EVENTS, EventLogs, logs_exporter
 from windowpane.outputs.otlp.records import event_attributes, event_severity
 from windowpane.outputs.otlp.sink import OtlpSink, genai_provider, process_resource
@@ -126,6 +127,23 @@ def test_usage_has_the_names_of_the_conventions() -> None:
         "gen_ai.usage.reasoning.output_tokens": 5,
     }
     assert attributes["context_window.cost_dollars"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("forms", "names"),
+    [
+        (Forms(old=False, new=True), {"cache_write"}),
+        (Forms(old=True, new=True), {"cache_creation", "cache_write"}),
+    ],
+)
+def test_the_name_of_cache_writes_in_the_current_conventions(forms: Forms, names: set[str]) -> None:
+    usage = Usage(100, 20, cache_write_tokens=7)
+    attributes = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage")), forms=forms)
+
+    written = {
+        name: value for name, value in attributes.items() if "cache_creation" in name or "cache_write." in name
+    }
+    assert written == {f"gen_ai.usage.{name}.input_tokens": 7 for name in names}
 
 
 def test_every_gen_ai_attribute_is_defined_by_the_conventions() -> None:

@@ -13,6 +13,7 @@ from windowpane.metrics import catalog
 from windowpane.metrics.families import Family, FamilySource, Point
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
+from windowpane.outputs.otlp.conventions import forms_of
 from windowpane.outputs.otlp.metrics import OtelMetrics, metrics_exporter
 from windowpane.outputs.otlp.sink import process_resource, signal_url
 
@@ -162,3 +163,47 @@ def test_each_signal_has_its_url_below_the_base(endpoint: str) -> None:
     assert signal_url(endpoint, "metrics") == "http://c:4318/v1/metrics"
     assert signal_url(endpoint, "logs") == "http://c:4318/v1/logs"
     assert signal_url("http://c/otlp", "logs") == "http://c/otlp/v1/logs"
+
+
+CURRENT = {
+    "gen_ai.client.inference.usage.input_tokens": 30, "gen_ai.client.inference.usage.output_tokens": 5,
+    "gen_ai.client.inference.usage.cache_read.input_tokens": 12,
+    "gen_ai.client.inference.usage.cache_write.input_tokens": 8,
+    "gen_ai.client.inference.usage.reasoning.output_tokens": 2,
+    "gen_ai.client.inference.operation.input_tokens": 30, "gen_ai.client.inference.operation.output_tokens": 5,
+    "gen_ai.client.inference.duration": 1.5,
+}  # fmt: skip
+"""Metrics of the current conventions, with their sums."""
+EARLIER = {"gen_ai.client.token.usage", "gen_ai.client.operation.duration"}
+
+
+@pytest.mark.parametrize(
+    ("opt_in", "sent"),
+    [
+        ("", EARLIER),
+        ("http, gen_ai_latest_experimental", CURRENT.keys()),
+        ("gen_ai_latest_experimental/dup", EARLIER | CURRENT.keys()),
+    ],
+)
+def test_the_forms_of_the_conventions_are_chosen(
+    opt_in: str, sent: set[str], make_event, receiver: Receiver
+) -> None:
+    state = MetricState()
+    usage = Usage(10, 5, cache_read_tokens=12, cache_write_tokens=8, reasoning_tokens=2)
+    state.apply(make_event(TurnEnded(usage, "usage", latency_seconds=1.5)))
+    forms = forms_of({"OTEL_SEMCONV_STABILITY_OPT_IN": opt_in})
+    push = push_to(receiver, StateSource(state, clock=lambda: NOW), provider_of=lambda _: "openai", forms=forms)
+    push.flush()
+    got = {series: value for series, value in received(receiver.metrics()).items() if "gen_ai." in series[0]}
+    push.close()
+
+    assert {name for name, _ in got} == sent
+    for (name, attributes), value in got.items():
+        if name not in CURRENT:
+            continue
+        assert (value[2] if isinstance(value, tuple) else value) == CURRENT[name]
+        assert ("gen_ai.token.modality" in dict(attributes)) == (".usage." in name)
+        assert "gen_ai.token.type" not in dict(attributes)
+        assert {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"} <= dict(
+            attributes
+        ).keys()

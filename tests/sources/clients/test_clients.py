@@ -236,6 +236,18 @@ def test_a_response_is_observed(running: Runtime, provider: Provider) -> None:
     assert (row.turns, row.used_tokens) == (2, 903)
 
 
+def test_a_compaction_that_is_requested_is_observed(running: Runtime, provider: Provider) -> None:
+    provider.answer = RESPONSE
+    client = windowpane.observe(openai_client(provider))
+    client.responses.create(model="gpt-5", input=SENT)
+    summary = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAA"}
+    provider.answer = {**RESPONSE, "id": "resp_2", "object": "response.compaction", "output": [summary]}
+    client.responses.compact(model="gpt-5", previous_response_id="resp_1")
+
+    [row] = sessions(running)
+    assert (row.turns, row.compressions) == (2, 1)
+
+
 def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -> None:
     provider.answer = MESSAGE
     client = windowpane.observe(anthropic_client(provider))

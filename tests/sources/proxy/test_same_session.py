@@ -18,12 +18,15 @@ from tests.providers.loopback import LoopbackProvider, loopback_provider
 import windowpane
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.outputs.runtime.start import Runtime
+from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.proxy import call_reader
 from windowpane.sources.proxy.agent_sessions import recorded_session, session_in_headers
+from windowpane.sources.proxy.call_messages import EndedCall, SentCall
+from windowpane.sources.proxy.call_reader import CallReader
 from windowpane.sources.transcripts.discovery import all_readers
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.open import open_store
 
 SESSION = "019a0000-0000-7000-8000-00000000000a"
@@ -206,6 +209,23 @@ def test_the_session_of_an_agent_and_the_calls_beside_it(
     session = outputs.store.session(SESSION)
     assert session is not None
     assert session.subagent_cost_dollars == children[0].cost_dollars is not None
+
+
+def test_codex_sends_its_tools_as_an_item_of_the_input(outputs: Runtime) -> None:
+    """Newer models get `additional_tools` and no field `tools`: the call is still the session's."""
+    tools = {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]}
+    question = {"type": "message", "role": "user", "content": "Hello."}
+    request = {"model": "gpt-6-sol", "prompt_cache_key": UUID, "input": [tools, question]}
+    reader = CallReader(outputs, Scope("agent"))
+    reader.read(SentCall(1, "responses", "/v1/responses", "codex", "", [], [json.dumps(request).encode()], 1.8e9))
+    reader.read(EndedCall(1, 200, [], [], 1.8e9, 1.0))
+
+    assert outputs.flush()
+    assert outputs.store is not None
+    (row,) = outputs.store.sessions()
+    assert (row.session_id, row.parent_session_id) == (f"proxy:{UUID}", None)
+    added = [one.event.data for one in outputs.store.events(EventFilter(types=("block.added",)))]
+    assert [data.block.tool_name for data in added if data.block.content_type == "tool_definition"] == ["exec"]
 
 
 UUID = "019a0000-0000-7000-8000-00000000000b"

@@ -346,3 +346,42 @@ def test_replies_are_part_of_the_window() -> None:
     recording.record(one)
 
     assert [event.block.text for event in recording.of(BlockAdded)][:2] == ["Which path?", "The north path."]
+
+
+def flagged(number: int, total: int, *, compacted: bool = True, **more: Any) -> AssembledCall:
+    """Return a call without messages, whose span marks the conversation as compacted."""
+    call = ReportedCall(
+        "gen_ai", "gpt-4o", usage=Usage(total, 10), conversation="c", is_compacted=compacted, **more
+    )
+    return AssembledCall(call, "t", f"s{number}", START + 10 * number, START + 10 * number + 1)
+
+
+def test_a_flag_and_a_smaller_total_are_a_compaction() -> None:
+    """Every call after a compaction has the flag: only the one that is smaller than the one before follows it."""
+    recording = Recording()
+    recording.record(
+        flagged(0, 90_000, compacted=False), flagged(1, 20_000), flagged(2, 21_000), flagged(3, 20_500)
+    )
+
+    assert [(one.tokens_before, one.tokens_after) for one in recording.of(CompactionMeasured)] == [
+        (90_000, 20_000)
+    ]
+
+
+def test_the_size_of_the_window_is_stated_by_a_call() -> None:
+    recording = Recording()
+    recording.record(flagged(0, 90_000, window_tokens=400_000), flagged(1, 91_000, window_tokens=400_000))
+
+    last = recording.of(PressureMeasured)[-1]
+    assert (last.limit_tokens, last.limit_source) == (400_000, "provider")
+
+
+def test_a_compacted_conversation_shares_no_message_with_the_one_before() -> None:
+    """Without the flag it is the first call of a sub-agent with the same system prompt."""
+    recording = Recording()
+    lists = [[{"role": "user", "content": FIRST}], [{"role": "user", "content": "Resume: Oslo was sunny."}]]
+    recording.record(
+        *(flagged(number, 100, messages=sent, system=SYSTEM, reply=()) for number, sent in enumerate(lists))
+    )
+
+    assert list(recording.sessions()) == ["otlp:c"]

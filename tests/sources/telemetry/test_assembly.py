@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from windowpane.sources.telemetry.assembly import WAIT_SECONDS, CallAssembly
+from windowpane.sources.telemetry.raw_bodies import ReadFile
 from windowpane.sources.telemetry.records import LogRecord, Span
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 
@@ -251,3 +253,67 @@ def test_compactions_of_coding_agents(name: str, attributes: dict[str, Any], *, 
     stated = one.compaction
     assert (stated.tokens_before, stated.tokens_after, stated.succeeded) == (150_000, 30_000, succeeded)
     assert one.conversation == "s-1"
+
+
+BODY_REQUEST = {
+    "model": "claude-sonnet-4-5", "system": [{"type": "text", "text": "You are Claude Code."}],
+    "tools": [{"name": "Bash", "input_schema": {"type": "object"}}],
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "List the files."}]}],
+}  # fmt: skip
+BODY_RESPONSE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+    "content": [{"type": "thinking", "thinking": "<REDACTED>"}, {"type": "text", "text": "There are two."}],
+}  # fmt: skip
+PART = {"session.id": "s-1", "query_source": "repl_main_thread", "model": "claude-sonnet-4-5"}
+
+
+def bodies(request: dict[str, Any], response: dict[str, Any], read_file: ReadFile | None = None) -> AssembledCall:
+    """Return the call that its usage, which comes first, and the events of its bodies make."""
+    assembly = CallAssembly() if read_file is None else CallAssembly(read_file=read_file)
+    for name, attributes in (
+        ("api_request_body", {**PART, **request}),
+        ("api_request", CLAUDE),
+        ("api_response_body", {**PART, "request_id": "req_1", **response}),
+    ):
+        assembly.add(event(f"claude_code.{name}", attributes, at=4.0), 0.0)
+    (one,) = assembly.due(0.0, everything=True)
+    assert isinstance(one, AssembledCall)
+    return one
+
+
+def test_the_raw_bodies_of_claude_code_belong_to_the_call_that_has_the_usage() -> None:
+    one = bodies({"body": json.dumps(BODY_REQUEST)}, {"body": json.dumps(BODY_RESPONSE)}).call
+
+    assert (one.messages, one.system, one.tools) == tuple(
+        BODY_REQUEST[name] for name in ("messages", "system", "tools")
+    )
+    assert [(part.kind, part.text) for part in one.reply or ()] == [("assistant_response", "There are two.")]
+    assert one.usage is not None
+    assert (one.usage.input_total, one.cost_dollars) == (50_912, 0.031)
+
+
+def test_raw_bodies_are_read_from_the_files_that_their_events_name() -> None:
+    files = {"/tmp/u.request.json": json.dumps(BODY_REQUEST), "/tmp/r.response.json": json.dumps(BODY_RESPONSE)}
+    one = bodies({"body_ref": "/tmp/u.request.json"}, {"body_ref": "/tmp/r.response.json"}, files.get).call
+
+    assert one.messages == BODY_REQUEST["messages"]
+    assert [part.text for part in one.reply or ()] == ["There are two."]
+
+
+def test_a_raw_body_that_was_cut_is_not_read() -> None:
+    cut = json.dumps(BODY_REQUEST)[:60]
+    one = bodies({"body": cut, "body_truncated": "true"}, {"body": json.dumps(BODY_RESPONSE)}).call
+
+    assert one.messages is None
+    assert [part.text for part in one.reply or ()] == ["There are two."]
+
+
+@pytest.mark.parametrize(("response", "expected"), [("There are two.", ["There are two."]), ("<REDACTED>", [])])
+def test_a_reply_of_claude_code_without_its_body(response: str, expected: list[str]) -> None:
+    said = {**PART, "request_id": "req_1", "response": response}
+    (one,) = assemble(
+        event("claude_code.assistant_response", said, at=4.0), event("claude_code.api_request", CLAUDE, at=4.0)
+    )
+
+    assert isinstance(one, AssembledCall)
+    assert [part.text for part in one.call.reply or ()] == expected

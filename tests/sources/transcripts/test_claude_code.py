@@ -66,6 +66,22 @@ def test_lines_of_one_call_are_one_call(tmp_path: Path, transcript: MakeTranscri
     ]
 
 
+def test_a_call_of_several_runs_is_billed_whole_and_its_last_run_is_the_window(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """A call with the provider's own tools: its usage is the sum of its runs, more than the window holds."""
+    runs = [{**usage(1_171, cache_read_input_tokens=109_972), "type": "message"},
+            {**usage(14_153), "type": "advisor_message"},
+            {**usage(397, cache_read_input_tokens=113_148), "type": "message"}]  # fmt: skip
+    total = {"input_tokens": 20, "output_tokens": 1_568, "cache_read_input_tokens": 223_120}
+    stated = {**total, "iterations": runs}
+    read = transcript().user("go").reply("m1", text("a"), usage=stated).read(tmp_path)
+
+    (called,) = read.of(ModelCalled)
+    assert (called.usage.input_total, called.window_tokens) == (223_140, 113_158)
+    assert read.stats.peak_context == 113_158
+
+
 def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path, transcript: MakeTranscript) -> None:
     started = transcript().user("go").reply("m1", call("t1"), stop="tool_use").result("t1")
 

@@ -192,6 +192,47 @@ def test_prompt_without_a_parent_starts_an_empty_window(tmp_path: Path, transcri
     assert read.order.index("Cleared") == read.order.index("ModelCalled") + 1
 
 
+def test_accepted_plan_that_follows_a_row_starts_an_empty_window(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """Hooks run before the prompt of "clear context and implement the plan", which follows them."""
+    prompt = "Implement the following plan: …"
+    read = (
+        transcript()
+        .user("plan it", parentUuid=None)
+        .reply("m1", text("a plan"), parentUuid="u0")
+        .user(prompt, parentUuid="u1", planContent="…")
+        .reply("m2", text("done"), parentUuid="u2")
+        .read(tmp_path)
+    )
+
+    assert read.order == [
+        "user_message", "assistant_response", "ModelCalled", "Cleared", "user_message", "assistant_response",
+        "ModelCalled",
+    ]  # fmt: skip
+
+
+def test_content_of_a_hook_after_the_window_was_cleared_is_in_the_new_window(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    injected = {"type": "hook_additional_context", "hookName": "SessionStart:clear", "content": ["rules"]}
+    read = (
+        transcript()
+        .user("plan it", parentUuid=None)
+        .reply("m1", text("a plan"), parentUuid="u0")
+        .other("progress", data={"type": "hook_progress", "hookName": "SessionStart:clear"}, parentUuid=None)
+        .other("attachment", attachment=injected, parentUuid="u2")
+        .user("Implement the following plan: …", parentUuid="u3", planContent="…")
+        .reply("m2", text("done"), parentUuid="u4")
+        .read(tmp_path)
+    )
+
+    assert read.order == [
+        "user_message", "assistant_response", "ModelCalled", "Cleared", "memory_injection", "user_message",
+        "assistant_response", "ModelCalled",
+    ]  # fmt: skip
+
+
 def test_rows_that_name_no_parent_at_all_stay_in_one_window(tmp_path: Path, transcript: MakeTranscript) -> None:
     read = transcript()
     for number in range(3):

@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from windowpane.config.schema import Config
 from windowpane.core.events import Event, PressureMeasured, TurnEnded
+from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
 from windowpane.sources.telemetry.assembly import CallAssembly
@@ -214,6 +216,33 @@ def test_logs_of_a_coding_agent_with_a_compaction(tmp_path: Path) -> None:
     assert result.stats.compactions == 1
     assert [used for *_, used in measured(result.events())] == [100_010, 120_010, 140_010, 30_010]
     assert len(result.of(CallSent)) == 4
+
+
+def test_a_sub_agent_in_logs_and_in_its_transcript_is_one_session(tmp_path: Path) -> None:
+    root, agent = "019a0000-0000-7000-8000-00000000000a", "a1b2c3d4e"
+    request = {"model": "claude-sonnet-4-5", "duration_ms": 2_000, "input_tokens": 10, "output_tokens": 50}
+    names = {"session__id": root, "query_source": "agent:builtin:Explore", "agent_id": agent}
+    logs = tmp_path / "logs.json"
+    call = event("claude_code.api_request", 1_700_000_010, **request, **names)
+    logs.write_text(json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [call]}]}]}))
+    usage = {"input_tokens": 10, "output_tokens": 50}
+    message = {
+        "id": "msg_1",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": "Found.",
+        "usage": usage,
+    }
+    row = {"type": "assistant", "sessionId": root, "isSidechain": True, "agentId": agent, "uuid": "u1",
+           "timestamp": "2023-11-14T22:13:30Z", "message": message}  # fmt: skip
+    transcript = tmp_path / root / "subagents" / f"agent-{agent}.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text(json.dumps(row) + "\n")
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        for path in (logs, transcript):
+            import_paths([path], store, playback=playback_settings(str), readers=all_readers(complete=True))
+
+        assert [one.session_id for one in store.sessions()] == [f"{root}/agent-{agent}"]
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,16 @@ def message_of(event: Event, *, public_url: str | None = None) -> AlertMessage |
         crossing_turn=data.crossing_turn,
         at=event.at,
         title=title,
-        summary=data.summary if isinstance(data, AlertFired) else "The condition no longer holds",
+        summary=alert_text(data) if isinstance(data, AlertFired) else "The condition no longer holds",
         todo=rule.todo if rule is not None and fired else "",
         nature=None if rule is None else rule.nature,
         link=alert_link(public_url, event, data),
     )
+
+
+def alert_text(data: AlertFired) -> str:
+    """Return the summary of a firing, with what it is about where that may be named."""
+    return f"{data.summary}: {data.subject}" if data.subject else data.summary
 
 
 def alert_link(public_url: str | None, event: Event, data: AlertFired | AlertResolved) -> str | None:

@@ -40,7 +40,8 @@ class ContentCompressed:
     cost_dollars: float | None = None
     duration_seconds: float | None = None
     method: str = ""
-    """Author of the result, such as `extractive` or a model's name; `agent` when the agent compressed it."""
+    """Author of the result, such as `extractive` or a model's name; `agent` or `provider` when that
+    compressed it."""
     reason: str = ""
     """Reason of a rejection or failure."""
 

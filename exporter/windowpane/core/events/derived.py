@@ -12,6 +12,7 @@ from windowpane.core.vocabulary import (
     CacheBreakCause,
     CompactionEvidence,
     Component,
+    ContentType,
     CountSource,
     LimitSource,
     Phase,
@@ -189,6 +190,12 @@ class ContentRegretted:
     """Turn in which it was removed."""
     cause_event_id: str
     """Id of the eviction or compression."""
+    content_type: ContentType | None = None
+    """Of the removed block; None from releases that did not record it."""
+    tool_name: str | None = None
+    """Tool that read it."""
+    target: str | None = None
+    """File or command that it was read from, redacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +210,9 @@ class AlertFired:
     value: float | None
     threshold: float | None
     summary: str = ""
+    """Numbers, never content."""
+    subject: str = ""
+    """The file or command that the alert is about, only where content may be stored."""
 
 
 @dataclass(frozen=True, slots=True)

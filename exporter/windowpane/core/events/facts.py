@@ -50,6 +50,18 @@ class Usage:
         rest = prompt - cached
         return cls(rest if written > rest else rest - written, output, cached, written, reasoning)
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return the usage of both calls."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.reasoning_retained or other.reasoning_retained,
+            self.hour_write_tokens + other.hour_write_tokens,
+        )
+
     @property
     def input_total(self) -> int:
         """Tokens that the call sent: input, cache read and cache write; the actual size of the window."""

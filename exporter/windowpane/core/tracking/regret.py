@@ -1,42 +1,97 @@
-"""Regret: content that is fetched again after it was removed."""
+"""Regret: content that is fetched again after it was removed.
+
+Only what a call reads can be fetched again. An edit returns a confirmation, and a command that builds, tests or
+reports a state returns the state of its time. A file that was changed after its content was removed is read for
+another reason, and an agent's program adds some content by itself after each compaction.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import ContentRegretted
 from windowpane.core.limits import TrackerSettings
-from windowpane.core.vocabulary import DERIVED_TYPES
+from windowpane.core.names import without_wrappers
+from windowpane.core.tracking.targets import READ_CHARACTERS
+from windowpane.core.vocabulary import DERIVED_TYPES, REPLY_TYPES, ContentType
 from windowpane.core.window.blocks import Block
 
 Cause = Literal["eviction", "compression"]
+
+RESTATED_TYPES: Final[frozenset[ContentType]] = frozenset({"memory_injection"})
+"""Content that an agent's program adds by itself after each compaction."""
+
+_COMMAND_TOOLS: Final = frozenset({"bash", "cmd", "command", "exec", "powershell", "shell", "terminal"})
+"""Words in the names of tools that run commands."""
+_CHANGING_TOOLS: Final = frozenset(
+    {
+        "add", "append", "apply", "commit", "create", "delete", "edit", "editor", "insert", "move", "multiedit",
+        "patch", "plan", "push", "remove", "rename", "replace", "save", "send", "set", "stdin", "submit", "todo",
+        "update", "write",
+    }
+)  # fmt: skip
+"""Words in the names of tools that change something, and return a confirmation."""
+_STATE_TOOLS: Final = frozenset({"poll", "sleep", "status", "wait"})
+"""Words in the names of tools that report a state."""
+_READING_PROGRAMS: Final = frozenset(
+    {
+        "ag", "awk", "bat", "cat", "egrep", "fgrep", "Get-Content", "git blame", "git cat-file", "git grep",
+        "git show", "grep", "head", "jq", "less", "more", "nl", "rg", "sed", "Select-String", "strings", "tail",
+        "type", "yq",
+    }
+)  # fmt: skip
+"""Programs that print what files hold."""
+_TOOL_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_VIEW: Final = re.compile(r'"command"\s{0,4}:\s{0,4}"view"')
+"""The reading command of an editor that also writes."""
+Access = Literal["reads", "changes", "reports"]
+
+
+def access_of(call: Block) -> Access:
+    """Return what a tool *call* does: read content, change something, or report a state as a build does."""
+    tool = {word.lower() for word in _TOOL_WORD.findall(call.tool_name or "")}
+    if tool & _COMMAND_TOOLS:
+        command = call.target or ""
+        return "reads" if {command, command.partition(" ")[0]} & _READING_PROGRAMS else "reports"
+    if tool & _CHANGING_TOOLS:
+        return "reads" if call.text and _VIEW.search(call.text, 0, READ_CHARACTERS) else "changes"
+    return "reports" if tool & _STATE_TOOLS else "reads"
+
+
+def can_be_fetched(block: Block, call: Block | None) -> bool:
+    """Return whether *block* is content that may be fetched again; *call* is the tool call that fetched it."""
+    if block.content_type in DERIVED_TYPES or block.content_type in REPLY_TYPES:
+        return False
+    if block.content_type == "tool_result":
+        return access_of(call or block) == "reads"
+    return block.content_type != "user_message" or not block.text or bool(without_wrappers(block.text))
 
 
 class RemovedBlock(NamedTuple):
     """A block that was removed, and the event that removed it."""
 
     block_id: str
+    content_type: ContentType
+    tool_name: str | None
+    target: str | None
+    """File or command that it was read from."""
     tokens: int
     turn: int
     cause: Cause
     cause_event_id: str
     digests: tuple[str, ...]
     """The block's digest and, for a tool result, the digest of the call that fetched it."""
-
-    @classmethod
-    def of(
-        cls, block: Block, call: Block | None, *, turn: int, cause: Cause, cause_event_id: str
-    ) -> RemovedBlock:
-        """Describe the removal of *block*; *call* is the tool call that fetched it."""
-        digests = [block.digest] if block.digest else []
-        if block.content_type == "tool_result" and call is not None and call.digest:
-            digests.append(call.digest)
-        return cls(block.id, block.tokens, turn, cause, cause_event_id, tuple(digests))
+    removal: int
+    """Number of the removal, from 1."""
 
     def regretted(self, match: Literal["same_call", "same_digest"], *, by: str) -> ContentRegretted:
         """Return the event that block *by* fetched it again."""
-        return ContentRegretted(self.cause, match, self.block_id, by, self.tokens, self.turn, self.cause_event_id)
+        return ContentRegretted(
+            self.cause, match, self.block_id, by, self.tokens, self.turn, self.cause_event_id,
+            self.content_type, self.tool_name, self.target,
+        )  # fmt: skip
 
 
 class RemovedBlocks:
@@ -46,24 +101,46 @@ class RemovedBlocks:
         self._capacity = settings.remembered_blocks
         self._turns = settings.regret_turns
         self._minimum_tokens = settings.regret_minimum_tokens
+        self._removals = 0
+        self._changed: dict[str, int] = {}
+        """By the target of calls that changed it, the number of removals before the latest change."""
         self.by_digest: dict[str, RemovedBlock] = {}
 
     def watch(
-        self, blocks: Iterable[Block], calls: Mapping[str, Block], *, turn: int, cause: Cause, cause_event_id: str
+        self,
+        blocks: Iterable[Block],
+        calls: Mapping[str, Block],
+        *,
+        turn: int,
+        cause: Cause,
+        cause_event_id: str,
+        except_types: frozenset[ContentType] = frozenset(),
     ) -> None:
         """Watch for the return of removed *blocks*; *calls* are the tool calls in the window by id."""
+        self._removals += 1
         for block in blocks:
-            if block.tokens >= self._minimum_tokens and block.content_type not in DERIVED_TYPES:
-                call = calls.get(block.tool_call_id) if block.tool_call_id is not None else None
-                self.remember(RemovedBlock.of(block, call, turn=turn, cause=cause, cause_event_id=cause_event_id))
+            if block.tokens < self._minimum_tokens or block.content_type in except_types:
+                continue
+            call = calls.get(block.tool_call_id) if block.tool_call_id is not None else None
+            if not can_be_fetched(block, call):
+                continue
+            digests = [block.digest] if block.digest else []
+            if block.content_type == "tool_result" and call is not None and call.digest:
+                digests.append(call.digest)
+            self._remember(
+                RemovedBlock(
+                    block.id, block.content_type, block.tool_name, block.target, block.tokens,
+                    turn, cause, cause_event_id, tuple(digests), self._removals,
+                )
+            )  # fmt: skip
 
-    def remember(self, removed: RemovedBlock) -> None:
-        """Watch for the return of a block; it replaces an earlier one of the same digest."""
-        for digest in removed.digests:
-            self.by_digest.pop(digest, None)
-            self.by_digest[digest] = removed
-        while len(self.by_digest) > self._capacity:
-            self.by_digest.pop(next(iter(self.by_digest)))
+    def record_call(self, call: Block) -> None:
+        """Record a tool call: what it changes has to be read again for another reason."""
+        if call.target is not None and access_of(call) == "changes":
+            self._changed.pop(call.target, None)
+            self._changed[call.target] = self._removals
+            if len(self._changed) > self._capacity:
+                del self._changed[next(iter(self._changed))]
 
     def take(self, digest: str, turn: int) -> RemovedBlock | None:
         """Return the block that *digest* fetches again, once; None for none within the regret window."""
@@ -73,4 +150,13 @@ class RemovedBlocks:
         for other in removed.digests:
             if self.by_digest.get(other) is removed:
                 del self.by_digest[other]
-        return removed if turn - removed.turn <= self._turns else None
+        is_changed = removed.target is not None and self._changed.get(removed.target, 0) >= removed.removal
+        return None if is_changed or turn - removed.turn > self._turns else removed
+
+    def _remember(self, removed: RemovedBlock) -> None:
+        """Watch for the return of a block; it replaces an earlier one of the same digest."""
+        for digest in removed.digests:
+            self.by_digest.pop(digest, None)
+            self.by_digest[digest] = removed
+        while len(self.by_digest) > self._capacity:
+            self.by_digest.pop(next(iter(self.by_digest)))

@@ -1,6 +1,7 @@
 """The target of a tool call: the file it names, else the command it runs; redacted, without further arguments.
 
-Only the names are taken, never content: of a command its program and subcommand, as in `git commit`.
+Only the names are taken, never content: of a command its program and subcommand, as in `git commit`. A call with
+neither may name the task or the skill that it reads.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ _STRING: Final = r'\s{0,4}:\s{0,4}\[?\s{0,4}"((?:[^"\\]|\\.){1,400}+)"'
 _FILE: Final = re.compile(
     r'"(?:file_path|filePath|notebook_path|absolute_path|target_file|relative_path|filename|file|path)"' + _STRING
 )
-_COMMAND: Final = re.compile(r'"(?:command|cmd|script)"' + _STRING)
+_COMMAND: Final = re.compile(r'(?:"(?:command|cmd|script)"|\bcmd)' + _STRING)
+"""Also in a script that calls the tool, as in `exec_command({cmd: "ls"})`."""
+_TASK: Final = re.compile(r'"(?:task_id|skill)"' + _STRING)
+_ARGUMENT: Final = re.compile(r'\s{0,4},\s{0,4}"((?:[^"\\]|\\.){1,400}+)"')
+_SHELL: Final = re.compile(r"(?:\S{0,80}/)?(?:ba|z|da)?sh")
 _PATCHED: Final = re.compile(r"\*\*\* (?:Update|Add|Delete) File: ([^\n\\]{1,400})")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _PREFIX: Final = re.compile(
-    r"\s{0,4}(?:cd\s[^&;|\n]{0,300}(?:&&|;)|[A-Za-z_]\w{0,63}=\S{0,300}\s|sudo\s|env\s|time\s)"
+    r"\s{0,4}(?:cd\s[^&;|\n]{0,300}(?:&&|;|\n)|[A-Za-z_]\w{0,63}=\S{0,300}\s|sudo\s|env\s|time\s)"
 )
+_GIT_FOLDER: Final = re.compile(r"^\s{0,4}git\s{1,4}-C\s{1,4}\S{1,300}\s{1,4}")
 _MAXIMUM_PREFIXES: Final = 8
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]{0,39}")
 _PLAIN: Final[set[int]] = set()
@@ -40,7 +46,20 @@ def call_target(arguments: str) -> str | None:
     if file is not None:
         return _redacted(_unescaped(file[1])[-MAXIMUM_TARGET_CHARACTERS:])
     command = _COMMAND.search(start)
-    return None if command is None else _redacted(_program(_unescaped(command[1])))
+    if command is not None:
+        return _redacted(_program(_unescaped(_script(command, start))))
+    task = _TASK.search(start)
+    return None if task is None else _redacted(_unescaped(task[1]))
+
+
+def _script(command: re.Match[str], arguments: str) -> str:
+    """Return the command that a list such as `["bash", "-lc", "ls"]` runs, else the one it is."""
+    if _SHELL.fullmatch(command[1]):
+        option = _ARGUMENT.match(arguments, command.end())
+        script = _ARGUMENT.match(arguments, option.end()) if option is not None else None
+        if option is not None and script is not None and option[1].startswith("-"):
+            return script[1]
+    return command[1]
 
 
 def _program(command: str) -> str:
@@ -50,7 +69,7 @@ def _program(command: str) -> str:
         if prefix is None:
             break
         command = command[prefix.end() :]
-    parts = command.split(None, 2)[:2]
+    parts = _GIT_FOLDER.sub("git ", command, count=1).split(None, 2)[:2]
     if not parts:
         return ""
     program = parts[0].replace("\\", "/").rsplit("/", 1)[-1].strip("\"'();|&")

@@ -25,12 +25,13 @@ from windowpane.core.events import (
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
-from windowpane.core.tracking.regret import Cause, RemovedBlocks
+from windowpane.core.tracking.regret import RESTATED_TYPES, Cause, RemovedBlocks
 from windowpane.core.tracking.targets import call_target
 from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
 from windowpane.core.vocabulary import (
     COMPONENT_OF,
     NOT_ADDED,
+    PROVIDER,
     REPLY_TYPES,
     REWOUND,
     STATIC_TYPES,
@@ -150,8 +151,12 @@ class SessionTracker(TurnTracker):
             emitter.flush()
         if content_type == "tool_call" and tool_call_id is not None:
             self._call_blocks[tool_call_id] = block
-        if digest in self._removed.by_digest:
-            self._check_regret(block, at)
+        removed = self._removed
+        if removed.by_digest:
+            if digest in removed.by_digest:
+                self._check_regret(block, at)
+            if content_type == "tool_call":
+                removed.record_call(block)
         return block
 
     def make_replacement(
@@ -330,16 +335,23 @@ class SessionTracker(TurnTracker):
             ]
         else:
             removed = self.window.replace(compression.removed, results)
-        self._watch(removed, "compression", event_id(self.info.stream_id, event.n, event.at))
+        cause = event_id(self.info.stream_id, event.n, event.at)
+        by_agent = compression.strategy == "compaction" and compression.method == "agent"
+        self._watch(removed, "compression", cause, except_types=RESTATED_TYPES if by_agent else frozenset())
         for block in results:
             self._record_added(block, at)
         self._trend.compressions += 1
         self.gauge.count_removed(used, raw)
-        if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
+        by_provider = compression.method == PROVIDER
+        if (
+            window_tokens is not None
+            or compression.scope == "window"
+            or compression.method in ("agent", PROVIDER)
+        ):
             self.gauge.restart(window_tokens)
             self._attribute_next = True
-        if compression.is_own_compaction:
-            self._record_own_compaction(used_before, at)
+        if compression.is_own_compaction or by_provider:
+            self._record_own_compaction(used_before, at, is_at_limit=not by_provider)
         if self.on_compressed is not None:
             self.on_compressed(event, removed)
         return event
@@ -397,9 +409,23 @@ class SessionTracker(TurnTracker):
             )
             self.record(removed.regretted(match, by=block.id), at)
 
-    def _watch(self, blocks: Sequence[Block], cause: Cause, cause_event_id: str) -> None:
+    def _watch(
+        self,
+        blocks: Sequence[Block],
+        cause: Cause,
+        cause_event_id: str,
+        *,
+        except_types: frozenset[ContentType] = frozenset(),
+    ) -> None:
         """Watch removed blocks for their return."""
-        self._removed.watch(blocks, self._call_blocks, turn=self.turn, cause=cause, cause_event_id=cause_event_id)
+        self._removed.watch(
+            blocks,
+            self._call_blocks,
+            turn=self.turn,
+            cause=cause,
+            cause_event_id=cause_event_id,
+            except_types=except_types,
+        )
         self._remove_calls(blocks)
 
     def _remove_calls(self, removed: Iterable[Block]) -> None:

@@ -276,6 +276,7 @@ class TurnTracker:
         self,
         usage: Usage | None = None,
         *,
+        window_tokens: int | None = None,
         reported_tokens: int | None = None,
         cost_dollars: float | None = None,
         cost_of: Callable[[Usage], float | None] | None = None,
@@ -286,14 +287,15 @@ class TurnTracker:
     ) -> PressureMeasured:
         """Close the turn after its model call; the provider's count replaces the estimate.
 
-        Returns the window as the next call would send it, the reply included. *reported_tokens* is the size of
+        Returns the window as the next call would send it, the reply included. *window_tokens* is the size of the
+        window where the input of *usage* is another, 0 where it is unknown. *reported_tokens* is the size of
         the call as the model itself reported it; it is used without *usage* and near the estimate. *cost_of*
         returns the price of any usage of the call's model.
         """
         gauge, self.rejected = self.gauge, None
         if not self._replied or not self.in_turn:
             self._measure_call(at)
-        reported = 0 if usage is None else usage.input_total
+        reported = 0 if usage is None else usage.input_total if window_tokens is None else window_tokens
         trusted = reported > 0 and self._accept_total(reported, at)
         total = reported if trusted else None
         removed = False
@@ -305,12 +307,12 @@ class TurnTracker:
             self._anchor(total, at, is_identified=removed)
             if self.compactions.record_call(total, gauge.compaction_level):
                 self.update_compaction_level()
-            if usage is not None and trusted:
+            if usage is not None and trusted and window_tokens is None:
                 gauge.count_reply(usage)
         gauge.count_cache(usage, reported)
         response_id = None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS]
         ended = self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason, response_id), at)
-        if usage is not None and trusted:
+        if usage is not None and trusted and window_tokens is None:
             self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)
         added = gauge.added
         baseline = gauge.close_turn(self.turn)
@@ -405,10 +407,13 @@ class TurnTracker:
         larger = (self._next_limit(used_tokens) if self._next_limit is not None else None) or used_tokens
         self.set_limits(self._limits_like(limits, max(larger, used_tokens), "observed_floor"), at)
 
-    def _record_own_compaction(self, used_tokens: int, at: float | None) -> None:
-        """Learn from an automatic compaction: the level, and the size of a window that was assumed too large."""
+    def _record_own_compaction(self, used_tokens: int, at: float | None, *, is_at_limit: bool = True) -> None:
+        """Learn from an automatic compaction: the level, and the size of a window that was assumed too large.
+
+        *is_at_limit* is False for one at a level that a setting of the request decides.
+        """
         self.compactions.record_compaction(used_tokens)
-        limits = self.limits
+        limits = self.limits if is_at_limit else None
         if limits is not None and limits.source in OBSERVABLE_SOURCES and self._smaller_limit is not None:
             smaller = self._smaller_limit(max(used_tokens, self._trend.peak.largest_total))
             if smaller is not None and COMPACTED_SHARE * smaller <= used_tokens and smaller < limits.limit_tokens:

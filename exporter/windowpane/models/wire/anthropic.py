@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from windowpane.models.wire.messages import BlockSpec, as_dict, content_blocks, field_of, items_of, json_text
-from windowpane.models.wire.replies import ContextEdit, Reply, ReplyPart, reply_parts
-from windowpane.models.wire.usage import read_usage, tokens_of
+from windowpane.models.wire.replies import Compaction, ContextEdit, Reply, ReplyPart, made_summary, reply_parts
+from windowpane.models.wire.usage import read_iterations, read_usage, tokens_of
 
 _REPLY_BLOCKS: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
 """Blocks of a reply that enter the window: others are the provider's own tools."""
@@ -28,6 +29,7 @@ def read_reply(reply: object) -> Reply:
     """Return a whole reply."""
     parts: list[ReplyPart] = []
     unread: list[str] = []
+    compactions: list[object] = []
     for block in items_of(reply, "content"):
         kind = field_of(block, "type")
         if kind in ("thinking", "redacted_thinking"):
@@ -35,17 +37,35 @@ def read_reply(reply: object) -> Reply:
             parts.append(ReplyPart("thinking", str(raw.get("thinking") or raw.get("data") or ""), raw=raw))
         elif kind in _REPLY_BLOCKS:
             parts += reply_parts(content_blocks("assistant", [block]))
+        elif kind == "compaction":
+            compactions.append(block)
         else:
             unread.append(str(kind))
-    return Reply(
-        tuple(parts),
-        read_usage(field_of(reply, "usage")),
-        str(field_of(reply, "model") or ""),
-        field_of(reply, "stop_reason"),
-        unread=tuple(unread),
-        response_id=str(field_of(reply, "id") or ""),
-        edits=read_edits(field_of(reply, "context_management")),
+    return _with_iterations(
+        Reply(
+            tuple(parts),
+            read_usage(field_of(reply, "usage")),
+            str(field_of(reply, "model") or ""),
+            field_of(reply, "stop_reason"),
+            unread=tuple(unread),
+            response_id=str(field_of(reply, "id") or ""),
+            edits=read_edits(field_of(reply, "context_management")),
+        ),
+        field_of(reply, "usage"),
+        compactions,
     )
+
+
+def _with_iterations(reply: Reply, usage: object, compactions: Sequence[object]) -> Reply:
+    """Return *reply* with what the provider did before it wrote the content: the blocks of its *compactions*."""
+    window_tokens, spent = read_iterations(usage)
+    if spent is None and not compactions:
+        return reply if window_tokens is None else replace(reply, window_tokens=window_tokens)
+    summary = made_summary(content_blocks("assistant", compactions))
+    if reply.parts or (reply.usage is not None and reply.usage.input_total):
+        return replace(reply, compaction=Compaction(summary, spent), window_tokens=window_tokens)
+    # Nothing was generated from the summary: the call is the compaction, whose input may be a part of the window.
+    return replace(reply, usage=spent, compaction=Compaction(summary), window_tokens=0)
 
 
 def read_edits(context_management: object) -> tuple[ContextEdit, ...]:
@@ -95,13 +115,17 @@ class AnthropicAssembler:
     def reply(self) -> Reply:
         """Return the reply as far as its pieces have come."""
         blocks = [block.whole() for _, block in sorted(self._blocks.items()) if block.is_read]
-        return Reply(
-            tuple(reply_parts(content_blocks("assistant", blocks))),
-            read_usage(self._usage or None),
-            self._model,
-            self._stop_reason,
-            response_id=str(self._id or ""),
-            edits=self._edits,
+        return _with_iterations(
+            Reply(
+                tuple(reply_parts(content_blocks("assistant", blocks))),
+                read_usage(self._usage or None),
+                self._model,
+                self._stop_reason,
+                response_id=str(self._id or ""),
+                edits=self._edits,
+            ),
+            self._usage,
+            [block for block in blocks if block["type"] == "compaction"],
         )
 
     def _count(self, usage: object) -> None:
@@ -113,9 +137,9 @@ class AnthropicAssembler:
 
 _USAGE_NAMES: Final = (
     "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation",
-    "output_tokens_details",
+    "output_tokens_details", "iterations",
 )  # fmt: skip
-_DELTAS: Final = ("text", "thinking", "partial_json")
+_DELTAS: Final = ("text", "thinking", "partial_json", "content")
 
 
 class _StreamedBlock:
@@ -124,9 +148,10 @@ class _StreamedBlock:
     def __init__(self, start: object) -> None:
         self._start = start
         self._kind = field_of(start, "type")
-        self.is_read = self._kind in _REPLY_BLOCKS
+        self.is_read = self._kind in _REPLY_BLOCKS or self._kind == "compaction"
         """It enters the window."""
-        first = field_of(start, "text") or field_of(start, "thinking") or field_of(start, "data")
+        names = ("text", "thinking", "data", "content")
+        first = next((value for name in names if (value := field_of(start, name))), None)
         self._pieces: list[str] = [first] if isinstance(first, str) else []
 
     def add(self, delta: object) -> None:
@@ -136,7 +161,7 @@ class _StreamedBlock:
         """Return the block as a whole reply would hold it."""
         text = "".join(self._pieces)
         if self._kind != "tool_use":
-            return {"type": self._kind, "text": text, "thinking": text}
+            return {"type": self._kind, "text": text, "thinking": text, "content": text}
         call_id, name = field_of(self._start, "id"), field_of(self._start, "name")
         return {"type": self._kind, "id": call_id, "name": name, "input": _arguments_as_sent_back(text)}
 

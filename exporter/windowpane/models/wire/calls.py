@@ -32,11 +32,13 @@ class ApiCall(FastDataclass, frozen=True):
     """The response or stored conversation that the provider puts before the messages."""
     streams: bool = False
     """The reply is requested as a stream."""
+    is_compacted: bool = False
+    """The messages are those of a compacted conversation, by whom reports them."""
 
 
 def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall:
     """Return the call that *body* requests, whose messages are text or a list."""
-    messages = body[MESSAGES_FIELD[shape]]
+    messages = sent_messages(shape, body)
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}] if shape != "gemini" else [messages]
     if shape == "gemini":
@@ -52,6 +54,12 @@ def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall:
         responses.continues(body) if shape == "responses" else None,
         body.get("stream") is True,
     )
+
+
+def sent_messages(shape: Shape, body: Mapping[str, Any]) -> Any:
+    """Return the messages of *body*; none where a request, such as for a compaction, names a stored response."""
+    messages = body.get(MESSAGES_FIELD[shape])
+    return () if messages is None and shape == "responses" and responses.continues(body) else messages
 
 
 def _text_or_list(value: Any) -> Any:

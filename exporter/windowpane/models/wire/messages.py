@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from windowpane.core.fast_dataclass import FastDataclass
@@ -228,7 +229,21 @@ def _tool_result(part: object) -> list[BlockSpec]:
     return [result_spec(field_of(part, "tool_use_id"), field_of(part, "content"), tool_name=name)]
 
 
+def _compaction(part: object) -> list[BlockSpec]:
+    """Return the summary by which a provider replaced the conversation; none for an attempt that failed."""
+    summary = text_specs("summary", field_of(part, "content"))
+    call_id = field_of(part, "id")
+    return summary or ([hidden_summary(call_id)] if isinstance(call_id, str) and call_id else [])
+
+
+def hidden_summary(content: str) -> BlockSpec:
+    """Return the block of a summary that only its provider can read, by its encrypted *content* or its id."""
+    digest = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return BlockSpec("summary", None, Key("summary", digest))
+
+
 _READERS: Final[dict[str, Callable[[object], list[BlockSpec]]]] = {
+    "compaction": _compaction,
     "thinking": _thinking,
     "redacted_thinking": _thinking,
     "tool_use": _tool_use,

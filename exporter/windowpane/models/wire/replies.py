@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -35,6 +35,18 @@ class ContextEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """A replacement of the conversation by a summary, made by the provider within a call."""
+
+    summary: BlockSpec | None
+    """The summary as it is sent back, without a text where it is encrypted; None if the provider made none."""
+    usage: Usage | None = None
+    """Tokens of making it, where they are counted apart from those of the reply that followed."""
+    retained: tuple[BlockSpec, ...] = ()
+    """Content that stays in front of the summary."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """A model's reply in provider-neutral form."""
 
@@ -50,6 +62,10 @@ class Reply:
     """The provider's id of the reply."""
     edits: tuple[ContextEdit, ...] = ()
     """Edits of the context that the provider applied to the call."""
+    compaction: Compaction | None = None
+    """The last compaction that the provider made within the call."""
+    window_tokens: int | None = None
+    """Size of the window where the input of the usage is another: a sum of several runs; 0 if it is unknown."""
 
 
 class ReplyAssembler(Protocol):
@@ -96,3 +112,8 @@ def reply_blocks(reply: Reply) -> list[BlockSpec]:
         else:
             specs += text_specs(part.kind, part.text)
     return specs
+
+
+def made_summary(specs: Sequence[BlockSpec]) -> BlockSpec | None:
+    """Return the last summary of a provider among the blocks of a message."""
+    return next((spec for spec in reversed(specs) if spec.content_type == "summary"), None)

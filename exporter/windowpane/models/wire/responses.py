@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from windowpane.models.wire import chat
@@ -10,14 +11,20 @@ from windowpane.models.wire.messages import (
     BlockSpec,
     call_spec,
     field_of,
+    hidden_summary,
     items_of,
     json_text,
     name_of,
     result_spec,
+    tool_spec,
 )
-from windowpane.models.wire.replies import Reply, ReplyPart, reply_parts
+from windowpane.models.wire.replies import Compaction, Reply, ReplyPart, made_summary, reply_parts
 from windowpane.models.wire.usage import read_usage
 
+ADDITIONAL_TOOLS: Final = "additional_tools"
+"""The item in which an agent sends definitions of tools within the conversation."""
+COMPACTIONS: Final = ("compaction", "compaction_summary")
+"""Items of a summary that only the provider can read."""
 _REPLY_ITEMS: Final = ("message", "function_call", "custom_tool_call")
 """Items of a reply that enter the window: others are the provider's own tools, and encrypted reasoning."""
 
@@ -51,16 +58,29 @@ def item_blocks(item: object, *, role: str = "user") -> Iterator[BlockSpec]:
         yield result_spec(call_id, field_of(item, "output"))
     elif kind.endswith("_call"):
         yield call_spec(call_id, kind, json_text(item))
+    elif kind in COMPACTIONS:
+        content = field_of(item, "encrypted_content") or call_id
+        if isinstance(content, str):
+            yield hidden_summary(content)
+    elif kind == ADDITIONAL_TOOLS:
+        yield from map(tool_spec, items_of(item, "tools"))
 
 
 def read_reply(reply: object) -> Reply:
     """Return a whole reply."""
     parts: list[ReplyPart] = []
     unread: list[str] = []
+    compaction: Compaction | None = None
+    retained: list[BlockSpec] = []
+    """Messages of the user, which only a compaction on request returns."""
     for item in items_of(reply, "output"):
         kind = field_of(item, "type")
-        if kind in _REPLY_ITEMS:
+        if kind == "message" and field_of(item, "role") in ("user", "developer", "system"):
+            retained += item_blocks(item)
+        elif kind in _REPLY_ITEMS:
             parts += reply_parts(item_blocks(item, role="assistant"))
+        elif kind in COMPACTIONS:
+            compaction = Compaction(made_summary([*item_blocks(item)]))
         else:
             unread.append(str(kind))
     return Reply(
@@ -70,6 +90,8 @@ def read_reply(reply: object) -> Reply:
         field_of(reply, "status"),
         unread=tuple(unread),
         response_id=str(field_of(reply, "id") or ""),
+        compaction=None if compaction is None else replace(compaction, retained=tuple(retained)),
+        window_tokens=0 if compaction is not None and parts else None,  # it may count both runs
     )
 
 

@@ -2,7 +2,8 @@
 
 Parts of OpenTelemetry, OpenAI, Anthropic, Gemini and the Vercel AI SDK are read, and messages of LangChain and
 inspect_ai. What is in none of these forms becomes text, so that no content is lost. The result is a role and a
-list of the parts `text`, `thinking`, `tool_use`, `tool_result` and `image`, which `chat.message_blocks` reads.
+list of the parts `text`, `thinking`, `tool_use`, `tool_result`, `image` and `compaction`, which
+`chat.message_blocks` reads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 from windowpane.models.wire.chat import message_blocks
 from windowpane.models.wire.gemini import unwrapped
 from windowpane.models.wire.messages import MEDIA_KINDS, TEXT_KINDS
-from windowpane.models.wire.replies import ReplyPart
+from windowpane.models.wire.replies import Compaction, ReplyPart, made_summary
 from windowpane.models.wire.replies import reply_parts as parts_of_blocks
 
 Message = dict[str, Any]
@@ -152,6 +153,12 @@ def reply_parts_of(value: Any) -> tuple[ReplyPart, ...]:
     """Return the parts of the messages in *value* that a model wrote."""
     messages = messages_of(value, role="assistant") or ()
     return tuple(part for message in messages if message["role"] == "assistant" for part in reply_parts(message))
+
+
+def compaction_of(message: Message) -> Compaction | None:
+    """Return the compaction of the provider in a reply that was converted by `message_of`."""
+    summary = made_summary([*message_blocks({**message, "role": "assistant"})])
+    return None if summary is None else Compaction(summary)
 
 
 def has_text(message: Message) -> bool:
@@ -294,6 +301,7 @@ _READERS: Final[tuple[tuple[frozenset[str], Callable[[Mapping[str, Any]], dict[s
     (_RESULT_KINDS, _result),
     (_THINKING_KINDS, _thinking),
     (MEDIA_KINDS, _media),
+    (frozenset({"compaction"}), dict),
 )
 """Readers of the kinds of parts other than text."""
 

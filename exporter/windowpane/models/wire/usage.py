@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Literal
+from functools import reduce
+from typing import Any, Final, Literal, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.limits import MAXIMUM_TOKENS
@@ -133,6 +134,30 @@ def read_usage(usage: object) -> Usage | None:
     if _field(usage, "input_tokens_details") is not None:
         return RESPONSES.read(usage)
     return ANTHROPIC.read(usage)
+
+
+class Iterations(NamedTuple):
+    """The runs of models within one call of Anthropic, which its usage lists."""
+
+    window_tokens: int | None = None
+    """Input of the last run, the size of the window, where the usage of the call is a sum; else None."""
+    compaction: Usage | None = None
+    """Tokens of the runs that made summaries, which the usage of the call excludes."""
+
+
+def read_iterations(usage: object) -> Iterations:
+    """Return what the runs within a call add to its usage; a compaction's input is not the size of the window."""
+    listed = items_of(usage, "iterations")
+    runs = [read for entry in listed if field_of(entry, "type") in _RUNS and (read := ANTHROPIC.read(entry))]
+    made = [
+        read for entry in listed if field_of(entry, "type") == "compaction" and (read := ANTHROPIC.read(entry))
+    ]
+    return Iterations(
+        runs[-1].input_total if len(runs) > 1 else None, reduce(Usage.__add__, made) if made else None
+    )
+
+
+_RUNS: Final = ("message", "fallback_message")
 
 
 def _gemini_count(report: object, path: Path) -> int | None:

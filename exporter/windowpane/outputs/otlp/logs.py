@@ -26,6 +26,7 @@ from windowpane.core.protocols import Clock
 from windowpane.core.version import PACKAGE, package_version
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.effects.worker import Worker
+from windowpane.outputs.otlp.conventions import OLD, Forms
 from windowpane.outputs.otlp.records import event_attributes, event_body, event_name, event_severity
 
 QUEUE_EVENTS: Final = 20_000
@@ -50,6 +51,7 @@ class EventLogs:
         *,
         resource: Resource,
         count_drops: CountUnsent | None = None,
+        forms: Forms = OLD,
         clock: Clock = time.time,
         queue_events: int = QUEUE_EVENTS,
         linger_seconds: float = LINGER_SECONDS,
@@ -57,6 +59,7 @@ class EventLogs:
         self._exporter = exporter
         self._resource = resource
         self._scope = InstrumentationScope(PACKAGE, package_version())
+        self._forms = forms
         self._count_drops = count_drops
         self._clock = clock
         self._boundary = ErrorBoundary(_log)
@@ -111,7 +114,7 @@ class EventLogs:
             severity_text=severity.text,
             severity_number=SeverityNumber(severity.number),
             body=event_body(event),
-            attributes=event_attributes(event),
+            attributes=event_attributes(event, forms=self._forms),
             event_name=event_name(event),
         )
 

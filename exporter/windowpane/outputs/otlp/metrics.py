@@ -23,7 +23,9 @@ from opentelemetry.sdk.metrics.export import (
     MetricExporter,
     MetricExportResult,
     MetricsData,
+    NumberDataPoint,
     PeriodicExportingMetricReader,
+    Sum,
 )
 from opentelemetry.sdk.metrics.export import Metric as SdkMetric
 from opentelemetry.sdk.resources import Resource
@@ -32,6 +34,16 @@ from windowpane.core.version import PACKAGE
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.families import Family, FamilySource
+from windowpane.outputs.otlp.conventions import (
+    MODALITY,
+    OLD,
+    OLD_HISTOGRAMS,
+    UNKNOWN_MODALITY,
+    Forms,
+    TokenCounter,
+    current_histograms,
+    token_counters,
+)
 
 INTERVAL_SECONDS: Final = 60.0
 ATTRIBUTE_SETS: Final = 1_000_000
@@ -89,10 +101,11 @@ class OtelMetrics:
         interval_seconds: float = INTERVAL_SECONDS,
         resource: Resource,
         provider_of: ProviderOf | None = None,
+        forms: Forms = OLD,
     ) -> None:
         self._snapshot = FamilySnapshot(sources)
         self._reader = PeriodicExportingMetricReader(
-            HistogramExporter(exporter, self._snapshot, provider_of=provider_of),
+            HistogramExporter(exporter, self._snapshot, provider_of=provider_of, forms=forms),
             export_interval_millis=interval_seconds * 1_000,
             cardinality_limits={ObservableCounter: ATTRIBUTE_SETS, ObservableGauge: ATTRIBUTE_SETS},
         )
@@ -146,10 +159,18 @@ def metrics_exporter(
 
 
 class HistogramExporter(MetricExporter):
-    """Adds the snapshot's histograms to the metrics that the SDK collected, then exports all of them."""
+    """Adds the snapshot's histograms to the metrics that the SDK collected, then exports all of them.
+
+    Metrics of the GenAI conventions are sent in the chosen forms.
+    """
 
     def __init__(
-        self, inner: MetricExporter, snapshot: FamilySnapshot, *, provider_of: ProviderOf | None = None
+        self,
+        inner: MetricExporter,
+        snapshot: FamilySnapshot,
+        *,
+        provider_of: ProviderOf | None = None,
+        forms: Forms = OLD,
     ) -> None:
         super().__init__(
             preferred_temporality=inner._preferred_temporality,
@@ -158,17 +179,25 @@ class HistogramExporter(MetricExporter):
         self._inner = inner
         self._snapshot = snapshot
         self._provider_of = provider_of
+        self._forms = forms
         self._started_ns = time.time_ns()
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
     ) -> MetricExportResult:
         """Export counters, gauges and histograms of one snapshot."""
-        added = [
-            self._histogram(family)
-            for metric in catalog.ALL_METRICS
-            if metric.kind == "histogram" and (family := self._snapshot.family(metric)) is not None
-        ]
+        added: list[SdkMetric] = []
+        for metric in catalog.ALL_METRICS:
+            family = self._snapshot.family(metric) if metric.kind == "histogram" else None
+            if family is None:
+                continue
+            if metric not in OLD_HISTOGRAMS or self._forms.old:
+                added.append(self._histogram(family))
+            if metric in OLD_HISTOGRAMS and self._forms.new:
+                added += [self._histogram(one, name) for name, one in current_histograms(family)]
+        tokens = self._snapshot.family(catalog.MODEL_TOKENS)
+        if tokens is not None and self._forms.new:
+            added += map(self._counter, token_counters(tokens))
         return self._inner.export(_with(metrics_data, added), timeout_millis=timeout_millis, **kwargs)
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
@@ -179,12 +208,33 @@ class HistogramExporter(MetricExporter):
         """Shut down the wrapped exporter."""
         self._inner.shutdown(timeout_millis=timeout_millis, **kwargs)
 
-    def _histogram(self, family: Family) -> SdkMetric:
+    def _counter(self, counter: TokenCounter) -> SdkMetric:
+        now = time.time_ns()
+        points = [
+            NumberDataPoint(
+                attributes={
+                    **dict(zip(_GENAI_ATTRIBUTES.values(), labels, strict=True)),
+                    **self._genai_attributes(catalog.TOKEN_USAGE, labels),
+                    MODALITY: UNKNOWN_MODALITY,
+                },
+                start_time_unix_nano=self._started_ns,
+                time_unix_nano=now,
+                value=value,
+            )
+            for labels, value in counter.series.items()
+        ]
+        data = Sum(points, AggregationTemporality.CUMULATIVE, is_monotonic=True)
+        return SdkMetric(name=counter.name, description="Tokens of model calls.", unit="{token}", data=data)
+
+    def _histogram(self, family: Family, name: str = "") -> SdkMetric:
+        """Return a histogram; one of the current form has another *name*, and no type among its attributes."""
         metric, now = family.metric, time.time_ns()
         names = [attribute_name(metric, label) for label in metric.labels]
+        if name:
+            names = names[: len(_GENAI_ATTRIBUTES)]
         points = [
             HistogramDataPoint(
-                attributes={**dict(zip(names, values, strict=True)), **self._genai_attributes(metric, values)},
+                attributes={**dict(zip(names, values, strict=False)), **self._genai_attributes(metric, values)},
                 start_time_unix_nano=self._started_ns,
                 time_unix_nano=now,
                 count=sum(counts),
@@ -198,14 +248,14 @@ class HistogramExporter(MetricExporter):
             for values, counts, total in family.histograms
         ]
         return SdkMetric(
-            name=metric.otel_name,
+            name=name or metric.otel_name,
             description=metric.help,
             unit=metric.unit,
             data=Histogram(points, AggregationTemporality.CUMULATIVE),
         )
 
     def _genai_attributes(self, metric: Metric, values: tuple[str, ...]) -> dict[str, str]:
-        if metric is not catalog.TOKEN_USAGE:
+        if metric not in OLD_HISTOGRAMS:
             return {}
         model = values[1]
         provider = self._provider_of(model) if self._provider_of is not None else ""

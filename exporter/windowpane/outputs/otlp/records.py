@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import AlertFired, AlertResolved, BlockAdded, Event, EventContext, TurnEnded
 from windowpane.core.window.blocks import Block
+from windowpane.outputs.otlp.conventions import OLD, Forms
 
 Value = str | int | float | bool
 
@@ -81,12 +82,12 @@ def event_body(event: Event) -> str:
     return data.type
 
 
-def event_attributes(event: Event) -> dict[str, Value]:
-    """Return the identity of the session and the numbers of the payload."""
+def event_attributes(event: Event, *, forms: Forms = OLD) -> dict[str, Value]:
+    """Return the identity of the session and the numbers of the payload, usage in the *forms* of its names."""
     data = event.data
     attributes = {**_identity(event.context), f"{NAMESPACE}.event.id": event.event_id}
     if isinstance(data, TurnEnded):
-        attributes |= _usage(data)
+        attributes |= _usage(data, forms)
     payload = data.block if isinstance(data, BlockAdded) else data
     for name, value in _numbers(payload):
         attributes[f"{NAMESPACE}.{name}"] = value
@@ -115,7 +116,7 @@ def attribute_text(name: str) -> str:
     return name[:TEXT_CHARACTERS].encode("utf-8", "replace").decode()
 
 
-def _usage(data: TurnEnded) -> dict[str, Value]:
+def _usage(data: TurnEnded, forms: Forms) -> dict[str, Value]:
     """Return the provider's usage under the conventions' names; the input total includes cached input."""
     usage = data.usage
     if usage is None:
@@ -124,7 +125,7 @@ def _usage(data: TurnEnded) -> dict[str, Value]:
         "gen_ai.usage.input_tokens": usage.input_total,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
-        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+        **dict.fromkeys(forms.cache_write, usage.cache_write_tokens),
         "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
     }
 

@@ -75,23 +75,26 @@ class OtlpSink:
         self._metrics, self._logs = None, None
 
     def _connect(self, endpoint: str) -> None:
+        from windowpane.outputs.otlp.conventions import forms_of
         from windowpane.outputs.otlp.logs import EventLogs, logs_exporter
         from windowpane.outputs.otlp.metrics import OtelMetrics, metrics_exporter
 
         headers = {name: value.get_secret_value() for name, value in self._config.headers.items()} or None
-        resource = process_resource()
+        resource, forms = process_resource(), forms_of(os.environ)
         self._metrics = OtelMetrics(
             *self._sources(),
             exporter=metrics_exporter(signal_url(endpoint, "metrics"), headers=headers),
             interval_seconds=self._config.interval_seconds,
             resource=resource,
             provider_of=genai_provider,
+            forms=forms,
         )
         if self._config.events:
             self._logs = EventLogs(
                 logs_exporter(signal_url(endpoint, "logs"), headers=headers),
                 resource=resource,
                 count_drops=lambda reason, events: self._count_drops(SINK, reason, events),
+                forms=forms,
             )
 
 

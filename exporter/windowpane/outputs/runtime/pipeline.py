@@ -187,7 +187,7 @@ class Pipeline:
         self._written_events = 0
         self._dropped = DropReport("queue_full")
         if self._engine is not None:
-            self._engine = AlertEngine(self._engine.rules)
+            self._engine = AlertEngine(self._engine.rules, with_subjects=self._engine.with_subjects)
         for runner in self._sinks:
             with self._boundary.contain(f"reopening sink {runner.name}"):
                 runner.after_fork()

@@ -102,7 +102,7 @@ class Runtime:
         # The notifier comes first, so that a fired alert is never lost between the store and the outbox.
         self.pipeline = Pipeline(
             {"alerts": self._notifier, "store": self._store, "metrics": self._metrics, "otlp": self._otlp},
-            engine=AlertEngine(rules),
+            engine=AlertEngine(rules, with_subjects=config.store.capture),
             count_drops=internal.record_drop,
         )
         self.observations = TaskQueue(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from windowpane.models.wire.calls import MESSAGES_FIELD, ApiCall, Shape, parse_call
+from windowpane.models.wire.calls import MESSAGES_FIELD, ApiCall, Shape, parse_call, sent_messages
 from windowpane.models.wire.messages import copy_structure
 
 SENDS_OWN_MESSAGES: Final[frozenset[Shape]] = frozenset({"anthropic", "converse"})
@@ -21,7 +21,7 @@ class CapturedCall:
 
     def __init__(self, shape: Shape, body: dict[str, Any]) -> None:
         self.shape: Shape = shape
-        messages = body.get(MESSAGES_FIELD[shape], "")
+        messages = body.get(MESSAGES_FIELD[shape]) or ()
         self.message_count = 1 if isinstance(messages, str) else len(messages)
         """The number of its messages."""
         self._body = body
@@ -68,7 +68,7 @@ class CapturedJson(CapturedCall):
 def capture_call(shape: Shape, body: Mapping[str, Any]) -> CapturedCall | None:
     """Return references to the call that *body* requests; None where reading its messages would consume them."""
     field = MESSAGES_FIELD[shape]
-    messages = body.get(field)
+    messages = sent_messages(shape, body)
     if not isinstance(messages, list | tuple | str):
         return None
     captured = dict(body)

@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, TracebackType
 from typing import Final, Protocol, Self
 
-from windowpane.sources.clients import anthropic, bedrock, google_genai, litellm, openai
+from windowpane.sources.clients import anthropic, bedrock, dspy, google_genai, litellm, openai
 from windowpane.sources.clients.calls import WatchedClient, boundary
 from windowpane.sources.clients.methods import Restore
 
@@ -31,6 +31,7 @@ _PACKAGES: Final[dict[str, WatchAll]] = {
     google_genai.BASE_MODULE: google_genai.watch_all_google_genai,
     bedrock.BASE_MODULE: bedrock.watch_all_bedrock,
     litellm.BASE_MODULE: litellm.watch_all_litellm,
+    dspy.BASE_MODULE: dspy.report_dspy,
 }
 
 

@@ -12,7 +12,9 @@ from windowpane.sources.clients.resources import Paths, watch_copies, watch_post
 
 BASE_MODULE: Final = "openai._base_client"
 """The module whose classes send the requests of all clients."""
-PATHS: Final[Paths] = {"/chat/completions": "chat", "/responses": "responses"}
+PATHS: Final[Paths] = {
+    "/chat/completions": "chat", "/responses": "responses", "/responses/compact": "responses",
+}  # fmt: skip
 _RESOURCES: Final = ("chat.completions", "responses", "beta.chat.completions", "beta.responses")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from windowpane.core.same_session import UNIQUE_ID_CHARACTERS
 from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
 from windowpane.models.wire.messages import BlockSpec, Key, field_of
+from windowpane.models.wire.responses import COMPACTIONS
 
 SEARCHED_MESSAGES: Final = 64
 """Messages, from the last, that are searched for generated pieces."""
@@ -26,23 +27,26 @@ MODEL_ROLES: Final = ("assistant", "model")
 
 
 def is_text(key: object) -> bool:
-    """Return whether a generated piece is text; everything else is an id."""
-    return isinstance(key, Key) and key.content_type != "tool_call"
+    """Return whether a generated piece is text; everything else is an id, such as a summary of the provider."""
+    return isinstance(key, Key) and key.content_type not in ("tool_call", "summary")
 
 
 def is_unique(key: object) -> bool:
     """Return whether a generated piece is long enough to identify its conversation."""
     if not isinstance(key, Key):
         return True
-    least = UNIQUE_ID_CHARACTERS if key.content_type == "tool_call" else UNIQUE_TEXT_CHARACTERS
-    return len(key.name) >= least
+    return len(key.name) >= (UNIQUE_TEXT_CHARACTERS if is_text(key) else UNIQUE_ID_CHARACTERS)
 
 
 def generated_keys(call: ApiCall) -> Iterator[object]:
     """Yield the keys of content in *call* that its conversation may have generated, latest first."""
     for message in islice(reversed(call.messages), SEARCHED_MESSAGES):
         kind = field_of(message, "type")
-        if field_of(message, "role") in MODEL_ROLES or (kind is not None and str(kind).endswith("_call")):
+        if (
+            field_of(message, "role") in MODEL_ROLES
+            or (kind is not None and str(kind).endswith("_call"))
+            or kind in COMPACTIONS
+        ):
             for spec in message_blocks(call.shape, message):
                 yield spec.key
         elif field_of(message, "tool_call_id") or str(kind).endswith("_output"):

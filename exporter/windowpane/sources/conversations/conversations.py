@@ -249,7 +249,9 @@ class Conversations:
         generated = [key.name for key in texts if isinstance(key, Key)]
         for conversation in own:
             same = conversation.shape == call.shape and conversation.system == system_prompt(call)
-            if same and not conversation.in_use and summarizes(call, conversation.observer, generated):
+            if not same or conversation.in_use:
+                continue
+            if call.is_compacted or summarizes(call, conversation.observer, generated):
                 return _Match(conversation, conversation.observer.common_messages(call))
         return None
 

@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
 
-from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBlock, Usage
+from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBlock, FidelityEvaluated, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.tracking import SessionTracker
-from windowpane.core.vocabulary import STATIC_TYPES, CacheBreakCause, CountSource
+from windowpane.core.vocabulary import PROVIDER, STATIC_TYPES, CacheBreakCause, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.models.wire.messages import BlockSpec, Key
-from windowpane.models.wire.replies import ContextEdit
+from windowpane.models.wire.replies import Compaction, ContextEdit
 from windowpane.sources.conversations.alignment import Alignment, Rewrite, Summarization, TrackedBlock, align
 
 POLICY: Final = "agent"
 """The policy of every reduction that the agent did itself."""
-PROVIDER_POLICY: Final = "provider"
-"""The policy of content that the provider cleared before the model saw it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +94,47 @@ class ChangeRecorder:
                 for block in blocks
             )  # fmt: skip
             tokens = sum(block.tokens for block in blocks)
-            self.tracker.evict(BlocksEvicted(PROVIDER_POLICY, evicted, tokens, tokens), at=at)
+            self.tracker.evict(BlocksEvicted(PROVIDER, evicted, tokens, tokens), at=at)
             for block in blocks:
                 self._references.discard(block.id)
+
+    def compact_by_provider(
+        self, compaction: Compaction, at: float | None, *, except_blocks: Iterable[str] = ()
+    ) -> TrackedBlock | None:
+        """Record that the provider replaced the conversation by a summary; returns the summary's block.
+
+        What the compaction retained and *except_blocks* stay. None where nothing was replaced.
+        """
+        tracker, summary = self.tracker, compaction.summary
+        if summary is None:
+            used = tracker.gauge.account.used(tracker.window.tokens)
+            reason = "the provider made no summary"
+            tracker.compress(
+                ContentCompressed("compaction", PROVIDER, "failed", used, used, method=PROVIDER, reason=reason),
+                at=at,
+            )
+            return None
+        retained = {spec.text for spec in compaction.retained if spec.text}
+        excepted = frozenset(except_blocks)
+        removed = [
+            block
+            for block in tracker.window
+            if block.content_type not in STATIC_TYPES and block.id not in excepted and block.text not in retained
+        ]
+        if not removed:
+            return None
+        tokens, source = self._count(summary)
+        if summary.text is None and compaction.usage is not None:
+            tokens = compaction.usage.output_tokens - compaction.usage.reasoning_tokens
+        result = tracker.make_replacement(
+            "summary",
+            summary.text,
+            tokens,
+            replaces=removed[0].id,
+            count_source=source if summary.text else "estimate",
+        )
+        self._record_compaction(removed, [result], at, author=PROVIDER)
+        return TrackedBlock(summary, result.id, replied=True)
 
     def add(self, spec: BlockSpec, at: float | None, *, replied: bool = False) -> TrackedBlock:
         """Record a block that entered the window."""
@@ -262,23 +298,39 @@ class ChangeRecorder:
             )
             results.append(block)
             blocks[index] = (TrackedBlock(new[index], block.id),)
+        self._record_compaction(removed, results, at, author=POLICY)
+
+    def _record_compaction(
+        self, removed: Sequence[Block], results: Sequence[Block], at: float | None, *, author: str
+    ) -> None:
+        """Record a compaction, and the facts of the removed content that its results still state."""
+        tracker = self.tracker
+        seen, after = sum(block.tokens for block in removed), sum(block.tokens for block in results)
+        used = tracker.gauge.account.used(tracker.window.tokens)
+        is_seen = any(block.text for block in results)
         event = tracker.compress(
             ContentCompressed(
                 strategy="compaction",
-                trigger=POLICY,
+                trigger=author,
                 outcome="accepted",
-                tokens_before=sum(block.tokens for block in removed),
-                tokens_after=sum(block.tokens for block in results),
+                tokens_before=seen if is_seen else used,
+                tokens_after=after if is_seen else max(0, used - seen + after),
+                scope="content" if is_seen else "window",
                 removed=tuple(block.id for block in removed),
                 results=tuple(block.id for block in results),
                 removed_by_component=tokens_by_component(removed),
-                method=POLICY,
+                method=author,
             ),
             results,
             at,
         )
         for block in removed:
             self._references.discard(block.id)
+        if not is_seen:
+            coverage = sum(block.tokens for block in removed if block.text) / seen if seen else 0.0
+            reason = "the text of the summary was not recorded"
+            tracker.record(FidelityEvaluated("probe", None, coverage, of=event.event_id, reason=reason), at)
+            return
         from windowpane.fidelity.probe import evaluate  # few conversations are compacted
 
         tracker.record(evaluate(removed, list(tracker.window), digest=self._digest, of=event.event_id), at)

@@ -6,17 +6,18 @@ so comparing the common prefix compares references, and only new content is read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from windowpane.core.events import OverflowDetected
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
+from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.wire.calls import ApiCall, Shape, head_blocks, is_system, message_blocks
 from windowpane.models.wire.messages import BlockSpec, copy_structure, same_content
-from windowpane.models.wire.replies import Reply, reply_blocks
+from windowpane.models.wire.replies import Compaction, Reply, made_summary, reply_blocks
 from windowpane.sources.conversations.alignment import TrackedBlock
 from windowpane.sources.conversations.conversation_keys import first_message
 from windowpane.sources.conversations.diff import ChangeRecorder, ModelProfiles
@@ -138,8 +139,14 @@ class WindowObserver:
             self._head = (copy_structure(call.system), copy_structure(call.tools))
         if call.continues is None:
             common = self.common_messages(call) if common is None else common
+            if any(made_summary([tracked.spec]) for tracked in self._reply_blocks) and not _holds_summary(
+                call, common
+            ):
+                common, content = 0, None  # without the summary the provider reads the whole list again
             messages = call.messages[common:]
-            self._diff(messages, _content(call.shape, messages) if content is None else content, common, at)
+            self._diff(
+                call.shape, messages, _content(call.shape, messages) if content is None else content, common, at
+            )
         else:
             self._add_all(_content(call.shape, call.messages) if content is None else content, at)
         self.tracker.measure("before", at)
@@ -154,13 +161,32 @@ class WindowObserver:
             return content
         self.in_call, self.answered = False, True
         self._changes.apply_provider_edits(reply.edits, at)
-        self._reply_blocks += [self._changes.add(spec, at, replied=True) for spec in content]
+        compaction = reply.compaction
+        if compaction is not None and compaction.usage is not None:
+            # The provider made the summary by a separate run, then the reply in the window that it left.
+            cost = None if reply.cost_dollars is None else 0.0  # the stated cost is that of both
+            self._end_turn(Reply((), compaction.usage, cost_dollars=cost, window_tokens=0), at)
+            self._compact(compaction, at)
+            self.tracker.start_call(at)
+            self.tracker.measure("before", at)
+        added = [self._changes.add(spec, at, replied=True) for spec in content]
+        self._reply_blocks += added
+        self._end_turn(reply, at)
+        if compaction is not None:
+            if compaction.usage is None:
+                self._compact(compaction, at, except_blocks=[tracked.block_id for tracked in added])
+                self.tracker.flush()
+            content = [*content, *filter(None, [compaction.summary])]
+        return content
+
+    def _end_turn(self, reply: Reply, at: float | None) -> None:
         cost = reply.cost_dollars
         cost_of = self._changes.profile.cost_of
         if cost is None and reply.usage is not None and cost_of is not None:
             cost = cost_of(reply.usage)
         self.tracker.end_turn(
             reply.usage,
+            window_tokens=reply.window_tokens,
             cost_dollars=cost,
             cost_of=cost_of,
             latency_seconds=reply.latency_seconds,
@@ -168,7 +194,15 @@ class WindowObserver:
             response_id=reply.response_id or None,
             at=at,
         )
-        return content
+
+    def _compact(self, compaction: Compaction, at: float | None, *, except_blocks: Sequence[str] = ()) -> None:
+        """Record a compaction of the provider; what it replaced is not in the window, although it may be sent."""
+        summary = self._changes.compact_by_provider(compaction, at, except_blocks=except_blocks)
+        if summary is not None:
+            window = self.tracker.window
+            for blocks in (*self._sent_blocks, self._reply_blocks):
+                blocks[:] = [tracked for tracked in blocks if tracked.block_id in window]
+            self._reply_blocks.insert(0, summary)
 
     def record_failure(self, error: object, at: float | None = None) -> None:
         """Record that the provider refused the call, or that it never came back; a retry is in the same turn."""
@@ -200,15 +234,54 @@ class WindowObserver:
         if new is not None and first_sent is not None:
             self.tracker.record_change("added", (first_sent.block_id,), new.block_id)
 
-    def _diff(self, messages: Sequence[Any], specs: list[list[BlockSpec]], common: int, at: float | None) -> None:
+    def _diff(
+        self, shape: Shape, messages: Sequence[Any], specs: list[list[BlockSpec]], common: int, at: float | None
+    ) -> None:
         """Record the *messages* after the first *common* as changes of those that stood there before."""
+        read = self._read_by_provider(shape, specs, at)
         before = [block for message in self._sent_blocks[common:] for block in message] + self._reply_blocks
-        blocks = iter(self._changes.apply(before, [spec for message in specs for spec in message], at))
+        blocks = iter(self._changes.apply(before, [spec for message in read for spec in message], at))
         del self._sent[common:], self._sent_specs[common:], self._sent_blocks[common:]
         self._reply_blocks = []
         self._sent += map(copy_structure, messages)
         self._sent_specs += specs
-        self._sent_blocks += [[block for _ in read for block in next(blocks)] for read in specs]
+        self._sent_blocks += [[block for _ in message for block in next(blocks)] for message in read]
+
+    def _read_by_provider(
+        self, shape: Shape, specs: list[list[BlockSpec]], at: float | None
+    ) -> list[list[BlockSpec]]:
+        """Return the content of messages without what the provider skips: all before its last summary.
+
+        OpenAI returns the messages of the user in front of a summary that was requested, and reads them again.
+        """
+        last = next((index for index in reversed(range(len(specs))) if made_summary(specs[index])), None)
+        if last is None:
+            return specs
+        summary = made_summary(specs[last])
+        earlier = [spec for message in specs[:last] for spec in message]
+        is_returned = shape == "responses" and all(spec.content_type in _RETURNED for spec in earlier)
+        tracked_keys = {tracked.spec.key for tracked in self._tracked()}
+        if summary is not None and summary.key not in tracked_keys:  # made where it was not observed
+            self._compact(Compaction(summary, retained=tuple(earlier if is_returned else ())), at)
+        tracked_keys = {tracked.spec.key for tracked in self._tracked()}
+        start = next(index for index, spec in enumerate(specs[last]) if spec is summary)
+        return [
+            *(
+                [
+                    spec
+                    for spec in message
+                    if is_returned or spec.key in tracked_keys or spec.content_type in STATIC_TYPES
+                ]
+                for message in specs[:last]
+            ),
+            specs[last][start:],
+            *specs[last + 1 :],
+        ]
+
+    def _tracked(self) -> Iterator[TrackedBlock]:
+        """Yield the blocks of the last call's messages and of its reply."""
+        for message in (*self._sent_blocks, self._reply_blocks):
+            yield from message
 
     def _add_all(self, specs: list[list[BlockSpec]], at: float | None) -> None:
         """Record all messages as new: the provider stores those sent before, unchanged."""
@@ -222,6 +295,13 @@ class WindowObserver:
             self._model = model
             self._changes.profile = profile = self._profiles(model)
             self.tracker.set_model(model, profile.limits, at)
+
+
+_RETURNED: Final = frozenset({"user_message", "media", "system_prompt", "tool_definition"})
+
+
+def _holds_summary(call: ApiCall, common: int) -> bool:
+    return any(made_summary(message_blocks(call.shape, message)) for message in call.messages[common:])
 
 
 def _content(shape: Shape, messages: Sequence[Any]) -> list[list[BlockSpec]]:

@@ -17,11 +17,13 @@ from windowpane.core.same_session import call_number
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.wire.calls import ApiCall, Shape
 from windowpane.models.wire.replies import Reply
+from windowpane.models.wire.responses import ADDITIONAL_TOOLS
 from windowpane.sources.clients.recording import CallRecord
 from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.proxy.agent_sessions import recorded_session
 from windowpane.sources.proxy.call_messages import CallMessage, EndedCall, FailedCall, SentCall
 from windowpane.sources.transcripts.exchanges.bodies import read_call, read_response
+from windowpane.sources.transcripts.json_lines import mapping, sequence
 
 if TYPE_CHECKING:
     from windowpane.outputs.runtime.current import RunningOutputs
@@ -137,13 +139,19 @@ class _Scopes:
         if not session_id:
             return scope
         own_id = STATED_BY_PROXY + session_id
-        if not request.get("tools"):
+        if not _sends_tools(request):
             return replace(scope, parent_session_id=own_id)
         stated = self._stated.setdefault(own_id, replace(scope, session_id=own_id))
         self._stated.move_to_end(own_id)
         if len(self._stated) > MAXIMUM_STATED_SESSIONS:
             self._stated.popitem(last=False)
         return stated
+
+
+def _sends_tools(request: Mapping[str, Any]) -> bool:
+    """Return whether a call sends tools: as a field, or within its input as Codex does."""
+    items = sequence(request.get("input"))
+    return bool(request.get("tools")) or any(mapping(item).get("type") == ADDITIONAL_TOOLS for item in items)
 
 
 def decoded(encodings: Sequence[bytes], pieces: Sequence[bytes]) -> bytes:

@@ -31,6 +31,7 @@ from windowpane.sources.clients.model_profiles import packaged_profile
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
 from windowpane.sources.conversations.observer import WindowObserver
+from windowpane.sources.telemetry.compactions import FlaggedCompactions
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 from windowpane.sources.telemetry.session_keys import SessionKeys
 from windowpane.sources.transcripts.compaction import recorded_compaction
@@ -77,6 +78,7 @@ class CallRecorder:
         self._scopes: _Remembered[Scope] = _Remembered()
         """By session id, so that the calls of one session have one scope."""
         self._keys = SessionKeys()
+        self._compactions = FlaggedCompactions()
         self._sessions: _Remembered[str] = _Remembered()
         """The latest session of each agent's span."""
         self._latest: _Remembered[float] = _Remembered()
@@ -97,15 +99,19 @@ class CallRecorder:
         if conversation_id and self._settings.recorded_elsewhere(conversation_id):
             self.skipped += 1
             return
+        compaction = self._compactions.before(assembled)
+        if compaction is not None:
+            self._record_compaction(compaction)
         scope = self._scope(assembled)
         self._opening = assembled
-        call = _api_call(assembled, scope)
+        call = assembled.api_call(otherwise_continues=f"{SOURCE} {scope.session_id}")
         conversation, common, content = self._conversations.find(call, scope, now=assembled.started_at)
         try:
             latest = self._latest.get(conversation.session_id)
             if latest is not None and assembled.started_at < latest - LATE_SECONDS:
                 self._record_late(assembled, conversation)
             else:
+                self._state_window(assembled, conversation.observer.tracker)
                 conversation.observer.record_call(call, assembled.started_at, common=common, content=content)
                 self._record_end(assembled, conversation)
         finally:
@@ -123,13 +129,20 @@ class CallRecorder:
         self._latest[conversation.session_id] = assembled.started_at
         if assembled.enclosing_agent:
             self._sessions[assembled.enclosing_agent] = conversation.session_id
-        call = assembled.call
-        if call.error and call.usage is None and not call.reply:
-            conversation.observer.record_failure(call.error, assembled.ended_at)
+        reply = _priced(assembled)
+        if reply is None:
+            conversation.observer.record_failure(assembled.call.error, assembled.ended_at)
             return
-        reply = _reply(assembled)
         content = conversation.observer.record_reply(reply, assembled.ended_at)
         self._conversations.index_reply(conversation, content, reply.response_id)
+
+    def _state_window(self, assembled: AssembledCall, tracker: SessionTracker) -> None:
+        """Use the size of the window that a call states, where the user gave none."""
+        size = assembled.call.window_tokens
+        if size and self._settings.config.max_context_tokens is None:
+            limits = WindowLimits.of(size, "provider", thresholds=self._settings.config.thresholds())
+            if tracker.limits is None or tracker.limits.limit_tokens != size:
+                tracker.set_limits(limits, assembled.started_at)
 
     def _record_late(self, assembled: AssembledCall, conversation: Conversation) -> None:
         """Record a call in a separate session below the one that it came too late for."""
@@ -138,7 +151,7 @@ class CallRecorder:
         call = ApiCall("chat", assembled.call.model, ())
         observer = self._open(call, scope, None).observer
         observer.record_call(call, assembled.started_at)
-        observer.record_reply(replace(_reply(assembled), parts=()), assembled.ended_at)
+        observer.record_reply(replace(_priced(assembled) or Reply(), parts=()), assembled.ended_at)
         observer.end("late", assembled.ended_at)
 
     def _record_compaction(self, assembled: AssembledCompaction) -> None:
@@ -230,24 +243,10 @@ class _Remembered(OrderedDict[str, V]):
             self.popitem(last=False)
 
 
-def _api_call(assembled: AssembledCall, scope: Scope) -> ApiCall:
-    """Return the call as the observer reads it; without messages it continues those of its session."""
-    call = assembled.call
-    if call.messages is None:
-        return ApiCall("chat", call.model, (), continues=f"{SOURCE} {scope.session_id}")
-    return ApiCall("chat", call.model, call.messages, call.system, call.tools, call.continues or None)
-
-
-def _reply(assembled: AssembledCall) -> Reply:
-    call, cost = assembled.call, assembled.call.cost_dollars
-    if cost is None and call.usage is not None:
-        cost = packaged_catalog().cost_dollars(call.model, call.usage, assembled.ended_at)
-    return Reply(
-        call.reply or (),
-        call.usage,
-        call.model,
-        call.stop_reason,
-        cost,
-        max(0.0, assembled.ended_at - assembled.started_at),
-        response_id=call.response_id,
-    )
+def _priced(assembled: AssembledCall) -> Reply | None:
+    """Return the reply with its cost, by the catalog where no report states it; None for a failed call."""
+    reply = assembled.reply()
+    if reply is None or reply.cost_dollars is not None or reply.usage is None:
+        return reply
+    cost = packaged_catalog().cost_dollars(reply.model, reply.usage, assembled.ended_at)
+    return replace(reply, cost_dollars=cost)

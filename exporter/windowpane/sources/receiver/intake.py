@@ -37,6 +37,7 @@ from windowpane.sources.receiver.requests import DecodedRequest
 from windowpane.sources.telemetry.assembly import WAIT_SECONDS, CallAssembly
 from windowpane.sources.telemetry.records import LogRecord, Span, Telemetry
 from windowpane.sources.telemetry.reported_call import Assembled
+from windowpane.sources.transcripts.exchanges.body_files import read_body_file
 
 CAPACITY_BYTES: Final = 256 * 2**20
 """Bytes of the requests whose calls wait to be recorded."""
@@ -128,7 +129,7 @@ class Intake:
         self._outlet = outlet
         self._capacity_bytes, self._capacity_items = capacity_bytes, capacity_items
         self._monotonic = monotonic
-        self._assembly = CallAssembly(wait_seconds=wait_seconds)
+        self._assembly = CallAssembly(wait_seconds=wait_seconds, read_file=read_body_file)
         self._wait = wait_seconds
         self._boundary = ErrorBoundary(_log)
         self._lock = threading.Lock()  # guards the loads, the digests and the sums

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.sources.telemetry import coding_agents, gen_ai
+from windowpane.sources.telemetry.raw_bodies import RawBodies, ReadFile
 from windowpane.sources.telemetry.records import LogRecord, Span
 from windowpane.sources.telemetry.reported_call import (
     Assembled,
@@ -96,8 +97,10 @@ class _Trace:
 class CallAssembly:
     """The reports that are held, and what is remembered of their traces. Not thread-safe."""
 
-    def __init__(self, *, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, *, wait_seconds: float = WAIT_SECONDS, read_file: ReadFile = lambda _path: None) -> None:
+        """*read_file* reads the files of bodies that events name."""
         self._wait = wait_seconds
+        self._bodies = RawBodies(read_file)
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         """The one idle for longest first."""
         self._spans = 0
@@ -191,6 +194,8 @@ class CallAssembly:
             )
 
     def _add_agent_event(self, event: coding_agents.AgentEvent, now: float) -> None:
+        if self._bodies.add(event):
+            return
         record = event.record
         compaction = coding_agents.read_compaction(event)
         if compaction is not None:
@@ -266,6 +271,7 @@ class CallAssembly:
                 self._merge_beside(reports)
 
     def _add_events(self, report: _Report) -> None:
+        self._bodies.complete(report.call)
         trace = self._traces.get(report.trace_id)
         events = None if trace is None else trace.events.pop(report.span_id, None)
         if events:

@@ -23,7 +23,8 @@ SERVICES: Final = {
 }  # fmt: skip
 """Names of the programs' processes, which identify the program of a bare event name."""
 MAIN_THREAD: Final = ("repl_main_thread", "sdk", "main")
-"""Starts of the sources of Claude Code's calls that belong to the session's own window."""
+"""Starts of the sources of Claude Code's calls that belong to the session's own window. Those of a sub-agent have
+the session that its transcript has, so that both are one."""
 LLM_REQUEST: Final = "claude_code.llm_request"
 """The span of one of Claude Code's calls."""
 
@@ -109,7 +110,8 @@ def claude_call(attributes: Attributes) -> ReportedCall:
         agent=AGENTS["claude_code"],
     )
     if source and not source.startswith(MAIN_THREAD):
-        call.part = text_of(attributes, "agent_id", "agent.id", "agent.name") or source
+        agent_id = text_of(attributes, "agent_id", "agent.id")
+        call.part = f"agent-{agent_id}" if agent_id else text_of(attributes, "agent.name") or source
     return call
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from windowpane.models.wire.replies import ReplyPart
 from windowpane.models.wire.traced import (
     Message,
+    compaction_of,
     decoded,
     has_text,
     message_of,
@@ -17,7 +18,7 @@ from windowpane.models.wire.traced import (
     tools_of,
 )
 from windowpane.models.wire.usage import GEN_AI
-from windowpane.sources.telemetry.attributes import first_of, text_of, unflattened
+from windowpane.sources.telemetry.attributes import count_of, first_of, text_of, unflattened
 from windowpane.sources.telemetry.records import Attributes
 from windowpane.sources.telemetry.reported_call import ReportedCall
 
@@ -67,6 +68,8 @@ def read_call(attributes: Attributes) -> ReportedCall:
             "gen_ai.openai.previous_response_id",
         ),
     )
+    call.is_compacted = str(attributes.get("gen_ai.conversation.compacted")).lower() == "true"
+    call.window_tokens = count_of(attributes, "gen_ai.context.window_size") or None
     _read_prompt(call, attributes)
     _read_reply(call, attributes)
     return call
@@ -126,6 +129,7 @@ def _read_reply(call: ReportedCall, attributes: Attributes) -> None:
     if given is not None:
         messages = messages_of(given)
         call.reply = reply_parts(messages[0]) if messages else None
+        call.compaction = compaction_of(messages[0]) if messages else None
         return
     listed = unflattened(attributes, "gen_ai.completion")
     if listed:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from windowpane.core.events import Usage
-from windowpane.models.wire.replies import ReplyPart
+from windowpane.models.wire.calls import ApiCall
+from windowpane.models.wire.replies import Compaction, Reply, ReplyPart
 from windowpane.models.wire.traced import Message
 
 
@@ -33,6 +34,12 @@ class ReportedCall:
     """The part of the conversation that has a separate window, such as a sub-agent; empty for the whole."""
     continues: str = ""
     """The stored response or conversation that the provider puts before the messages."""
+    compaction: Compaction | None = None
+    """The compaction of the provider that the reply holds."""
+    is_compacted: bool = False
+    """The call sends a compacted conversation, by its span."""
+    window_tokens: int | None = None
+    """The size of the model's window."""
 
     def complete(self, other: ReportedCall) -> None:
         """Take from *other* what this report does not state; the parts of a prompt only together."""
@@ -82,6 +89,38 @@ class AssembledCall:
     def agent(self) -> str:
         """The agent that made the call, else the process; empty where neither has a name."""
         return self.call.agent or self.enclosing_name or self.service
+
+    def api_call(self, *, otherwise_continues: str) -> ApiCall:
+        """Return the call as the observer reads it; without messages it continues the calls of that name."""
+        call = self.call
+        if call.messages is None:
+            return ApiCall("chat", call.model, (), continues=otherwise_continues)
+        return ApiCall(
+            "chat",
+            call.model,
+            call.messages,
+            call.system,
+            call.tools,
+            call.continues or None,
+            is_compacted=call.is_compacted,
+        )
+
+    def reply(self) -> Reply | None:
+        """Return the reply; None for a failed call."""
+        call = self.call
+        if call.error and call.usage is None and not call.reply:
+            return None
+        return Reply(
+            call.reply or (),
+            call.usage,
+            call.model,
+            call.stop_reason,
+            call.cost_dollars,
+            max(0.0, self.ended_at - self.started_at),
+            response_id=call.response_id,
+            compaction=call.compaction,
+            window_tokens=0 if call.compaction is not None and call.reply else None,  # of which run is unknown
+        )
 
 
 @dataclass(slots=True)

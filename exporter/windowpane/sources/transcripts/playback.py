@@ -270,6 +270,7 @@ class SessionPlayer:
             cost = self._cost_of(record.usage)
         self.tracker.end_turn(
             record.usage,
+            window_tokens=record.window_tokens,
             cost_dollars=cost,
             cost_of=self._cost_of,
             latency_seconds=record.latency_seconds,
@@ -471,6 +472,8 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
+            compactions = self.tracker.compactions
+            compactions.program = replace(compactions.program, model=model)
             self.tracker.set_model(model, self._limits(), self._at)
 
     def _use_version(self, version: str) -> None:

@@ -120,4 +120,4 @@ class PlaybackSettings:
             stated = self.agent_settings(
                 opened.agent, limit_tokens=limit, started_at=opened.at, folder=opened.folder
             )
-        return AgentProgram(opened.agent, opened.agent_version, stated, earlier)
+        return AgentProgram(opened.agent, opened.agent_version, stated, earlier, info.model)

@@ -73,6 +73,8 @@ class ModelCalled(FastDataclass, frozen=True):
     at: float | None = None
     response_id: str | None = None
     """Id that the provider gave the reply, where the recording has it."""
+    window_tokens: int | None = None
+    """The size of the window where the input of the usage is another: the sum of several runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,8 @@ MAXIMUM_UNKNOWN: Final = 100
 """Unknown types of rows that are reported, each once a file."""
 
 
+CLEAR_HOOK: Final = "SessionStart:clear"
+"""The hook that runs after `/clear`, and where a plan is accepted into a fresh context."""
 SYNTHETIC: Final = "<synthetic>"
 """The model of rows that Claude Code writes without a model call."""
 RECENT_ROWS: Final = 128
@@ -147,6 +149,8 @@ class _ClaudeTranscript(ForkedTranscript):
         kind = row.get("type")
         self._head = _RowHead.of(row)
         self._link(row)
+        if _clears(row):
+            self._session(row).clear(self.at(self._head.at))
         if kind in ("user", "assistant"):
             self._message(row, reply=kind == "assistant")
         elif kind == "system":
@@ -439,9 +443,20 @@ def _is_prompt(row: dict[str, Any], counted: RowContent) -> bool:
     return bool(without_wrappers(counted.text))
 
 
-def _starts_anew(row: dict[str, Any], session: ClaudeSession) -> bool:
-    """Return whether a prompt starts another conversation, such as a plan accepted into a fresh context.
+def _clears(row: dict[str, Any]) -> bool:
+    """Return whether a row is that of a hook which runs after the window was emptied."""
+    if row.get("isSidechain") is True:
+        return False
+    hook = row.get("data") if row.get("type") == "progress" else row.get("attachment")
+    return isinstance(hook, dict) and hook.get("hookName") == CLEAR_HOOK
 
-    It follows no row, in a recording whose rows name the row before them.
+
+def _starts_anew(row: dict[str, Any], session: ClaudeSession) -> bool:
+    """Return whether a prompt starts another conversation.
+
+    It has the plan that was accepted into a fresh context, or follows no row, in a recording whose rows name the
+    row before them.
     """
+    if row.get("planContent") and row.get("isSidechain") is not True:
+        return True
     return session.is_linked and "parentUuid" in row and row["parentUuid"] is None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from windowpane.core.agents import CLAUDE_CODE, CLAUDE_CODE_AGENT
-from windowpane.models.wire.usage import ANTHROPIC
+from windowpane.models.wire.usage import ANTHROPIC, read_iterations
 from windowpane.sources.transcripts.claude_code.branches import MAXIMUM_PROMPTS, LivePrompts, RowParents
 from windowpane.sources.transcripts.claude_code.compaction import Compaction, RecentKeys
 from windowpane.sources.transcripts.claude_code.prompt import SentPrompt
@@ -50,6 +50,8 @@ class CallLines:
     usage: dict[str, int] = field(default_factory=dict)
     output_details: object = None
     """The reasoning within the output, where the provider states it."""
+    iterations: object = None
+    """The runs of the model within the call, which its usage sums up."""
     reported: bool = False
     stop_reason: str | None = None
     at: float | None = None
@@ -67,6 +69,7 @@ class CallLines:
         if isinstance(writes, dict):
             self.usage[HOUR_WRITES] = max(self.usage.get(HOUR_WRITES, 0), count(writes.get(HOUR_WRITES)))
         self.output_details = usage.get("output_tokens_details") or self.output_details
+        self.iterations = usage.get("iterations") or self.iterations
 
     def add_end(self, stop_reason: str | None, at: float | None) -> None:
         """Add the latest line's stop reason and time."""
@@ -86,6 +89,7 @@ class CallLines:
             stop_reason=self.stop_reason,
             at=self.at,
             response_id=self.id,
+            window_tokens=read_iterations({"iterations": self.iterations}).window_tokens,
         )
 
 
@@ -291,7 +295,9 @@ class ClaudeSession:
             del self._closed[next(iter(self._closed))]
         stats.api_calls += 1
         stats.add_usage(**{name: call.usage.get(name, 0) for name in USAGE_NAMES})
-        stats.peak_context = max(stats.peak_context, sum(call.usage.get(name, 0) for name in USAGE_NAMES[:3]))
+        window = read_iterations({"iterations": call.iterations}).window_tokens
+        total = sum(call.usage.get(name, 0) for name in USAGE_NAMES[:3]) if window is None else window
+        stats.peak_context = max(stats.peak_context, total)
 
     def end_copy(self) -> None:
         """End the call and the compaction that are open where the rows of another session end."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from windowpane.models.wire.calls import ApiCall, Shape, parse_call, read_events, read_whole
+from windowpane.models.wire.calls import ApiCall, Shape, parse_call, read_events, read_whole, sent_messages
 from windowpane.models.wire.replies import Reply
 from windowpane.sources.transcripts.exchanges.exchange import is_nested_too_deeply
 from windowpane.sources.transcripts.json_document import MAXIMUM_NAME_CHARS, parse_embedded
@@ -23,6 +23,7 @@ MAXIMUM_REASON_CHARS: Final = 64
 _PATHS: Final[tuple[tuple[str, Api], ...]] = (
     ("/chat/completions", "chat"),
     ("/responses", "responses"),
+    ("/responses/compact", "responses"),
     ("/messages", "anthropic"),
     (":generatecontent", "gemini"),
     (":streamgeneratecontent", "gemini"),
@@ -64,10 +65,10 @@ def read_call(api: Api, request: Mapping[str, Any], *, uri: str = "") -> ApiCall
     if api == "gemini":
         request = {**request, "model": _gemini_model(request, uri)}
     field = _LIST_FIELDS[api]
-    messages = request.get(field)
+    messages = sent_messages(api, request)
     if isinstance(messages, list):
         request = {**request, field: [message for message in messages if isinstance(message, dict)]}
-    elif not isinstance(messages, str):
+    elif not isinstance(messages, str | tuple):
         raise UnreadableBodyError(f"expected a list of messages in {field}")
     call = parse_call(api, request)
     return replace(call, model=call.model[:MAXIMUM_NAME_CHARS])

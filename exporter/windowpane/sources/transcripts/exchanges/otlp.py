@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.models.wire.calls import ApiCall
-from windowpane.models.wire.replies import Reply
 from windowpane.sources.telemetry.assembly import CallAssembly
+from windowpane.sources.telemetry.compactions import FlaggedCompactions
 from windowpane.sources.telemetry.json_bodies import logs_of, traces_of
 from windowpane.sources.telemetry.records import LogRecord, Span, Telemetry, UnreadableBodyError
 from windowpane.sources.telemetry.reported_call import AssembledCall, AssembledCompaction
 from windowpane.sources.telemetry.sdk_spans import sdk_spans_of
 from windowpane.sources.telemetry.session_keys import SessionKeys
 from windowpane.sources.transcripts.exchanges.bodies import cleaned
+from windowpane.sources.transcripts.exchanges.body_files import read_body_file
 from windowpane.sources.transcripts.exchanges.entries import entries_of
 from windowpane.sources.transcripts.exchanges.exchange import Exchange, ExchangeSorter
 from windowpane.sources.transcripts.json_document import DocumentLog, shape_of
@@ -61,17 +61,21 @@ class OtlpReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the calls of all traces and logs. Raises `SourceError` when the file holds neither."""
         log = DocumentLog(path, stats, problems)
-        assembly, unknown = CallAssembly(), 0
+        assembly, unknown = CallAssembly(read_file=read_body_file), 0
         for item in _items(path, log):
             stats.messages += 1
             stats.content_chars += _length(item)
             assembly.add(item, 0.0)
-        sorter, keys = ExchangeSorter(AGENT, stats), SessionKeys()
+        sorter, keys, compactions = ExchangeSorter(AGENT, stats), SessionKeys(), FlaggedCompactions()
         for assembled in assembly.due(0.0, everything=True):
             if isinstance(assembled, AssembledCompaction):
                 yield from sorter.add_compaction(assembled.conversation, _compacted(assembled))
                 stats.compactions += 1
                 continue
+            compaction = compactions.before(assembled)
+            if compaction is not None:
+                yield from sorter.add_compaction(compaction.conversation, _compacted(compaction))
+                stats.compactions += 1
             exchange = _exchange(assembled, keys)
             _count(assembled, stats)
             unknown += assembled.call.usage is None and exchange.reply is not None
@@ -123,26 +127,18 @@ def _readable(telemetry: Telemetry, log: DocumentLog) -> Iterator[Span | LogReco
 def _exchange(assembled: AssembledCall, keys: SessionKeys) -> Exchange:
     call = assembled.call
     key, parent_key = keys.of(assembled)
-    if call.messages is None:
-        sent = ApiCall("chat", call.model, (), continues=f"{AGENT} {key}")
-    else:
-        sent = ApiCall("chat", call.model, call.messages, call.system, call.tools, call.continues or None)
-    failed = bool(call.error) and call.usage is None and not call.reply
-    latency = max(0.0, assembled.ended_at - assembled.started_at)
-    reply = Reply(
-        call.reply or (), call.usage, call.model, call.stop_reason, call.cost_dollars, latency,
-        response_id=call.response_id,
-    )  # fmt: skip
+    reply = assembled.reply()
     return Exchange(
-        sent,
+        assembled.api_call(otherwise_continues=f"{AGENT} {key}"),
         assembled.trace_id or assembled.span_id,
-        None if failed else cleaned(reply),
-        call.error if failed else "",
+        None if reply is None else cleaned(reply),
+        call.error if reply is None else "",
         assembled.started_at,
         assembled.ended_at,
         key,
         parent_key,
         assembled.agent,
+        call.window_tokens,
     )
 
 

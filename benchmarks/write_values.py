@@ -1,0 +1,191 @@
+"""Write the measured values into the documentation, from the results of the benchmarks that measured them.
+
+Usage: python benchmarks/write_values.py
+
+A text with values is between `<!-- measured NAME: … -->` and `<!-- /measured -->`. Run this after a benchmark has
+written its results; a test fails while a page has other values than they have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import fill
+
+from windowpane.core.zones import (
+    LARGE_WINDOW_TOKENS,
+    MINIMUM_OUTPUT_TOKENS,
+    RESERVE_RATIO,
+    SMALL_WINDOW_TOKENS,
+    default_margin,
+    default_reserve,
+    default_thresholds,
+    level_tokens,
+)
+
+FOLDER = Path(__file__).parent
+COLUMNS = 120
+PAGES = sorted((FOLDER.parent / "docs").glob("*.md"))
+_VALUE = re.compile(r"(<!-- measured ([\w-]+): [^>]*-->\n).*?(<!-- /measured -->)", re.DOTALL)
+
+
+def results(name: str, pattern: str) -> re.Match[str]:
+    """Return the first match of *pattern* in a document of results."""
+    match = re.search(pattern, (FOLDER / name).read_text(encoding="utf-8"), re.DOTALL)
+    if match is None:
+        raise SystemExit(f"benchmarks/{name} has nothing like {pattern!r}")
+    return match
+
+
+def zones() -> str:
+    """The level of orange in small windows, whose output reserve is a larger share."""
+
+    def orange(limit: int) -> float:
+        usable = limit - default_reserve(limit) - default_margin(limit)
+        ratio = default_thresholds(limit)[1]
+        return level_tokens(ratio, limit_tokens=limit, usable_tokens=usable) / limit
+
+    small = [orange(limit) for limit in range(MINIMUM_OUTPUT_TOKENS, SMALL_WINDOW_TOKENS, 256)]
+    return (
+        f"From {LARGE_WINDOW_TOKENS // 1_000}K on it starts at {orange(LARGE_WINDOW_TOKENS):.0%}. "
+        f"Windows below 32K enter orange at {min(small):.0%} to {max(small):.0%}, since the tokens "
+        f"kept for output (a quarter, at "
+        f"most {MINIMUM_OUTPUT_TOKENS:,}; of large windows {RESERVE_RATIO:.0%}) are a larger share of them. "
+        "Reductions start no earlier there."
+    )
+
+
+def policies() -> str:
+    """The default against the baselines, over the long sessions."""
+    text = (FOLDER / "POLICIES_CORPUS.md").read_text(encoding="utf-8")
+    windows: dict[str, tuple[int, float, list[str]]] = {}
+    for part in re.split(r"\n## (?=\d+k window)", text)[1:]:
+        filled = results_in(part, r"Sessions that fill it: (\d+)")
+        cost = results_in(part, r"\| truncation \| [\d,]+ \| [\d.]+% \| ([\d.]+) \|")
+        front = re.findall(r"\| \**(?:preset )?(\w+)\**(?: \(default\))? \|[^\n]*\| yes \|", part)
+        windows[part.split()[0]] = int(filled), float(cost), front
+    costs = [cost for _, cost, _ in windows.values()]
+    truncation = results_in(text, r"All windows, against truncation at the same tokens: -([\d.]+) pp")
+    last = results_in(text, r"All windows, against keep last N at the same tokens: -([\d.]+) pp")
+    sessions = max(filled for filled, _, _ in windows.values())
+
+    def on_front(name: str) -> str:
+        sizes = [window for window, (_, _, front) in windows.items() if name in front]
+        return " and ".join(filter(None, (", ".join(sizes[:-1]), sizes[-1]))) if sizes else "no window"
+
+    return (
+        f"Replayed over {sessions} long sessions of real coding agents, at the tokens that the default sends, "
+        f"`hybrid` regrets {float(truncation):.1f} percentage points less of all content than truncation, and "
+        f"{float(last):.1f} less than keeping the last N groups. Truncation that starts at the full window costs "
+        f"{min(costs):.1f} to {max(costs):.1f} times as much. On the Pareto front of regret, cost, fidelity and "
+        f"overflows ([long sessions](../benchmarks/POLICIES_CORPUS.md)) are `hybrid` at "
+        f"{on_front('hybrid')}, and "
+        f"the preset `picoclaw` at {on_front('picoclaw')}."
+    )
+
+
+def results_in(text: str, pattern: str) -> str:
+    """Return the group of the first match of *pattern* in *text*."""
+    match = re.search(pattern, text)
+    if match is None:
+        raise SystemExit(f"the results have nothing like {pattern!r}")
+    return match[1]
+
+
+def forecasts() -> str:
+    """The coverage of the band, and the compactions that were warned of."""
+    table = results("TRUTH.md", r"### First passages, all sessions\n(.*?)\n### ")[1]
+    held = {
+        level: float(coverage)
+        for level, coverage in re.findall(r"\| (\w+) \| Windowpane \|[^|]*\|[^|]*\|[^|]*\| ([\d.]+)", table)
+    }
+    sizes = [share for level, share in held.items() if level != "own"]
+    warned = results("TRUTH.md", r"\| all \((\d+)\) \| [\d,]+ \| (\d+) \| (\d+) \(\d+%\) \| (\d+) \|")
+    return (
+        f"On {warned[1]} recorded sessions the band holds {min(sizes):.0%} to {max(sizes):.0%} of "
+        f"first passages of "
+        f"50,000, 100,000 and 200,000 tokens, and {held['own']:.0%} of the agents' own compactions. "
+        f"`compaction_soon` came 2 to 15 calls before {warned[3]} of {warned[2]} automatic compactions, and "
+        f"{warned[4]} times without one."
+    )
+
+
+def scores() -> str:
+    """The spread of scores between summaries."""
+    deviation = results("TRUTH.md", r"score ([\d.]+) with a standard deviation of\s+([\d.]+)")
+    return (
+        "Compare scores within one session only: the score of undamaged summaries has a standard deviation of "
+        f"{float(deviation[2]):.2f}."
+    )
+
+
+def alerts() -> str:
+    """The precision of the two alerts that announce something, on sessions that no threshold was chosen on."""
+    pattern = r"\| `{}` \|[^\n]*?\| (\d+)/(\d+) \(\d+%\) \| \d+/\d+ \(\d+%\) \|"
+    soon, red = (results("ALERTS.md", pattern.format(name)) for name in ("compaction_soon", "red_imminent"))
+    return (
+        f"On the half of the sessions that no threshold was chosen on, an automatic compaction came within fifteen "
+        f"turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten turns of {red[1]} of {red[2]} "
+        "`red_imminent`, of which a graver alert inhibits most."
+    )
+
+
+def faithfulness() -> str:
+    """The loss of faithfulness by damage to a tenth of a recorded summary."""
+    pattern = r"\| {} \| 10% \| \d+ \| faithfulness \|[^|]*\|[^|]*\| ([\d.]+)"
+    corrupt, negate = (results("TRUTH.md", pattern.format(kind))[1] for kind in ("corrupt", "negate"))
+    return (
+        f"Changing the names and numbers of a tenth of a recorded summary's sentences lowers it by {corrupt}, "
+        f"negating as many by {negate}."
+    )
+
+
+def redaction() -> str:
+    """The recall of redaction on secrets that no rule was tuned on."""
+    report = "[RELIABILITY.md](../benchmarks/RELIABILITY.md)"
+    row = results("RELIABILITY.md", r"held-out half \|[^\n]*recall ([\d.]+)%; lowest: ([^,]*?) (\d+)%")
+    return (
+        f"- **Redaction** finds most secrets, not all: {row[1]}% of secrets composed from grammars in "
+        f"combinations that no rule was tuned on; fewest of the kind *{row[2]}*, {row[3]}% ({report})."
+    )
+
+
+def observing() -> str:
+    """The time that a call waits for its observer."""
+    waits = re.findall(
+        r"800 messages, [^\n]*the agent waits ([\d.]+) ms", results("RESULTS.md", r"## observe\n(.*?)\n## ")[1]
+    )
+    return (
+        "In the call only references are taken: a copy of its arguments and of its list of messages, "
+        f"{max(map(float, waits)):.3f} ms at 800 messages."
+    )
+
+
+VALUES: dict[str, Callable[[], str]] = {
+    "zones": zones,
+    "policies": policies,
+    "forecasts": forecasts,
+    "scores": scores,
+    "alerts": alerts,
+    "faithfulness": faithfulness,
+    "redaction": redaction,
+    "observing": observing,
+}
+"""The function that makes each text, by its name."""
+
+
+def with_values(text: str) -> str:
+    """Return *text* with every value as it was measured last."""
+    return _VALUE.sub(lambda match: f"{match[1]}{_filled(VALUES[match[2]]())}\n{match[3]}", text)
+
+
+def _filled(text: str) -> str:
+    """Return *text* in lines as long as those of the pages."""
+    indent = "  " if text.startswith("- ") else ""
+    return fill(text, COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(with_values(page.read_text(encoding="utf-8")), encoding="utf-8")
