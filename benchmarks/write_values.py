@@ -125,9 +125,9 @@ def alerts() -> str:
     pattern = r"\| `{}` \|[^\n]*?\| (\d+)/(\d+) \(\d+%\) \| \d+/\d+ \(\d+%\) \|"
     soon, red = (results("ALERTS.md", pattern.format(name)) for name in ("compaction_soon", "red_imminent"))
     return (
-        f"On the half of the sessions that no threshold was chosen on, an automatic compaction came within fifteen "
-        f"turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten turns of {red[1]} of {red[2]} "
-        "`red_imminent`, of which a graver alert inhibits most."
+        "On the half of the sessions that no threshold was chosen on, an automatic compaction came within "
+        f"fifteen turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten of {red[1]} of {red[2]} "
+        "`red_imminent`."
     )
 
 
