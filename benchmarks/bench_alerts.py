@@ -1,10 +1,11 @@
 """Firings of each alert on the recordings, and what follows them: writes benchmarks/ALERTS.md.
 
-The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of the folder `corpus` beside it.
-Precision is the share of firings after which the rule's consequence came within ten turns (for `compaction_soon`
-two to fifteen); recall the share of consequences that a firing preceded by as much. What a worse alert about the
-same cause inhibited counts for both: the message came under another name. A rule without a consequence states
-what has happened.
+The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of the folders `corpus` and
+`corpus-new` beside it. Precision is the share of firings after which the rule's consequence came within ten turns
+(for `compaction_soon` fifteen); recall the share of consequences that a firing preceded by as much (for
+`compaction_soon` by two at least). What a worse alert about the same cause inhibited counts for both: the message
+came under another name. Thresholds are chosen on the half `tuning`. A rule without a consequence states what has
+happened, and its text states no more.
 """
 
 from __future__ import annotations
@@ -19,21 +20,17 @@ import numpy as np
 from truth.recordings import MINIMUM_CALLS, Half, Session, recorded_sessions
 from truth.statistics import interval
 
-from windowpane.alerts.conditions import RepeatedCalls
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import RULES, Rule, configured
 from windowpane.core.events import (
     AlertFired,
-    BlockAdded,
-    CacheBroken,
     ContentCompressed,
-    ContentRegretted,
     Event,
     PressureMeasured,
-    ZoneChanged,
 )
 
 Happened = Callable[[Event], bool]
+HALVES: Final[tuple[Half, ...]] = ("reporting", "tuning")
 
 
 class Consequence(NamedTuple):
@@ -45,17 +42,9 @@ class Consequence(NamedTuple):
     last: int = 10
 
 
-def _compacted(event: Event) -> bool:
-    return isinstance(event.data, ContentCompressed) and event.data.outcome == "accepted"
-
-
 def _compacted_by_itself(event: Event) -> bool:
-    return _compacted(event) and getattr(event.data, "trigger", "") == "auto"
-
-
-def _worse_zone_or_compacted(event: Event) -> bool:
     data = event.data
-    return _compacted(event) or (isinstance(data, ZoneChanged) and data.to_zone in ("orange", "red", "overflow"))
+    return isinstance(data, ContentCompressed) and data.outcome == "accepted" and data.trigger == "auto"
 
 
 def _red(event: Event) -> bool:
@@ -63,49 +52,12 @@ def _red(event: Event) -> bool:
     return isinstance(data, PressureMeasured) and data.zone in ("red", "overflow")
 
 
-def _regretted(cause: str) -> Happened:
-    return lambda event: isinstance(event.data, ContentRegretted) and event.data.cause == cause
-
-
-def _is_off(event: Event) -> bool:
-    data = event.data
-    return isinstance(data, PressureMeasured) and data.phase == "final" and abs(data.estimate_error or 0) > 0.10
-
-
-def _repeated() -> Happened:
-    calls = RepeatedCalls()
-    return lambda event: (
-        isinstance(event.data, BlockAdded) and bool(calls.record(event.data.block, event.context.turn))
-    )
-
-
-FILLED: Final = Consequence("orange or worse, or a compaction", _worse_zone_or_compacted)
 RED: Final = Consequence("red", _red)
-COMPACTED: Final = Consequence("a compaction", _compacted)
-
-
-def consequences() -> dict[str, Consequence]:
-    """Return what each rule announces; a rule that is not here states what has happened."""
-    return {
-        "utilization": COMPACTED,
-        "eviction_rate": Consequence("evicted content is fetched again", _regretted("eviction")),
-        "compression_ratio": Consequence("another compression", _compacted, first=1),
-        "burn_rate_spike": FILLED,
-        "fidelity": Consequence("compressed content is fetched again", _regretted("compression")),
-        "tool_results": COMPACTED,
-        "compaction_soon": Consequence("an automatic compaction", _compacted_by_itself, first=2, last=15),
-        "red_soon": RED,
-        "red_imminent": RED,
-        "output_reserve": COMPACTED,
-        "regret": Consequence("evicted content is fetched again", _regretted("eviction"), first=1),
-        "thrashing": Consequence("another compression", _compacted, first=1),
-        "cache_breaks": Consequence(
-            "another cache break", lambda event: isinstance(event.data, CacheBroken), first=1
-        ),
-        "repeated_calls": Consequence("it repeats the call once more", _repeated(), first=1),
-        "estimate_off": Consequence("an estimate is off again", _is_off, first=1),
-        "yellow_entered": FILLED,
-    }
+CONSEQUENCES: Final = {
+    "compaction_soon": Consequence("an automatic compaction", _compacted_by_itself, first=2, last=15),
+    "red_imminent": RED,
+}
+"""The announcement of each rule; a rule that is not here states what has happened."""
 
 
 PURPOSES: Final[dict[str, str]] = {
@@ -116,7 +68,6 @@ PURPOSES: Final[dict[str, str]] = {
     "fidelity": "a compression that is unusually bad for this session",
     "tool_results": "most of a filling window is tool output",
     "compaction_soon": "the agent is about to compact: note what must survive",
-    "red_soon": "red is near, and nothing reduces the window before it",
     "red_imminent": "the last chance before red",
     "overflow": "a call did not fit",
     "cannot_compress": "a manager cannot make room",
@@ -124,10 +75,8 @@ PURPOSES: Final[dict[str, str]] = {
     "output_reserve": "the next answer may be cut off",
     "regret": "a manager evicts what is needed",
     "thrashing": "a manager reduces too little at a time",
-    "cache_breaks": "cached content is paid for again: over a dollar and a tenth of the session",
-    "repeated_calls": "the agent is in a loop",
+    "repeated_calls": "the agent repeats itself, or waits",
     "oscillation": "zones change without effect",
-    "estimate_off": "token counts between calls are not to be trusted",
     "yellow_entered": "for information",
     "window_rolled": "for information",
     "compaction_done": "for information",
@@ -154,8 +103,8 @@ UNSEEN: Final[dict[str, str]] = {
 
 
 COLUMNS: Final = (
-    "alert", "severity", "means", "purpose", "fired", "inhibited", "sessions", "consequence", "precision",
-    "recall",
+    "alert", "severity", "means", "purpose", "fired", "inhibited", "sessions", "consequence",
+    "precision, reporting", "precision, tuning", "recall, reporting", "recall, tuning",
 )  # fmt: skip
 
 
@@ -179,8 +128,8 @@ def main() -> int:
     sessions = [one for one in recorded_sessions() if _calls(one) >= MINIMUM_CALLS]
     if not sessions:
         return 0
-    counts = {rule.name: Counts() for rule in RULES}
-    warnings = [_count(session, counts) for session in sessions]
+    counts: dict[Half, dict[str, Counts]] = {half: {rule.name: Counts() for rule in RULES} for half in HALVES}
+    warnings = [_count(session, counts[session.half]) for session in sessions]
     text = _document(counts, sessions, warnings)
     Path(__file__).with_name("ALERTS.md").write_text(text, encoding="utf-8")
     print(text)
@@ -208,22 +157,21 @@ def _count(session: Session, counts: dict[str, Counts]) -> int:
         count.fired += len(own)
         count.held += len(without_inhibition)
         count.sessions += bool(own)
-        consequence = consequences().get(name)
+        consequence = CONSEQUENCES.get(name)
         if consequence is not None:
             when = sorted({event.context.turn for event in session.events if consequence.happened(event)})
             if consequence is RED:
                 when = [turn for turn in when if turn - 1 not in when]
             first, last = consequence.first, consequence.last
-            after = 1 if first == 1 else 0
             conditions = {*own, *without_inhibition}
             count.conditions += len(conditions)
-            count.followed += sum(any(after <= turn - at <= last for turn in when) for at in conditions)
+            count.followed += sum(any(0 <= turn - at <= last for turn in when) for at in conditions)
             count.consequences += len(when)
             count.warned += sum(any(first <= turn - at <= last for at in conditions) for turn in when)
     return sum(alert.severity != "info" for alert, _ in fired)
 
 
-def _document(counts: dict[str, Counts], sessions: Sequence[Session], warnings: Sequence[int]) -> str:
+def _document(counts: dict[Half, dict[str, Counts]], sessions: Sequence[Session], warnings: Sequence[int]) -> str:
     turns = sum(map(_calls, sessions))
     total = f"{len(sessions)} sessions of at least {MINIMUM_CALLS} calls, {turns:,} turns"
     lines = [
@@ -232,9 +180,12 @@ def _document(counts: dict[str, Counts], sessions: Sequence[Session], warnings: 
         *("| sessions | median | 90th percentile | most |", "|---|--:|--:|--:|"),
         _spread("all", warnings),
     ]
-    halves: tuple[Half, ...] = ("reporting", "tuning")
+
+    def fired(rule: Rule) -> int:
+        return sum(counts[half][rule.name].fired for half in HALVES)
+
     pairs = list(zip(warnings, sessions, strict=True))
-    lines += [_spread(half, [number for number, one in pairs if one.half == half]) for half in halves]
+    lines += [_spread(half, [number for number, one in pairs if one.half == half]) for half in HALVES]
     inhibited = (
         "*Inhibited* are the firings that a worse alert about the same cause, or a size of the window that is "
         "in doubt, made superfluous."
@@ -242,10 +193,10 @@ def _document(counts: dict[str, Counts], sessions: Sequence[Session], warnings: 
     lines += [
         *("", inhibited, ""),
         f"| {' | '.join(COLUMNS)} |",
-        "|---|---|---|---|--:|--:|--:|---|--:|--:|",
-        *(_row(rule, counts[rule.name]) for rule in RULES),
+        "|---|---|---|---|--:|--:|--:|---|--:|--:|--:|--:|",
+        *(_row(rule, [counts[half][rule.name] for half in HALVES]) for rule in RULES),
         *("", "Rules that fired on none of these recordings, and why they stay:", ""),
-        *(f"- `{rule.name}`: {UNSEEN[rule.name]}" for rule in RULES if not counts[rule.name].fired),
+        *(f"- `{rule.name}`: {UNSEEN[rule.name]}" for rule in RULES if not fired(rule)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -258,16 +209,22 @@ def _spread(name: str, warnings: Sequence[int]) -> str:
     return f"| {name} ({len(warnings)}) | {median.text(1)} | {high.text(1)} | {max(warnings)} |"
 
 
-def _row(rule: Rule, count: Counts) -> str:
-    consequence = consequences().get(rule.name)
+def _row(rule: Rule, counts: Sequence[Counts]) -> str:
+    consequence = CONSEQUENCES.get(rule.name)
     text = "states what has happened" if consequence is None else consequence.text
-    precision = f"{count.followed / count.conditions:.0%}" if count.conditions else ""
-    recall = f"{count.warned}/{count.consequences}" if consequence and count.consequences else ""
-    inhibited = count.held - count.fired
-    return (
-        f"| `{rule.name}` | {rule.severity} | {rule.nature} | {PURPOSES[rule.name]} | {count.fired} "
-        f"| {inhibited or ''} | {count.sessions} | {text} | {precision} | {recall} |"
+    fired, held, sessions = (
+        sum(getattr(count, name) for count in counts) for name in ("fired", "held", "sessions")
     )
+    shares = [_share(count.followed, count.conditions) for count in counts]
+    shares += [_share(count.warned, count.consequences) for count in counts]
+    return (
+        f"| `{rule.name}` | {rule.severity} | {rule.nature} | {PURPOSES[rule.name]} | {fired} "
+        f"| {held - fired or ''} | {sessions} | {text} | {' | '.join(shares)} |"
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} ({part / whole:.0%})" if whole else ""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Compare what the product concludes with what the recordings show, and write benchmarks/TRUTH.md.
 
-The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of the folder `corpus` beside it.
-Constants are tuned on one half of the sessions by a hash of their id; the tables report the other half.
+The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of the folders `corpus` and
+`corpus-new` beside it. Constants are tuned on one half of the sessions by a hash of their id; the tables report
+the other half.
 """
 
 from __future__ import annotations

@@ -137,8 +137,8 @@ def alerts_of(row: SessionRow) -> list[Event]:
     stream = f"alerts-{row.session_id}"
     context = EventContext(row.session_id, row.agent, row.model, row.turns, 1, "live", stream)
     data = (
-        AlertFired("red_soon", "warning", 3, 2.0, 3.0, "Red in 2 turns (118k of 131k tokens)"),
-        AlertResolved("red_soon", "warning", 3, 9.0, 3.0, 4),
+        AlertFired("compaction_soon", "warning", 3, 2.0, 3.0, "Red in 2 turns (118k of 131k tokens)"),
+        AlertResolved("compaction_soon", "warning", 3, 9.0, 3.0, 4),
         AlertFired("utilization", "critical", 5, 0.93, 0.90, "Utilization 93% (119k of 128k tokens)"),
     )
     at = row.last_at or time.time()

@@ -121,19 +121,13 @@ def scores() -> str:
 
 
 def alerts() -> str:
-    """Events after two alerts that are for information."""
-    spikes = results(
-        "ALERTS.md",
-        r"\| `burn_rate_spike` \|[^|]*\|[^|]*\|[^|]*\| (\d+) \|[^|]*\|[^|]*\|[^|]*\| (\d+)% \| (\d+)/(\d+)",
-    )
-    breaks = results(
-        "ALERTS.md", r"\| `cache_breaks` \|[^|]*\|[^|]*\|[^|]*\| (\d+) \|[^|]*\|[^|]*\|[^|]*\| (\d+)%"
-    )
+    """The precision of the two alerts that announce something, on sessions that no threshold was chosen on."""
+    pattern = r"\| `{}` \|[^\n]*?\| (\d+)/(\d+) \(\d+%\) \| \d+/\d+ \(\d+%\) \|"
+    soon, red = (results("ALERTS.md", pattern.format(name)) for name in ("compaction_soon", "red_imminent"))
     return (
-        f"`burn_rate_spike` is for information: of {spikes[1]} spikes {spikes[2]}% were followed by orange or a "
-        f"compaction within ten turns, and only {spikes[3]} of {spikes[4]} of these came after one. So is "
-        f"`cache_breaks`: the money is spent, and after {breaks[2]}% of {breaks[1]} firings a further break came "
-        "within ten turns."
+        "On the half of the sessions that no threshold was chosen on, an automatic compaction came within "
+        f"fifteen turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten of {red[1]} of {red[2]} "
+        "`red_imminent`."
     )
 
 

@@ -141,16 +141,21 @@ def _simulated(by_session: Sequence[Sequence[Passage]]) -> np.ndarray:
     held: list[np.ndarray] = []
     for own in filter(None, by_session):
         first = np.array([one.call for one in own])
-        last = first + np.array([one.turns for one in own])
+        last = first + np.array([one.turns + _unmade(one) for one in own])
         sums = random.standard_normal((SIMULATIONS, last.max() + 1)).cumsum(axis=1)
         waits = (sums[:, last] - sums[:, first]) / np.sqrt(last - first)
         common = random.standard_normal((SIMULATIONS, 1))
         surprise = np.sqrt(SESSION_SHARE) * common + np.sqrt(1 - SESSION_SHARE) * waits
-        is_first = np.array([one.early <= 1 for one in own])
+        is_first = np.array([one.early + _unmade(one) <= 1 for one in own])
         low = np.where(is_first, -np.inf, _quantile((1 - BAND) / 2))
         high = np.where(is_first, _quantile(BAND), _quantile((1 + BAND) / 2))
         held.append((low < surprise) & (surprise <= high))
     return np.concatenate(held, axis=1)
+
+
+def _unmade(passage: Passage) -> int:
+    """Return the calls that are not made: a compaction comes before the call that would pass its level."""
+    return 1 if passage.level == "own" else 0
 
 
 _quantile = NormalDist().inv_cdf

@@ -74,9 +74,8 @@ def warning_lines(courses: Sequence[Course]) -> list[str]:
         f"`{ALERT}` fires where the median forecast is at most {RULE.threshold:.0f} turns, and again "
         f"{RULE.repeat_turns} turns later. A compaction is warned of in time if it fired {LATEST} to "
         f"{EARLIEST} calls before the last call before the compaction; a warning is false if no compaction, "
-        f"automatic or not, follows within {EARLIEST} calls. The threshold, among 12 to 20 turns, warns of "
-        "the most compactions with less than one false warning per 200 calls in both halves; it was chosen "
-        "on all sessions, so only further ones can confirm it."
+        f"automatic or not, follows within {EARLIEST} calls. The threshold is the highest of which at least "
+        "0.6 of the warnings of the half `tuning` come true."
     )
     return [
         intro,

@@ -30,7 +30,7 @@ def forecast_lines(known: Sequence[Course]) -> list[str]:
         f"{len(known)} sessions with the provider's totals of at least 15 calls ({calls:,} calls). A "
         "forecast is made at the end of every call below a level; the outcome is the number of calls until "
         "the level is passed. The level `own` is the one at which the agent compacts by itself, as the "
-        "product states it at that call, and its outcome the call after the recorded compaction. Loss: "
+        "product states it at that call, and its outcome the last call before the recorded compaction. Loss: "
         "mean pinball loss at 0.1, 0.5 and 0.9, summed. Intervals (90%) are of a bootstrap by session. The "
         "form of the forecast was chosen by cross-validation over all sessions, its constants were fitted "
         "to the half `tuning`, the documented growth of the two known agents to all their sessions. Every "
@@ -54,7 +54,7 @@ def forecast_lines(known: Sequence[Course]) -> list[str]:
         "",
         horizons,
         "",
-        "| level | 1–3 | 4–12 | 13–50 | by outcome 1–3 | 4–12 | 13–50 | Kaplan–Meier below / above the band |",
+        "| level | 0–3 | 4–12 | 13–50 | by outcome 0–3 | 4–12 | 13–50 | Kaplan–Meier below / above the band |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *(_horizons(level, judged, censored) for level in LEVELS),
         _horizons(None, judged, censored),
@@ -140,8 +140,8 @@ def _kaplan_meier(passages: Sequence[Passage]) -> tuple[float, float]:
 
 
 def _position(passage: Passage) -> float:
-    outcome, middle = np.log(max(passage.turns, 0.5)), np.log(passage.median)
-    end = passage.late if outcome >= middle else max(passage.early, 0.5)
+    outcome, middle = np.log(max(passage.turns, 0.5)), np.log(max(passage.median, 0.5))
+    end = max(passage.late if outcome >= middle else passage.early, 0.5)
     return float((outcome - middle) / max(abs(np.log(end) - middle), 1e-6))
 
 

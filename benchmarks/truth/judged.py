@@ -13,7 +13,7 @@ from truth.passages import Level, Passage
 
 LEVELS: Final[tuple[Level, ...]] = ("50k", "100k", "200k", "own")
 QUANTILES: Final = (0.1, 0.5, 0.9)
-HORIZONS: Final = ((1, 3), (4, 12), (13, 50))
+HORIZONS: Final = ((0, 3), (4, 12), (13, 50))
 RESAMPLED_PATHS: Final = 100
 FLAT_TURNS: Final = 10_000.0
 
@@ -50,7 +50,10 @@ def judge(passage: Passage) -> Judged:
     growth = np.array(passage.growth, dtype=float)
     pace = float(growth[-5:].mean())
     turns = min(passage.remaining / pace, FLAT_TURNS) if pace > 0 else FLAT_TURNS
-    return Judged(passage, (turns, turns, turns), _bootstrap(growth, passage.remaining))
+    early, median, late = _bootstrap(growth, passage.remaining)
+    if passage.level == "own":  # the agent compacts before the call that would pass the level
+        turns, early, median, late = (max(0.0, one - 1) for one in (turns, early, median, late))
+    return Judged(passage, (turns, turns, turns), (early, median, late))
 
 
 def _bootstrap(growth: np.ndarray, remaining: int) -> tuple[float, float, float]:

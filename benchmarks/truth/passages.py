@@ -61,7 +61,8 @@ class Passage:
     median: float
     late: float
     turns: int
-    """Calls until the level was reached; until the session or the window ended where it was not."""
+    """Calls until the level was reached, for `own` until the last call before the compaction; until the session
+    or the window ended where it was not."""
     reached: bool
     compacted: bool = False
     """The window was compacted before the level was reached; for `own`, by the user."""
@@ -141,7 +142,7 @@ def _own(course: Course, call: int, measured: PressureMeasured, growth: tuple[in
         return
     following = course.next_compaction(call)
     automatic = following is not None and following.automatic
-    end = len(course.totals) - 1 if following is None else following.call
+    end = len(course.totals) - 1 if following is None else following.call - 1
     yield Passage(
         "own", call, tokens - course.totals[call], growth, early, median, late, end - call, automatic,
         following is not None and not automatic,

@@ -22,6 +22,10 @@ from windowpane.sources.transcripts.records import Record
 
 MINIMUM_CALLS: Final = 15
 """Shorter recordings have nothing to forecast."""
+BESIDE: Final = ("corpus", "corpus-new")
+"""Folders of recordings beside the one that WINDOWPANE_SESSIONS_DIR names."""
+HAND_WRITTEN: Final = "shapes"
+"""Folder of rows that no agent wrote."""
 DESCRIPTIONS: Final = ("MANIFEST.json", "README.md", "SOURCES.md")
 
 Half = Literal["tuning", "reporting"]
@@ -51,12 +55,12 @@ class Session:
 
 
 def recorded_sessions() -> list[Session]:
-    """Return the sessions in the folder that WINDOWPANE_SESSIONS_DIR names and in `corpus` beside it, if any."""
+    """Return the sessions in the folder that WINDOWPANE_SESSIONS_DIR names and in those beside it, if any."""
     folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
     if not folder:
         print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to check; nothing done")
         return []
-    folders = (Path(folder), Path(folder).parent / "corpus")
+    folders = (Path(folder), *(Path(folder).parent / name for name in BESIDE))
     return [session for one in folders if one.is_dir() for session in sessions_of(one)]
 
 
@@ -64,7 +68,7 @@ def sessions_of(folder: Path) -> Iterator[Session]:
     """Yield the sessions of a folder's recordings; files of unknown formats are skipped."""
     sources = _sources(folder)
     for path in files_of([folder]):
-        if path.name in DESCRIPTIONS:
+        if path.name in DESCRIPTIONS or path.parent.name == HAND_WRITTEN:
             continue
         try:
             reader = reader_for(path, all_readers(complete=True))

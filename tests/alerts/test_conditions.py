@@ -8,10 +8,8 @@ from windowpane.alerts.conditions import SignalHistory
 from windowpane.alerts.rules import CHURN_TURNS, REGRET_TURNS
 from windowpane.core.events import (
     BlocksEvicted,
-    CacheBroken,
     ContentCompressed,
     ContentRegretted,
-    TurnEnded,
     ZoneChanged,
 )
 
@@ -49,13 +47,3 @@ def test_the_compression_ratio_is_of_all_tokens_together() -> None:
         history.record(compressed(before, after), 5)
 
     assert history.compression_ratio == 10_000 / 6_400
-
-
-@pytest.mark.parametrize(("lost", "expected"), [(0.9, 0.0), (1.5, 0.15)])
-def test_cache_breaks_count_from_a_dollar_on(lost: float, expected: float) -> None:
-    history = SignalHistory()
-    assert history.cache_break_ratio is None
-    history.record(TurnEnded(None, "usage", 10.0), 1)
-    history.record(CacheBroken(9_000, 10_000, "unknown", dollars=lost), 1)
-
-    assert history.cache_break_ratio == pytest.approx(expected)

@@ -21,8 +21,7 @@ TABLE = """
     burn_rate_spike     info     occurs   -      1 -
     fidelity            warning  below    0.10   1 0.03
     tool_results        warning  above    0.60   3 0.03
-    compaction_soon     warning  at_most  16     1 1.6
-    red_soon            warning  at_most  2      1 0.2
+    compaction_soon     warning  at_most  14     1 1.4
     red_imminent        critical ahead    1      1 0.1
     overflow            critical occurs   -      1 -
     cannot_compress     critical occurs   -      1 -
@@ -30,10 +29,8 @@ TABLE = """
     output_reserve      critical below    4096   1 409.6
     regret              warning  above    0.10   1 0.03
     thrashing           warning  at_least 5      1 0.5
-    cache_breaks        info     above    0.10   1 0.03
     repeated_calls      warning  occurs   -      1 -
     oscillation         info     at_least 4      1 0.4
-    estimate_off        info     above    0.10   1 0.03
     yellow_entered      info     at_least 1      1 0
     window_rolled       info     occurs   -      1 -
     compaction_done     info     occurs   -      1 -
@@ -97,7 +94,7 @@ def test_zones_as_text(index: float, text: str) -> None:
     ("name", "threshold"),
     [
         ("utilization", 90.0), ("fidelity", -0.1), ("regret", math.nan), ("eviction_rate", math.inf),
-        ("red_soon", -1.0),
+        ("red_imminent", -1.0),
     ],
 )  # fmt: skip
 def test_a_threshold_that_could_never_be_met_is_refused(name: str, threshold: float) -> None:

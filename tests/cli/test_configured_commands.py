@@ -33,7 +33,7 @@ LIMIT = 20_000
 SESSION = "0a1b2c3d-0000-4000-8000-000000000002"
 Configure = Callable[[dict[str, Any]], Path]
 LOUD = {"health_monitoring": {"alerts": {"enable": ["rot_threshold"], "thresholds": {"rot_threshold": 1_000}}}}
-QUIET = {"health_monitoring": {"alerts": {"disable": ["utilization", "red_imminent", "red_soon"]}}}
+QUIET = {"health_monitoring": {"alerts": {"disable": ["utilization", "red_imminent"]}}}
 
 
 @pytest.fixture
@@ -102,8 +102,8 @@ def test_imports_are_judged_by_the_configured_rules(configure: Configure, transc
     configure(QUIET)
     run("import", transcript, "--limit", str(LIMIT))
 
-    assert {"utilization", "red_soon", "rot_threshold"} <= loud
-    assert not fired(store) & {"utilization", "red_imminent", "red_soon", "rot_threshold"}
+    assert {"utilization", "rot_threshold"} <= loud
+    assert not fired(store) & {"utilization", "red_imminent", "rot_threshold"}
 
 
 def test_zones_of_recordings_are_the_configured_ones(configure: Configure, transcript: Path) -> None:

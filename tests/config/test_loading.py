@@ -323,7 +323,7 @@ def test_health_metrics_choose_the_alerts() -> None:
         ).alert_settings())
     }  # fmt: skip
 
-    assert {"utilization", "rot_threshold", "red_soon"} <= names
+    assert {"utilization", "rot_threshold", "red_imminent"} <= names
     assert not names & {"fidelity", "tool_results", "overflow", "burn_rate_spike"}
 
 

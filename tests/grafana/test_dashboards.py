@@ -207,12 +207,11 @@ def test_descriptions_come_from_the_catalog(panel: dict[str, Any]) -> None:
     [
         ("Fullest window", ["utilization"]),
         ("Utilization", ["utilization"]),
-        ("Turns until red", ["red_imminent", "red_soon"]),
+        ("Turns until red", ["red_imminent"]),
         ("Lowest fidelity", ["fidelity"]),
         ("Lowest compression ratio", ["compression_ratio"]),
         ("Tool results", ["tool_results"]),
         ("Eviction rate", ["eviction_rate"]),
-        ("Estimate error", ["estimate_off"]),
         ("Regret", ["regret"]),
     ],
 )

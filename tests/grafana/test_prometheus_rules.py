@@ -99,7 +99,7 @@ def test_recordings_are_named_by_level_metric_and_operation() -> None:
     ("name", "text"),
     [
         ("utilization", "utilization at or above 90% for 3 turns"),
-        ("red_soon", "turns until red at or below 2"),
+        ("compaction_soon", "turns until compaction at or below 14"),
         ("tool_results", "tool result ratio above 60% for 3 turns, from orange up"),
         ("overflow", "on overflow.detected"),
         ("rot_threshold", "used tokens above 128k"),

@@ -16,7 +16,6 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from windowpane.alerts.rules import (
-    CACHE_BREAK_DOLLARS,
     CHURN_TURNS,
     COMPRESSION_SAMPLES,
     EVICTING_TURNS,
@@ -31,7 +30,6 @@ from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
     BreakerOpened,
-    CacheBroken,
     ContentCompressed,
     ContentRegretted,
     Event,
@@ -39,12 +37,11 @@ from windowpane.core.events import (
     OverflowDetected,
     Payload,
     PressureMeasured,
-    TurnEnded,
     VelocitySpiked,
     WindowRolled,
     ZoneChanged,
 )
-from windowpane.core.vocabulary import REWOUND, ZONES
+from windowpane.core.vocabulary import REWOUND, STATIC_TYPES, ZONES
 from windowpane.core.window.blocks import Block
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
@@ -61,8 +58,6 @@ RELEVANT_PAYLOADS: Final[frozenset[type[Payload]]] = frozenset(
         OverflowDetected,
         BreakerOpened,
         WindowRolled,
-        TurnEnded,
-        CacheBroken,
     }
 )
 """The payloads that change a signal; all others are skipped."""
@@ -115,14 +110,27 @@ class _TurnEvictions:
     """The largest of these."""
 
 
+class _Returned(NamedTuple):
+    """The result of a tool call."""
+
+    turn: int
+    result: tuple[str, str, str]
+    """The tool, and the digests of its arguments and of what it returned."""
+    is_new: bool
+    """It did not come in the ten turns before."""
+
+
 class RepeatedCalls:
-    """Counts tool calls that return what the same call returned before; a call is its tool and its arguments."""
+    """Counts tool calls that return what the same call returned before; a call is its tool and its arguments.
+
+    Anything new ends a repetition: a check that is run again after each edit does not count.
+    """
 
     __slots__ = ("_calls", "_returned")
 
     def __init__(self) -> None:
         self._calls: OrderedDict[str, tuple[str, str]] = OrderedDict()
-        self._returned: deque[tuple[int, tuple[str, str, str]]] = deque(maxlen=MAXIMUM_CALLS)
+        self._returned: deque[_Returned] = deque(maxlen=MAXIMUM_CALLS)
 
     def record(self, block: Block, turn: int) -> tuple[Occurrence, ...]:
         """Record a block; return an occurrence for a result that came for the third time in ten turns."""
@@ -136,22 +144,30 @@ class RepeatedCalls:
         elif block.content_type == "tool_result" and block.replaces is None:
             call = self._calls.pop(call_id, None)
             if call is not None:
-                returned = (*call, block.digest)
-                self._returned.append((turn, returned))
-                recent = takewhile(lambda result: result[0] > turn - LOOP_TURNS, reversed(self._returned))
-                times = sum(one == returned for _, one in recent)
+                times = self._times((*call, block.digest), turn)
                 if times >= LOOP_REPEATS:
                     return (Occurrence("call.repeated", times),)
         return ()
+
+    def _times(self, result: tuple[str, str, str], turn: int) -> int:
+        """Record a result; return how often it came in the last ten turns, since any result that was new."""
+        recent = list(takewhile(lambda one: one.turn > turn - LOOP_TURNS, reversed(self._returned)))
+        returned = _Returned(turn, result, is_new=all(one.result != result for one in recent))
+        self._returned.append(returned)
+        times = 0
+        for one in (returned, *recent):
+            times += one.result == result
+            if one.is_new:
+                break
+        return times
 
 
 class SignalHistory:
     """The recent events of one session, as far as signals look back."""
 
     __slots__ = (
-        "_assumed_level", "_cache_break_dollars", "_compressions", "_cost_dollars", "_earlier_fidelity",
-        "_evaluated_id", "_evictions", "_reduced_turns", "_repeated", "_zone_changes", "fidelity", "is_managed",
-        "pressure",
+        "_assumed_level", "_compressions", "_earlier_fidelity", "_evaluated_id", "_evictions", "_reduced_turns",
+        "_repeated", "_zone_changes", "fidelity", "is_managed", "pressure",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -171,8 +187,6 @@ class SignalHistory:
         self._zone_changes: deque[int] = deque(maxlen=4 * CHURN_TURNS)
         self._earlier_fidelity: deque[float] = deque(maxlen=FIDELITY_BASELINE)
         self._repeated = RepeatedCalls()
-        self._cost_dollars = 0.0
-        self._cache_break_dollars = 0.0
 
     def next_due(self, events: Iterator[Event]) -> DueEvent | None:
         """Record the session's *events* up to the next one after which rules are evaluated."""
@@ -203,8 +217,6 @@ class SignalHistory:
                     self._record_regret(data)
             case ZoneChanged():
                 self._zone_changes.append(turn)
-            case TurnEnded() | CacheBroken():
-                self._record_cost(data)
             case _:
                 occurrences = _occurrences(data)
                 self.is_managed &= all(one.signal != "reduction.exhausted" for one in occurrences)
@@ -253,14 +265,6 @@ class SignalHistory:
         largest = max((one for one in recent if one is not None), key=lambda one: one.tokens, default=None)
         return "" if largest is None else f"{largest.tool_name or ''} {largest.target or ''}".strip()
 
-    @property
-    def cache_break_ratio(self) -> float | None:
-        """Share of the session's dollars that cache breaks cost; 0 while they cost less than a dollar."""
-        if not self._cost_dollars:
-            return None
-        lost = self._cache_break_dollars
-        return lost / self._cost_dollars if lost >= CACHE_BREAK_DOLLARS else 0.0
-
     def eviction_rate(self, turn: int) -> float:
         """Return the blocks evicted per turn; 0 after a single removal, however many blocks it removed."""
         if not self._evictions:
@@ -295,6 +299,8 @@ class SignalHistory:
     def _record_eviction(self, data: BlocksEvicted, turn: int) -> None:
         if data.policy == REWOUND:
             return  # the user left a branch: nothing was taken from the conversation
+        if data.blocks and all(block.content_type in STATIC_TYPES for block in data.blocks):
+            return  # another system prompt or other tools, likewise
         self._record_reduction(turn)
         self.is_managed |= data.target_tokens is not None
         self._evictions_of(turn).tokens += data.tokens_removed
@@ -317,12 +323,6 @@ class SignalHistory:
         if not self._evictions or self._evictions[-1].turn != turn:
             self._evictions.append(_TurnEvictions(turn))
         return self._evictions[-1]
-
-    def _record_cost(self, data: TurnEnded | CacheBroken) -> None:
-        if isinstance(data, TurnEnded):
-            self._cost_dollars += data.cost_dollars or 0.0
-        else:
-            self._cache_break_dollars += data.dollars or 0.0
 
     def _record_regret(self, data: ContentRegretted) -> None:
         for eviction in self._evictions:
@@ -373,12 +373,8 @@ _SIGNALS: Final[dict[str, Callable[[PressureMeasured, SignalHistory, int], float
     "turns_until_compaction": lambda pressure, _history, _turn: _turns_until_compaction(pressure),
     "room_tokens": lambda pressure, _history, _turn: _room(pressure),
     "regret_ratio": lambda _pressure, history, turn: history.regret_ratio(turn),
-    "cache_break_ratio": lambda _pressure, history, _turn: history.cache_break_ratio,
     "reductions": lambda _pressure, history, turn: history.reductions(turn),
     "zone_changes": lambda _pressure, history, turn: history.zone_changes(turn),
-    "estimate_error": lambda pressure, _history, _turn: (
-        None if pressure.estimate_error is None else abs(pressure.estimate_error)
-    ),
     "zone": lambda pressure, _history, _turn: None if pressure.zone is None else ZONES.index(pressure.zone),
     "used_tokens": lambda pressure, _history, _turn: pressure.used_tokens,
     "compression_ratio": lambda _pressure, history, _turn: history.compression_ratio,

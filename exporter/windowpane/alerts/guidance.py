@@ -92,25 +92,13 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "compaction_soon": Guidance(
-        "The agent is expected to compact its conversation by itself within 16 turns, by the median of the "
+        "The agent is expected to compact its conversation by itself within 14 turns, by the median of the "
         "forecast. The message names the level and the evidence for it.",
         "A compaction interrupts the agent wherever it is, and its summary loses content without a note.",
         "'Turns until compaction' with its 10 to 90 band, and the forecast's record on the session page.",
         (
             "Have the agent write down decisions, names and open work, in a file or a note.",
             "Compact now, at the end of an exchange, with instructions on what to keep.",
-        ),
-    ),
-    "red_soon": Guidance(
-        "At the present pace the window enters red within two turns, by the median of the forecast.",
-        "There is still time to choose when to compact. Later a compaction is forced, wherever the agent is. "
-        "Where the message calls the size assumed, the agent may also have a larger window: one that did not "
-        "compact where it does in a window of the assumed size probably has, and then nothing more severe fires.",
-        "'Turns until red' with its 10 to 90 band: a narrow band is a steady pace, a wide one an uneven one.",
-        (
-            "Plan a compaction at the next exchange boundary.",
-            "If the size is assumed, state it: `--limit`, or the settings of the agent.",
-            "If one turn made the pace, see `burn_rate_spike` first.",
         ),
     ),
     "red_imminent": Guidance(
@@ -126,7 +114,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         (
             "See the outcome. If the retry succeeded, look at the blocks that were reduced for it.",
             "Lower the threshold at which compaction starts, so that this is not reached.",
-            "If the estimate was far off, see `estimate_off`.",
+            "If the estimate was far off, name the model as the provider does, so that its tokenizer is used.",
         ),
     ),
     "cannot_compress": Guidance(
@@ -180,24 +168,12 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "If the window fills with one kind of content, stop it at ingest.",
         ),
     ),
-    "cache_breaks": Guidance(
-        "Calls sent more than half of a prefix that the provider had cached as new input, and that cost more "
-        "than a dollar and more than a tenth of the session. Compactions and cleared windows do not count.",
-        "Input from the cache costs about a tenth of new input, and writing it again more than new input: one "
-        "break of a long window costs as much as dozens of calls.",
-        "The session page lists each break with its cause, the first changed block and its price; in Grafana, "
-        "'Cache breaks' by cause.",
-        (
-            "added, edited, reordered, removed: change nothing that was sent, and reduce rarely and much.",
-            "expired: the next call came too late. Use the one-hour cache where pauses are usual.",
-            "model: another model has its own cache; switch at a compaction.",
-            "unknown: look for settings that change the request: thinking, tools, a time in the system prompt.",
-        ),
-    ),
     "repeated_calls": Guidance(
         "The agent made the same tool call, with the same arguments, at least three times within ten turns, and "
-        "got the same result each time.",
-        "It does not see the result, or does not use it: every repetition costs a call and fills the window.",
+        "got the same result each time. No other call returned anything new in between, so a check that is run "
+        "again after each edit does not count.",
+        "Every repetition costs a call and fills the window. The agent may wait for something, or not use the "
+        "result.",
         "The session page lists the calls of each turn; duplicates show in the ratio of duplicate tokens.",
         (
             "Look at the turns of the repetition: was the first result removed, or cut?",
@@ -210,16 +186,6 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "Harmless by itself, but alerts and decisions change with every zone.",
         "'Zone transitions' from and to.",
         ("Widen the hysteresis between zones.", "Lower the reduction target below the zone's lower edge."),
-    ),
-    "estimate_off": Guidance(
-        "The token estimate differs from what the provider reported by more than a tenth.",
-        "Zones and forecasts are early or late by as much until usage corrects them.",
-        "'Estimate error': positive is too high, negative too low.",
-        (
-            "Name the model as the provider does, so that its tokenizer is used.",
-            "Pass the provider's usage to the end of the turn.",
-            "Look for content the window does not receive: tools, images, a system prompt added by a proxy.",
-        ),
     ),
     "yellow_entered": Guidance(
         "The window entered yellow.",

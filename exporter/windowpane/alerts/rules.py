@@ -38,7 +38,7 @@ NO_ROOM: Final = ("output_reserve", "overflow", "cannot_compress")
 """Alerts that are more severe than red: the next call or its answer does not fit."""
 COMPRESSION_SAMPLES: Final = 3
 """Number of compressions whose tokens are pooled into the compression ratio."""
-COMPACTION_TURNS: Final = 16
+COMPACTION_TURNS: Final = 14
 """Turns before the agent's own compaction from which on it is announced."""
 REGRET_TURNS: Final = 20
 CHURN_TURNS: Final = 10
@@ -50,11 +50,9 @@ results at once does so in one."""
 MINIMUM_OUTPUT_RATIO: Final = 0.25
 FIDELITY_FLOOR: Final = 0.10
 """Threshold of fidelity until an agent has a baseline; recorded summaries of coding agents score above it."""
-CACHE_BREAK_DOLLARS: Final = 1.00
-"""Dollars that the cache breaks of a session cost before they are worth an alert."""
 LOOP_TURNS: Final = 10
 LOOP_REPEATS: Final = 3
-"""Times that the same call with the same result has to occur within `LOOP_TURNS` turns."""
+"""Times that the same call with the same result has to occur within `LOOP_TURNS` turns, without anything new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "eviction_rate", "Eviction rate high", "warning", "level", "eviction_rate", "above", "blocks_per_turn",
         "{value} blocks evicted per turn, above {threshold} for {turns} turns",
-        "The window is too small for the task: cap tool results or raise the limit.",
+        "Cap tool results, or raise the limit.",
         threshold=5.0, sustained_turns=3, metric="context_window_eviction_rate_blocks_per_turn",
     ),
     Rule(
@@ -144,20 +142,13 @@ RULES: Final[tuple[Rule, ...]] = (
         "tool results are {value} of the used tokens, above {threshold} for {turns} turns",
         "Cap or summarize tool results; evict those that were never referenced.",
         threshold=0.60, sustained_turns=3, from_zone="orange", metric="context_window_tool_result_ratio",
-        inhibited_by=("compaction_soon", "red_soon", "red_imminent", "utilization", *NO_ROOM),
+        inhibited_by=("compaction_soon", "red_imminent", "utilization", *NO_ROOM),
     ),
     Rule(
         "compaction_soon", "Compaction soon", "warning", "level", "turns_until_compaction", "at_most", "turns",
         "the agent compacts {value}, at {level} tokens ({evidence}; {used} used)",
         "Have the agent note what must survive, or compact now with instructions.",
-        threshold=float(COMPACTION_TURNS), repeat_turns=14, metric="context_window_turns_until_compaction",
-    ),
-    Rule(
-        "red_soon", "Red soon", "warning", "level", "turns_until_red", "at_most", "turns",
-        "red {value} ({used} of {limit} tokens)",
-        "Plan a compaction within the next turns.",
-        threshold=2.0, metric="context_window_turns_until_red",
-        inhibited_by=("compaction_soon", "red_imminent", "utilization", *NO_ROOM),
+        threshold=float(COMPACTION_TURNS), repeat_turns=12, metric="context_window_turns_until_compaction",
     ),
     Rule(
         "red_imminent", "Red within one turn", "critical", "level", "turns_until_red", "ahead", "turns",
@@ -206,15 +197,9 @@ RULES: Final[tuple[Rule, ...]] = (
         threshold=5.0, metric="context_window_compressions_total",
     ),
     Rule(
-        "cache_breaks", "Cache breaks cost money", "info", "level", "cache_break_ratio", "above", "ratio",
-        "{value} of the session's dollars were spent on sending cached content again, above {threshold}",
-        "Open the cache breaks: keep what was sent unchanged and in order, or use the one-hour cache.",
-        threshold=0.10, nature="anomaly", metric="context_window_cache_break_dollars_total",
-    ),
-    Rule(
         "repeated_calls", "Agent repeats a call", "warning", "occurrence", "call.repeated", "occurs", "count",
-        "the same tool call returned the same result {value} times within 10 turns",
-        "Stop the loop: the agent does not see, or does not believe, what the call returned.",
+        "the same tool call returned the same result {value} times within 10 turns, and nothing new came",
+        "Read the turns of the repetition, and stop the agent if it waits for nothing.",
         nature="anomaly", hold_turns=LOOP_TURNS, metric="context_window_alert_transitions_total",
     ),
     Rule(
@@ -222,12 +207,6 @@ RULES: Final[tuple[Rule, ...]] = (
         "{value} zone changes in the last 10 turns",
         "Widen the hysteresis or lower the reduction target.",
         threshold=4.0, metric="context_window_zone_transitions_total",
-    ),
-    Rule(
-        "estimate_off", "Token estimate off", "info", "level", "estimate_error", "above", "ratio",
-        "the token estimate is off by {value}, more than {threshold}",
-        "Report usage to the window, or name the model so that the right tokenizer is used.",
-        nature="anomaly", threshold=0.10, metric="context_window_estimate_error_ratio",
     ),
     Rule(
         "yellow_entered", "Yellow entered", "info", "level", "zone", "at_least", "zone",

@@ -25,8 +25,8 @@ CODEX_AGENT: Final = "codex-agent"
 _GROWTH: Final = {
     CLAUDE_CODE: 1_000.0,
     CLAUDE_CODE_AGENT: 1_000.0,
-    CODEX: 3_000.0,
-    CODEX_AGENT: 3_000.0,
+    CODEX: 1_600.0,
+    CODEX_AGENT: 1_600.0,
 }
 """Typical tokens per turn."""
 

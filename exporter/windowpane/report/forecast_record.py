@@ -130,7 +130,7 @@ def _ahead(row: TurnRow) -> _Ahead | None:
     median = row.turns_until_compaction if is_compaction else row.turns_until_red
     early = row.turns_until_compaction_p10 if is_compaction else row.turns_until_red_p10
     late = row.turns_until_compaction_p90 if is_compaction else row.turns_until_red_p90
-    if level is None or not median or early is None or late is None:
+    if level is None or median is None or early is None or not late:
         return None
     return _Ahead(row.turn, level, is_compaction, median, early, late)
 

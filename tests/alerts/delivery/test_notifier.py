@@ -395,7 +395,7 @@ def test_alerts_of_one_session_go_together() -> None:
     channel, clock = Memory(), Clock()
     notifier = by_hand(channel, clock, group_seconds=2.0)
 
-    notifier.write([fired(), fired("red_soon", severity="warning"), fired(session="s2")])
+    notifier.write([fired(), fired("compaction_soon", severity="warning"), fired(session="s2")])
     assert notifier.deliver_due() == 0
     clock.now += 1
     notifier.write([fired("overflow")])
@@ -403,7 +403,7 @@ def test_alerts_of_one_session_go_together() -> None:
     notifier.deliver_due()
 
     assert [[message.alert for message in sent] for sent in channel.sent] == [
-        ["utilization", "red_soon", "overflow"],
+        ["utilization", "compaction_soon", "overflow"],
         ["utilization"],
     ]
     assert render(channel.sent[0]).title == "[critical] Window in red and 2 more: reviewer"

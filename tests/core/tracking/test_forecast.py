@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from windowpane.core.events import VelocitySpiked
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.forecast import (
+    COMPACTION_DELAY,
     USUAL_GROWTH,
     Forecast,
     GrowthHistory,
@@ -111,13 +112,25 @@ class TestForecast:
         assert ahead.late == pytest.approx(late, abs=1)
 
     def test_a_compaction_comes_later_than_its_level_at_uneven_growth(self) -> None:
-        pace, steady = self.pace(documented=1_000), self.pace(*[100] * 200)
-        red, compaction = (forecast(50_000, pace, used_tokens=50_000, delay=delay) for delay in (1, 1.4))
+        pace = self.pace(documented=1_000)
+        red = forecast(50_000, pace, used_tokens=50_000)
+        compaction = forecast(50_000, pace, used_tokens=50_000, of_compaction=True)
 
         assert red is not None
         assert compaction is not None
-        assert compaction.median == pytest.approx(1.4 * red.median)
-        assert forecast(1_000, steady, used_tokens=1_000, delay=1.4).median == pytest.approx(10, abs=0.6)  # type: ignore[union-attr]
+        assert compaction.median == pytest.approx(COMPACTION_DELAY * red.median - 1)
+
+    def test_a_compaction_comes_before_the_call_that_would_pass_its_level(self) -> None:
+        """At 100 tokens a turn, the tenth call from now reaches a level that is 1,000 tokens ahead."""
+        steady = self.pace(*[100] * 200)
+        ahead, at_once = (
+            forecast(remaining, steady, used_tokens=1_000, of_compaction=True) for remaining in (1_000, 90)
+        )
+
+        assert ahead is not None
+        assert ahead.median == pytest.approx(9, abs=0.6)
+        assert ahead.early <= 9 <= ahead.late
+        assert at_once == (0, 0, 0)
 
     def test_a_window_that_holds_more_turns_has_a_narrower_band(self) -> None:
         pace = self.pace(documented=1_000)

@@ -56,7 +56,7 @@ def with_more(events: list[Event], at: float) -> list[Event]:
     fired = next(event for event in events if isinstance(event.data, AlertFired))
     resolved = next(event for event in events if isinstance(event.data, AlertResolved))
     added = (
-        (events[-1], AlertFired("red_soon", "warning", 20, 2.0, 3.0, "Red in 2 turns")),
+        (events[-1], AlertFired("compaction_soon", "warning", 20, 2.0, 3.0, "Red in 2 turns")),
         (fired, NotificationDelivered("utilization", 12, "log", "firing")),
         (resolved, NotificationDelivered("utilization", 12, "log", "resolved")),
         (fired, NotificationFailed("utilization", 12, "json", "firing", 4, "HTTP 503")),
@@ -105,7 +105,7 @@ def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> Non
 def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) -> None:
     listed = read_firings(alert_store, AlertFilters(), live_since(time.time()))
     later = time.time() + 86_400
-    row = by_name(alert_store, "red_soon")
+    row = by_name(alert_store, "compaction_soon")
 
     outcome = outcome_of(row, listed.sessions[row.session_id], later)
 
@@ -119,10 +119,10 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
     ("filters", "alerts"),
     [
         (AlertFilters(severity="critical"), {"utilization"}),
-        (AlertFilters(alert="red_soon"), {"red_soon"}),
+        (AlertFilters(alert="compaction_soon"), {"compaction_soon"}),
         (AlertFilters(state="resolved"), {"utilization"}),
         (AlertFilters(delivery="failed"), {"utilization"}),
-        (AlertFilters(delivery="none", state="firing"), {"red_soon"}),
+        (AlertFilters(delivery="none", state="firing"), {"compaction_soon"}),
         (AlertFilters(delivery="delivered"), set()),
         (AlertFilters(session="quiet"), set()),
     ],
@@ -130,7 +130,7 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
 def test_filters_narrow_the_list(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
     result = {row.alert for row in read_firings(alert_store, filters, live_since(time.time())).rows}
 
-    assert {name for name in result if name in ("utilization", "red_soon")} == alerts
+    assert {name for name in result if name in ("utilization", "compaction_soon")} == alerts
 
 
 def test_each_message_is_listed_with_its_delivery(alert_store: SqliteStore) -> None:
@@ -147,12 +147,12 @@ def test_each_message_is_listed_with_its_delivery(alert_store: SqliteStore) -> N
     ended = resolution(alert_store, row)
     assert ended is not None
     assert quantity_text("utilization", ended.value) == "41%"
-    assert resolution(alert_store, by_name(alert_store, "red_soon")) is None
+    assert resolution(alert_store, by_name(alert_store, "compaction_soon")) is None
 
 
 def test_messages_are_found_among_thousands_of_others(empty_store: SqliteStore, builders: Any) -> None:
     events = builders.rich(start=time.time() - 800)
-    other = NotificationDelivered("red_soon", 2, "log", "firing")
+    other = NotificationDelivered("compaction_soon", 2, "log", "firing")
     early = next(event for event in events if event.context.turn == 3)
     others = [early._replace(n=20_000 + index, data=other) for index in range(2_100)]
     empty_store.append([*events, *others])
@@ -206,11 +206,13 @@ def test_a_bar_ends_when_its_firing_does(alert_store: SqliteStore) -> None:
     bars = dict(zip([row.alert for row in listed.rows], alert_bars(listed, now).to_dict("records"), strict=True))
 
     assert bars["utilization"]["end"] == pytest.approx(rows["utilization"].resolved_at, abs=0.01)
-    assert bars["red_soon"]["end"] == pytest.approx(now, abs=0.01)
+    assert bars["compaction_soon"]["end"] == pytest.approx(now, abs=0.01)
     later = alert_bars(listed, now + 86_400).to_dict("records")
     ends = {row.alert: bar["end"] for row, bar in zip(listed.rows, later, strict=True)}
-    session = listed.sessions[rows["red_soon"].session_id]
-    assert ends["red_soon"] == pytest.approx(max(session.last_at or 0, rows["red_soon"].fired_at or 0), abs=0.01)
+    session = listed.sessions[rows["compaction_soon"].session_id]
+    assert ends["compaction_soon"] == pytest.approx(
+        max(session.last_at or 0, rows["compaction_soon"].fired_at or 0), abs=0.01
+    )
     untimed = replace(listed, rows=tuple(replace(row, fired_at=None) for row in listed.rows))
     assert alert_bars(untimed, now)[["start", "end"]].isna().all(axis=None)
 
@@ -240,7 +242,7 @@ def test_the_page_explains_the_worst_firing(
 def test_an_address_opens_one_firing(
     alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    app = open_page("alerts", state="firing", pick=firing_key(by_name(alert_store, "red_soon")))
+    app = open_page("alerts", state="firing", pick=firing_key(by_name(alert_store, "compaction_soon")))
 
     assert not app.exception
     assert next(box for box in app.selectbox if box.label == "State").value == "firing"
@@ -353,11 +355,11 @@ def test_the_link_of_an_alert_opens_that_alert(
 ) -> None:
     texts = {
         alert: page_text(open_page("session", session="refactor-api", turn="14", alert=alert))
-        for alert in ("utilization:12", "red_soon:20")
+        for alert in ("utilization:12", "compaction_soon:20")
     }
 
     assert "Window in red**" in texts["utilization:12"]
-    assert "Red soon**" in texts["red_soon:20"]
+    assert "Compaction soon**" in texts["compaction_soon:20"]
     assert all("What to do." in text for text in texts.values())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
@@ -218,14 +219,39 @@ def test_tools_are_counted_once_and_a_change_is_a_rewrite(agent: Any) -> None:
     tool = {"type": "function", "function": {"name": "read_file", "description": "Reads a file"}}
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[tool])
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[copy.deepcopy(tool)])
-    reasons = [block.reason for event in agent.sink.of(BlocksEvicted) for block in event.blocks]
-    assert "rewritten by the agent" not in reasons
+    definition = next(block.id for block in agent.tracker.window if block.content_type == "tool_definition")
 
     tool["function"]["description"] = "Reads a file, whole"  # type: ignore[index]
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[tool])
-    reasons = [block.reason for event in agent.sink.of(BlocksEvicted) for block in event.blocks]
-    assert reasons.count("rewritten by the agent") == 1
-    assert [kind for kind, _ in agent.window()].count("tool_definition") == 1
+    assert [block.replaces for block in agent.tracker.window if block.content_type == "tool_definition"] == [
+        definition
+    ]
+    assert not agent.sink.of(BlocksEvicted)
+
+
+def test_two_roles_in_one_session_evict_nothing_and_do_not_thrash(agent: Any) -> None:
+    """Every other call has another system prompt and another tool, as of a planner and a worker."""
+    roles = [
+        ({"role": "system", "content": f"You are the {name}."}, {"type": "function", "function": {"name": name}})
+        for name in ("planner", "worker")
+    ]
+    messages = [TASK]
+    for call in range(12):
+        system, tool = roles[call % 2]
+        agent.send([system, *messages], chat_reply(f"Step {call} is done."), tools=[tool])
+        messages += [
+            {"role": "assistant", "content": f"Step {call} is done."},
+            {"role": "user", "content": f"Go on {call}"},
+        ]
+    agent.tracker.flush()
+
+    assert "system_prompt" not in {
+        block.content_type for event in agent.sink.of(BlocksEvicted) for block in event.blocks
+    }
+    assert agent.sink.of(PressureMeasured)[-1].eviction_rate == 0
+    assert not {one.data.alert for one in AlertEngine().evaluate(agent.sink.events)} & {
+        "eviction_rate", "thrashing"
+    }  # fmt: skip
 
 
 def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -> None:

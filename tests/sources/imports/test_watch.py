@@ -196,7 +196,7 @@ def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
     told = scene.fired()
     scene.poll()
 
-    assert "red_soon" in told
+    assert "red_imminent" in told
     assert scene.fired() == told
 
 
@@ -225,7 +225,7 @@ def test_a_delivery_s_record_is_not_a_foreign_change(scene: Scene) -> None:
     scene.poll()
     context = EventContext(SESSION, "claude-code", "m", 2, 1, "claude_code", "elsewhere")
     scene.watcher.record_deliveries(
-        [Event(context, 0, scene.now, NotificationDelivered("red_soon", 1, "json", "firing"))]
+        [Event(context, 0, scene.now, NotificationDelivered("compaction_soon", 1, "json", "firing"))]
     )
     scene.write(3)
     scene.poll()

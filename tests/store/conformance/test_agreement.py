@@ -81,7 +81,7 @@ def with_alerts(events: list[Event]) -> list[Event]:
     return [
         *events,
         last._replace(n=last.n + 1, data=AlertFired("utilization", "critical", 1, 0.95, 0.9, "95% used")),
-        last._replace(n=last.n + 2, data=AlertFired("red_soon", "warning", 1, 2.0, 3.0, "red soon")),
+        last._replace(n=last.n + 2, data=AlertFired("compaction_soon", "warning", 1, 2.0, 3.0, "red soon")),
         last._replace(n=last.n + 3, data=AlertResolved("utilization", "critical", 1, 0.4, 0.9, 2)),
     ]
 
@@ -203,7 +203,8 @@ def test_each_session(both: Both) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {}, {"firing": True}, {"firing": False}, {"severity": "critical"}, {"alert": "red_soon", "limit": 1},
+        {}, {"firing": True}, {"firing": False}, {"severity": "critical"},
+        {"alert": "compaction_soon", "limit": 1},
         {"live_since": 1.0}, {"silent_since": 1.0}, {"at_from": 1.7e9, "at_to": 1.8e9}, {"projects": ("",)},
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ def with_alerts(events: list[Event]) -> list[Event]:
     last = events[-1]
     fired = [
         last._replace(n=900, data=AlertFired("utilization", "critical", 1, 0.95, 0.9, "95% used")),
-        last._replace(n=901, data=AlertFired("red_soon", "warning", 1, 2.0, 3.0, "red soon")),
+        last._replace(n=901, data=AlertFired("compaction_soon", "warning", 1, 2.0, 3.0, "red soon")),
         last._replace(n=902, data=AlertResolved("utilization", "critical", 1, 0.4, 0.9, 2)),
     ]
     return [*events, *fired]
@@ -57,10 +57,12 @@ def test_alerts_are_filtered_by_name_severity_and_state(store, make_session):
         store.append(with_alerts(make_session(name, turns=2)))
 
     assert len(store.alerts()) == 4
-    assert {row.alert for row in store.alerts(AlertFilter(firing=True))} == {"red_soon"}
+    assert {row.alert for row in store.alerts(AlertFilter(firing=True))} == {"compaction_soon"}
     assert {row.alert for row in store.alerts(AlertFilter(firing=False))} == {"utilization"}
     assert [row.session_id for row in store.alerts(AlertFilter(severity="critical"))] == ["s2", "s1"]
-    assert [row.session_id for row in store.alerts(AlertFilter(alert="red_soon", session_id="s1"))] == ["s1"]
+    assert [row.session_id for row in store.alerts(AlertFilter(alert="compaction_soon", session_id="s1"))] == [
+        "s1"
+    ]
     assert store.alerts(AlertFilter(severity="critical", firing=True)) == []
 
 

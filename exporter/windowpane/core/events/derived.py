@@ -83,7 +83,8 @@ class Pressure(FastDataclass, frozen=True):
     """Used tokens at which the agent compacts by itself; None without evidence."""
     compaction_evidence: CompactionEvidence | None = None
     turns_until_compaction: float | None = None
-    """Median forecast; 0 at or above the level, infinite when the window does not grow."""
+    """Median forecast of the calls that the agent still makes before it compacts; 0 where it does so before the
+    next one, infinite when the window does not grow."""
     turns_until_compaction_p10: float | None = None
     """Early end of the 10–90 band."""
     turns_until_compaction_p90: float | None = None

@@ -19,8 +19,9 @@ MEDIAN_SCALE: Final = 1.3
 MEDIAN_EXPONENT: Final = 0.88
 """The median is `MEDIAN_SCALE × (remaining / pace) ** MEDIAN_EXPONENT`: bursts, which the pace does not count in
 full, are the more likely the longer the wait."""
-COMPACTION_DELAY: Final = 1.4
-"""A compaction comes this much later than its level at the same pace: some agents clear tool results first."""
+COMPACTION_DELAY: Final = 1.22
+"""The agent's own compaction comes this much later than its level at the same pace: some clear tool results
+first."""
 SHAPE_TURNS: Final = 30
 SHAPE_DIVISOR: Final = 17
 TYPICAL_HELD_TURNS: Final = 50
@@ -152,13 +153,14 @@ def winsorized_mean(added: Sequence[int]) -> float:
 
 
 def forecast(
-    remaining_tokens: float, pace: GrowthPace, *, used_tokens: float, delay: float = 1.0
+    remaining_tokens: float, pace: GrowthPace, *, used_tokens: float, of_compaction: bool = False
 ) -> Forecast | None:
     """Return the turns until *remaining_tokens* more have been added; None without enough evidence.
 
     The turns have a Weibull distribution around a power of remaining tokens over pace; `docs/how-it-works.md` has
-    the formula and its measured quality. *delay* is how much later than its level the event comes. The band is
-    the range of whole turns that holds closest to 80% of the outcomes.
+    the formula and its measured quality. The band is the range of whole turns that holds closest to 80% of the
+    outcomes. *of_compaction* counts the calls that the agent still makes before it compacts by itself: it does so
+    before the call that would pass the level.
     """
     if not pace.ready:
         return None
@@ -168,6 +170,7 @@ def forecast(
     if tokens_per_turn * MAXIMUM_FORECAST_TURNS < remaining_tokens:
         return _NEVER
     uneven = pace.unevenness
+    delay = COMPACTION_DELAY if of_compaction else 1.0
     scale, exponent = 1 + uneven * (delay * MEDIAN_SCALE - 1), 1 + uneven * (MEDIAN_EXPONENT - 1)
     median = scale * (remaining_tokens / tokens_per_turn) ** exponent
     held = max(used_tokens / pace.typical, MINIMUM_HELD_TURNS)
@@ -180,7 +183,9 @@ def forecast(
     last = math.floor(median * (-math.log2(1 - share)) ** (1 / shape))
     if share - (1 - 2.0 ** -((last / median) ** shape)) > 1 - 2.0 ** -(((last + 1) / median) ** shape) - share:
         last += 1
-    return Forecast(max(median, before + 1.0), before + 1.0, float(max(before + 1, last)))
+    unmade = 1 if of_compaction else 0
+    early = before + 1.0 - unmade
+    return Forecast(max(median - unmade, early), early, float(max(early, last - unmade)))
 
 
 _UNKNOWN: Final = UnknownForecast()
@@ -262,15 +267,16 @@ class GrowthHistory:
             self.eviction_rate(),
             self._turns_until(red_tokens, used_tokens),
             None if overflow_tokens is None else _turns_at_rate(overflow_tokens - used_tokens, self.burn_rate),
-            self._turns_until(compaction_tokens, used_tokens, delay=COMPACTION_DELAY),
+            self._turns_until(compaction_tokens, used_tokens, of_compaction=True),
         )
 
     def _turns_until(
-        self, level_tokens: int | None, used_tokens: int, *, delay: float = 1.0
+        self, level_tokens: int | None, used_tokens: int, *, of_compaction: bool = False
     ) -> Forecast | UnknownForecast:
         if level_tokens is None:
             return _UNKNOWN
-        return forecast(level_tokens - used_tokens, self.pace, used_tokens=used_tokens, delay=delay) or _UNKNOWN
+        remaining = level_tokens - used_tokens
+        return forecast(remaining, self.pace, used_tokens=used_tokens, of_compaction=of_compaction) or _UNKNOWN
 
     def burn_by_component(self) -> dict[Component, float]:
         """Return the burn rate of each component in tokens per turn; empty before the second turn."""

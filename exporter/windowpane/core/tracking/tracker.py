@@ -34,6 +34,7 @@ from windowpane.core.vocabulary import (
     PROVIDER,
     REPLY_TYPES,
     REWOUND,
+    STATIC_TYPES,
     CacheBreakCause,
     ContentType,
     CountSource,
@@ -205,7 +206,14 @@ class SessionTracker(TurnTracker):
             self.record(BlocksReferenced(marked, by), at)
 
     def revise(self, block: Block, at: float | None = None) -> None:
-        """Replace content of a reply by *block*, the form in which the agent sends it; only growth is added."""
+        """Replace static content, or that of a reply, by *block*, as the agent sends it; only growth is added."""
+        if block.content_type in NOT_ADDED:
+            self.record_change("edited", (block.replaces or "",))
+            used, raw = self.gauge.used, self.window.tokens
+            self.window.replace((block.replaces or "",), (block,))
+            self._record_added(block, at)
+            self.gauge.count_removed(used, raw)
+            return
         self.record_change("edited", (block.replaces or "",), block.id)
         before = sum(old.tokens for old in self.window.replace((block.replaces or "",), (block,)))
         grown = max(0, block.tokens - before)
@@ -243,7 +251,7 @@ class SessionTracker(TurnTracker):
             if placeholder is not None:
                 self.record(BlockAdded(placeholder), at)
         self._watch(removed, "eviction", cause)
-        self.gauge.growth.count_evicted(len(eviction.blocks))
+        self.gauge.growth.count_evicted(sum(one.content_type not in STATIC_TYPES for one in eviction.blocks))
         self._trend.evicted_blocks += len(eviction.blocks)
         self.gauge.count_removed(used, raw)
         self._totals.record_removal()

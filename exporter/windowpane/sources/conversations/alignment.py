@@ -143,6 +143,7 @@ def _replace(
     before = sum(size(tracked.spec) for tracked in removed)
     if (
         len(removed) > len(summary)
+        and any(tracked.spec.content_type not in STATIC_TYPES for tracked in removed)
         and all(new[index].content_type in SUMMARY_TYPES for index in summary)
         and sum(size(new[index]) for index in summary) < before
     ):

@@ -222,7 +222,10 @@ class ChangeRecorder:
         self, changes: Alignment, new: Sequence[BlockSpec], blocks: dict[int, tuple[TrackedBlock, ...]],
         at: float | None,
     ) -> None:  # fmt: skip
-        """Record one eviction of all blocks that were dropped or rewritten."""
+        """Record one eviction of all blocks that were dropped or rewritten.
+
+        Another system prompt or tool definition replaces the earlier one, and nothing is evicted.
+        """
         evicted = [self._evicted(tracked) for tracked in changes.dropped if self._block(tracked) is not None]
         replacements: list[Block] = []
         for rewrite in changes.rewritten:
@@ -230,6 +233,11 @@ class ChangeRecorder:
             if replacement is None:
                 evicted.append(self._evicted(rewrite.tracked))
                 changes.added.append(rewrite.position)
+                continue
+            if replacement.content_type in STATIC_TYPES:
+                self.tracker.revise(replacement, at)
+                self._references.discard(rewrite.tracked.block_id)
+                blocks[rewrite.position] = (TrackedBlock(new[rewrite.position], replacement.id),)
                 continue
             replacements.append(replacement)
             evicted.append(self._evicted(rewrite.tracked, replacement))
