@@ -350,9 +350,9 @@ class ClaudeSession:
     def finish(self, *, complete: bool) -> bool:
         """Close what is over at the end of the file; returns False where the rest is deferred.
 
-        Of earlier releases neither a stop reason (they write it on every line of a call) nor a tool result (it may
-        stand between two lines of its call) shows that a call is whole; only content that cannot come before its
-        end does.
+        Of earlier releases neither a stop reason (they write it on every line of a call) nor a tool result (it
+        may stand between two lines of its call) shows that a call is whole; only content that cannot come before
+        its end does.
         """
         call = self._call
         over = complete or any(content.content_type == "user_message" for content in self._deferred)
