@@ -26,7 +26,7 @@ MAIN_THREAD: Final = ("repl_main_thread", "sdk", "main")
 """Starts of the sources of Claude Code's calls that belong to the session's own window. Those of a sub-agent have
 the session that its transcript has, so that both are one."""
 GEMINI_SIDE_CALLS: Final = "utility_"
-"""Start of the roles of Gemini CLI's calls that do not continue the conversation, such as that of a compression."""
+"""Start of the roles of Gemini CLI's calls beside the conversation, such as that of a compression."""
 QWEN_SIDE_CALLS: Final = ("compress", "side-query", "prompt_suggestion", "forked_query", "speculation")
 """Starts of the ids of such prompts of Qwen Code's; others start with the id of the session."""
 LLM_REQUEST: Final = "claude_code.llm_request"
