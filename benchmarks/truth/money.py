@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from truth.recordings import Session
-from windowpane.core.events import TurnEnded
+from windowpane.core.events import Event, TurnEnded
+from windowpane.models.catalog import packaged_catalog
 
 
 class Rate(NamedTuple):
@@ -300,7 +301,16 @@ def money_section(sessions: Sequence[Session]) -> list[str]:
 
 
 def _dollars(session: Session) -> float:
-    return sum(event.data.cost_dollars or 0.0 for event in session.events if isinstance(event.data, TurnEnded))
+    """Return what Windowpane computes of the recorded usage, without its estimates of outputs."""
+    return sum(_recorded(event, event.data) for event in session.events if isinstance(event.data, TurnEnded))
+
+
+def _recorded(event: Event, ended: TurnEnded) -> float:
+    usage, output = ended.usage, ended.recorded_output_tokens
+    if usage is None or output is None:
+        return ended.cost_dollars or 0.0
+    recorded = replace(usage, output_tokens=output)
+    return packaged_catalog().cost_dollars(event.context.model, recorded, event.at) or 0.0
 
 
 def _row(name: str, found: Sequence[tuple[float, float, int]]) -> str:

@@ -62,8 +62,10 @@ def cost_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     values = sampled["cost_dollars"].to_numpy(dtype=float)
     _add_area(figure, sampled["turn"], values, "cost", translucent(palette.accent, 0.75), stacked=False)
     texts = [
-        escape_label(f"turn {turn}: {dollars(value)}")
-        for turn, value in zip(sampled["turn"], values, strict=True)
+        escape_label(f"turn {turn}: {dollars(value, estimated=is_estimated)}")
+        for turn, value, is_estimated in zip(
+            sampled["turn"], values, sampled["recorded_output_tokens"].notna(), strict=True
+        )
     ]
     _add_touch(figure, sampled["turn"], sampled["cost_dollars"], texts)
     return _finished(figure, palette, "dollars per call", legend=False, tickprefix="$")

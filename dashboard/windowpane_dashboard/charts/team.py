@@ -34,9 +34,10 @@ def team_chart(team: Sequence[Member], palette: Palette, zone: tzinfo) -> go.Fig
     for member, start, end, position in zip(drawn, starts, ends, positions, strict=True):
         row = member.row
         color = palette.muted if row.worst_zone is None else palette.zones[row.worst_zone]
+        cost = dollars(row.cost_dollars, estimated=row.is_cost_estimated)
         text = (
             f"{session_title(row)}\n{row.agent}, {row.model}\n{count(row.turns, 'turn')}, worst "
-            f"{zone_label(row.worst_zone)}, peak {percent(row.peak_utilization)}, {dollars(row.cost_dollars)}\n"
+            f"{zone_label(row.worst_zone)}, peak {percent(row.peak_utilization)}, {cost}\n"
             f"from {local(row.started_at, zone=zone)}"
         )
         figure.add_scatter(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from windowpane.core.vocabulary import ZONES
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.formats import UNKNOWN, dollars, percent, points, ratio, tokens
+from windowpane.text.formats import ESTIMATED, UNKNOWN, dollars, percent, points, ratio, tokens
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.timeline import Timeline
 
@@ -36,6 +36,8 @@ class Measure:
     text: Callable[[MeasureValue], str]
     lower: bool | None = None
     """True where less is better, None where neither is."""
+    by_output: bool = False
+    """The value is an estimate where the output of calls is."""
 
 
 def _sum(column: str) -> Callable[[ComparedSession], MeasureValue]:
@@ -100,8 +102,8 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("of these stale", _share("stale_tokens"), percent, lower=True),
     Measure("of these duplicate", _share("duplicate_tokens"), percent, lower=True),
     Measure("tokens added", _sum("added_tokens"), tokens),
-    Measure("output tokens", lambda side: side.row.output_tokens, tokens),
-    Measure("cost", lambda side: side.row.cost_dollars, dollars, lower=True),
+    Measure("output tokens", lambda side: side.row.output_tokens, tokens, by_output=True),
+    Measure("cost", lambda side: side.row.cost_dollars, dollars, lower=True, by_output=True),
     Measure("input from the cache", _cache, percent, lower=False),
     Measure("blocks evicted", lambda side: side.row.evicted_blocks, tokens),
     Measure("tokens evicted", lambda side: side.row.evicted_tokens, tokens),
@@ -120,9 +122,14 @@ def differences(one: ComparedSession, other: ComparedSession) -> pd.DataFrame:
     return pd.DataFrame(records, columns=["measure", "A", "B", "B against A", "better"])
 
 
+def _text(measure: Measure, side: ComparedSession, value: MeasureValue) -> str:
+    is_estimated = measure.by_output and side.row.is_cost_estimated and value is not None
+    return f"{ESTIMATED if is_estimated else ''}{measure.text(value)}"
+
+
 def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) -> tuple[str, str, str, str]:
     first, second = measure.value(one), measure.value(other)
-    texts = measure.text(first), measure.text(second)
+    texts = _text(measure, one, first), _text(measure, other, second)
     if first is None or second is None:
         return (*texts, UNKNOWN, "")
     if first == second:

@@ -105,9 +105,10 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 _FLEET_COLUMNS: Final = (
     "zone", "session", "repository", "utilization over time", "now", "next", "compactions", "cost", "alerts",
-    "last event", "agent", "worst", "model", "turns", "Δ/turn", "tokens", "source", "estimated", "firing",
+    "last event", "agent", "worst", "model", "turns", "Δ/turn", "tokens", "source", "estimated", "estimated cost",
+    "firing",
 )  # fmt: skip
-STYLING: Final = ("estimated", "firing")
+STYLING: Final = ("estimated", "estimated cost", "firing")
 """Columns that only set the style of a row."""
 
 
@@ -132,6 +133,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "tokens": row.used_tokens,
         "source": row.source,
         "estimated": row.is_estimated,
+        "estimated cost": row.is_cost_estimated,
         "firing": worst_severity(fired) if fired else None,
     }
 

@@ -127,7 +127,7 @@ _TURN_VALUES: Final = (
     "turns_until_red_p10", "turns_until_red_p90", "compaction_tokens", "turns_until_compaction",
     "turns_until_compaction_p10", "turns_until_compaction_p90", "burn_rate", "input_tokens", "output_tokens",
     "cache_read_tokens", "cache_write_tokens", "cost_dollars", "latency_seconds", "estimate_error", "at",
-    "used_before", "used_after",
+    "used_before", "used_after", "recorded_output_tokens", "list_cost_dollars",
 )  # fmt: skip
 _TURN_LABELS: Final = ("model", "count_source", "zone")
 

@@ -19,7 +19,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SUMMED: Final = (
     "sessions", "calls", "input_tokens", "output_tokens", "cache_read_tokens", "cost_dollars", "compactions",
     "fidelity_sum", "fidelities", "regrets", "cache_breaks", "cache_break_dollars", "peak_sum", "peaks",
-    "red_sessions",
+    "red_sessions", "estimated_outputs",
 )  # fmt: skip
 CHANGE: Final = 0.25
 """Relative change of a value from which on the release that came with it is marked."""

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from windowpane.store.records import SessionRow
-from windowpane.text.formats import dollars, percent, tokens
+from windowpane.text.formats import count, dollars, percent, tokens
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
@@ -30,9 +30,13 @@ _COLUMNS = {
     "cache_read_tokens": "read from the cache",
     "cache_write_tokens": "written to the cache",
     "output_tokens": "output",
+    "recorded_output_tokens": "recorded output",
     "cost_dollars": "cost",
+    "list_cost_dollars": "by published prices",
     "latency_seconds": "duration",
 }
+_RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
+"""Columns that are omitted where no turn has a value."""
 
 
 def resent_summary(turns: pd.DataFrame) -> str:
@@ -95,10 +99,17 @@ def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) 
             widgets.chart(cost, key="cost", alt="Dollars of each call, as in the table")
     else:
         st.caption("The price of this model is unknown.")
+    estimated = int(turns["recorded_output_tokens"].notna().sum())
+    if estimated:
+        st.caption(
+            f"≈ The output of {count(estimated, 'call')}, and so the cost, is estimated: the recording states "
+            "only the start of the reply, which the table has next to the estimate."
+        )
+    names = {name: label for name, label in _COLUMNS.items() if name not in _RARE or turns[name].notna().any()}
     widgets.folded_table(
         "Cost and cache as a table",
-        lambda: turns[list(_COLUMNS)].rename(columns=_COLUMNS),
+        lambda: turns[list(names)].rename(columns=names),
         key="cost_data",
         alt="Input, output, cost and duration of each call",
-        numbers={"cost": DOLLARS, "duration": SECONDS},
+        numbers={"cost": DOLLARS, "by published prices": DOLLARS, "duration": SECONDS},
     )

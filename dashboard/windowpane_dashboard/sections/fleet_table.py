@@ -9,11 +9,17 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from windowpane.core.vocabulary import ZONES, Severity, Zone
-from windowpane.text.formats import UNKNOWN, percent, tokens_short
+from windowpane.text.formats import UNKNOWN, dollars, percent, tokens_short
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.fleet import STYLING
 from windowpane_dashboard.style.theme import Palette
 
+_ESTIMATES: Final = (
+    ("tokens", tokens_short, "estimated"),
+    ("now", percent, "estimated"),
+    ("cost", dollars, "estimated cost"),
+)
+"""Columns that may hold an estimate, their text, and the column with the rows that are estimates."""
 _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical": "red"}
 """Alerts in the color of the zone of equal severity; notices in the color of the text."""
 
@@ -21,15 +27,14 @@ _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical":
 def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
     """Return the table with zones and alerts in their colors, next to their labels and shapes.
 
-    The columns `estimated` and `firing` set the style of a row and are not shown.
+    The columns of `STYLING` set the style of a row and are not shown.
     """
     zones = {zone_label(zone): palette.zone_text[zone] for zone in ZONES}
-    estimated = frame.index[frame["estimated"]]
-    exact = frame.index[~frame["estimated"]]
     style = frame.drop(columns=list(STYLING)).style
-    for rows, is_estimate in ((exact, False), (estimated, True)):
-        style.format(partial(tokens_short, estimated=is_estimate), subset=(rows, "tokens"), na_rep=UNKNOWN)
-        style.format(partial(percent, estimated=is_estimate), subset=(rows, "now"), na_rep=UNKNOWN)
+    for column, text, by in _ESTIMATES:
+        for is_estimate in (False, True):
+            rows = frame.index[frame[by] == is_estimate]
+            style.format(partial(text, estimated=is_estimate), subset=(rows, column), na_rep=UNKNOWN)
     for severity, zone in _SEVERITY_ZONES.items():
         style.set_properties(
             subset=(frame.index[frame["firing"] == severity], "alerts"), color=palette.zone_text[zone]

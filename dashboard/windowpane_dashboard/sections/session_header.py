@@ -11,7 +11,7 @@ from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
 from windowpane.store.records import SessionRow
 from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
-from windowpane.text.formats import UNKNOWN, ago, dollars, percent, ratio, tokens, tokens_short
+from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import times
@@ -92,9 +92,17 @@ def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
             ratio(row.fidelity),
             "Share of decision-critical information visible after the last compression, 0 to 1; – if unknown.",
         ),
-        ("Cost", dollars(row.cost_dollars), "Cost of all model calls so far."),
+        ("Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)),
         ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
+
+
+def _cost_help(row: SessionRow) -> str:
+    text = "Cost of all model calls so far."
+    if not row.estimated_outputs:
+        return text
+    calls = f"{count(row.estimated_outputs, 'call')} of {row.turns:,}"
+    return f"{text} The recording states only the start of the output of {calls}, whose rest is estimated."
 
 
 def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:

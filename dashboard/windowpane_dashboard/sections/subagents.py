@@ -43,7 +43,8 @@ def children_section(store: EventReader, row: SessionRow) -> None:
     """Draw the team on one time axis with its cost, and the table of sub-agents with their delegations."""
     team = read_team(store, row)
     total = team_cost(team)
-    together = "" if total is None else f"{dollars(total)} together, "
+    estimated = any(member.row.is_cost_estimated for member in team)
+    together = "" if total is None else f"{dollars(total, estimated=estimated)} together, "
     others = sum(member.row.project != row.project for member in team)
     elsewhere = f", including {others:,} of other projects" if others else ""
     st.text(f"{together}{count(len(team), 'session')}{elsewhere}.")
@@ -54,7 +55,8 @@ def children_section(store: EventReader, row: SessionRow) -> None:
     children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
     costs = [child.cost_dollars for child in children if child.cost_dollars is not None]
     sent = sum(child.input_tokens for child in children)
-    cost = f" and cost {dollars(sum(costs))}" if costs else ""
+    estimated = any(child.is_cost_estimated for child in children)
+    cost = f" and cost {dollars(sum(costs), estimated=estimated)}" if costs else ""
     worst = [child for child in children if child.worst_zone in ("red", "overflow")]
     st.text(
         f"{count(len(children), 'sub-agent')} worked in separate windows; their calls sent {tokens(sent)} "

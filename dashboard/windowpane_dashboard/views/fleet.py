@@ -20,7 +20,7 @@ from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
-from windowpane_dashboard.page.number_formats import DOLLARS, TOKENS_SHORT
+from windowpane_dashboard.page.number_formats import TOKENS_SHORT
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
@@ -145,7 +145,7 @@ def summary(listed: Fleet) -> None:
     parts = [f"{zone_label(zone)} {totals.by_zone.get(zone, 0):,}" for zone in reversed(ZONES)]
     if None in totals.by_zone:
         parts.append(f"– limit unknown {totals.by_zone[None]:,}")
-    parts.append(f"cost {dollars(totals.cost_dollars)}")
+    parts.append(f"cost {dollars(totals.cost_dollars, estimated=totals.estimated_outputs > 0)}")
     if totals.cache_ratio is not None:
         parts.append(f"{percent(totals.cache_ratio)} of the input from the cache")
     parts.append(f"of {count(totals.sessions, 'session')}")
@@ -167,7 +167,7 @@ def session_table(listed: Fleet, now: float, order: FleetOrder) -> None:
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
         column_order=[name for name in frame.columns if name not in HIDDEN],
-        numbers={"cost": DOLLARS, "Δ/turn": TOKENS_SHORT, "now": None, "tokens": None},
+        numbers={"cost": None, "Δ/turn": TOKENS_SHORT, "now": None, "tokens": None},
         column_config={
             "zone": config.TextColumn(width=76, help="at the last turn"),
             "session": config.LinkColumn(width=190, display_text=TITLE_OF_LINK, alignment="left"),
@@ -182,7 +182,7 @@ def session_table(listed: Fleet, now: float, order: FleetOrder) -> None:
             "compactions": config.TextColumn(
                 "C", width=40, help="compressions; ◆ where the agent was in the middle of a task"
             ),
-            "cost": config.NumberColumn(width=54, help="with its sub-agents"),
+            "cost": config.NumberColumn(width=54, help="with its sub-agents; ≈ estimated"),
             "last event": config.TextColumn(width=88, help=LETTERS),
             "alerts": config.TextColumn(width=72, help="firing now: the worst, + how many others"),
             "model": config.TextColumn(width=110),

@@ -90,8 +90,9 @@ def summary(ranged: Trends) -> str:
         return "Nothing was recorded in this range."
     sums = ranged.totals
     cached = sums["cache_read_tokens"] / sums["input_tokens"] if sums["input_tokens"] else None
+    cost = dollars(float(sums["cost_dollars"]), estimated=sums["estimated_outputs"] > 0)
     parts = [
-        f"{count(int(sums['calls']), 'call')} for {dollars(float(sums['cost_dollars']))}",
+        f"{count(int(sums['calls']), 'call')} for {cost}",
         f"{percent(cached)} of the input from the cache",
     ]
     if sums["cache_breaks"]:

@@ -82,7 +82,8 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
         table.add_row(
             zone_label(row.zone), short_id(row), Text(plain(row.name)), f"{row.turns:,}",
             share, formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
-            f"{row.compressions:,}", f"{row.regrets:,}", formats.dollars(row.total_cost_dollars),
+            f"{row.compressions:,}", f"{row.regrets:,}",
+            formats.dollars(row.total_cost_dollars, estimated=row.is_cost_estimated),
         )  # fmt: skip
     return table
 

@@ -79,7 +79,7 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
         return Group(head, Text(hint))
     name_columns = NAME_CHARACTERS + max(0, get_terminal_size().columns - TABLE_COLUMNS)
     texts = {"window": (27, None), "session": (8, None), "title": (None, name_columns)}
-    numbers = {"next": 10, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}
+    numbers = {"next": 10, "Δ/turn" if unicode else "d/turn": 6, "cost": 6, "last": 6}
     table = frameless_table(texts, numbers)
     for row in rows:
         share = formats.percent(row.utilization, estimated=row.is_estimated)
@@ -87,7 +87,8 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
         cells = [
             next_event(row).text_short if is_live(row, now) else "not live",
             formats.tokens_short(row.velocity, signed=True),
-            formats.dollars(row.total_cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
+            formats.dollars(row.total_cost_dollars, estimated=row.is_cost_estimated),
+            formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
         table.add_row(
             Text(level if unicode else formats.in_ascii(level)),

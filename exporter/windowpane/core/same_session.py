@@ -44,9 +44,10 @@ def numbers_in(events: Iterable[Event]) -> list[int]:
 CLOCK_SECONDS: Final = 600.0
 """Largest difference between the clocks of two machines that record one session."""
 _RECORDING: Final = 5
+_REPLAYS: Final = "demo"
 RANKS: Final[Mapping[str, int]] = {
     "otlp": 1, "litellm_logs": 2, "api_exchanges": 2, "langfuse": 2, "langsmith": 2, "proxy": 3, "live": 4,
-    "demo": _RECORDING,
+    _REPLAYS: _RECORDING,
 }  # fmt: skip
 """Ranks of the sources that are not an agent's own recording."""
 
@@ -54,3 +55,8 @@ RANKS: Final[Mapping[str, int]] = {
 def rank(source: str) -> int:
     """Return how complete a source's record of a session is: the greater, the more complete."""
     return RANKS.get(source, _RECORDING)
+
+
+def may_copy(source: str, other: str) -> bool:
+    """Return whether a session of *source* may repeat one of *other*: agents copy recordings into new ones."""
+    return rank(source) == rank(other) == _RECORDING and _REPLAYS not in (source, other)

@@ -15,6 +15,7 @@ from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     BlockAdded,
+    CallsCopied,
     CompactionMeasured,
     ContentCompressed,
     Event,
@@ -306,7 +307,9 @@ def _by_context(batch: Sequence[Event]) -> Iterator[Sequence[Event]]:
         yield batch[start:]
 
 
-_ANNOTATIONS: Final = frozenset({NoteAdded, NoteDeleted, SessionIdentified, SessionRederived, SessionTitled})
+_ANNOTATIONS: Final = frozenset(
+    {CallsCopied, NoteAdded, NoteDeleted, SessionIdentified, SessionRederived, SessionTitled}
+)
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
 """Results of notifications; any process that shares the outbox may deliver them."""
 

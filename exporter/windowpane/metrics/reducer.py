@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import Any, Final, NamedTuple
 
 from windowpane.core import events
-from windowpane.core.same_session import CLOCK_SECONDS, number_in, rank
+from windowpane.core.same_session import CLOCK_SECONDS, may_copy, number_in, rank
 from windowpane.core.vocabulary import (
     CACHE_BREAK_CAUSES,
     COMPONENT_OF,
@@ -59,15 +59,18 @@ MAXIMUM_OPEN_TURNS: Final = 1_000
 
 
 class _Report(NamedTuple):
-    """The source that reported a call first, and the time of the call."""
+    """The first report of a call: its session, source and time."""
 
+    session_id: str
     source: str
     at: float | None
 
-    def is_of_same_call(self, source: str, at: float | None) -> bool:
-        """Return whether another report with the same id, by *source*, is of this call."""
-        at_once = self.at is None or at is None or abs(at - self.at) <= CLOCK_SECONDS
-        return at_once and rank(self.source) != rank(source)
+    def is_of_same_call(self, other: _Report) -> bool:
+        """Return whether another report with the same id is of this call, by another source or in a copy."""
+        at_once = self.at is None or other.at is None or abs(other.at - self.at) <= CLOCK_SECONDS
+        if rank(self.source) != rank(other.source):
+            return at_once
+        return at_once and self.session_id != other.session_id and may_copy(other.source, self.source)
 
 
 class RepeatedCalls:
@@ -81,7 +84,7 @@ class RepeatedCalls:
     def is_repeated(
         self, context: events.EventContext, at: float | None, data: events.BlockAdded | events.TurnEnded
     ) -> bool:
-        """Return whether *data*, of the time *at*, ends a turn whose call another source reported before."""
+        """Return whether *data*, of the time *at*, ends a turn whose call was reported elsewhere before."""
         if isinstance(data, events.BlockAdded):
             if data.block.content_type == "tool_call" and (number := number_in(data)) is not None:
                 self._add_tool_call(context, number)
@@ -90,9 +93,9 @@ class RepeatedCalls:
         numbers = self._open.pop(context.session_id, [])
         if number is not None:
             numbers.append(number)
-        report = _Report(context.source, at)
+        report = _Report(context.session_id, context.source, at)
         earlier = [self._counted.setdefault(number, report) for number in numbers]
-        repeated = any(one.is_of_same_call(context.source, at) for one in earlier)
+        repeated = any(one.is_of_same_call(report) for one in earlier)
         while len(self._counted) > MAXIMUM_CALLS:
             self._counted.popitem(last=False)
         return repeated

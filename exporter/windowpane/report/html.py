@@ -71,10 +71,14 @@ def _tiles(report: SessionReport) -> str:
         ),
         ("fidelity", formats.ratio(session.fidelity), "probe, 0 to 1"),
         ("regrets", f"{session.regrets:,}", "fetched again"),
-        ("cost", formats.dollars(session.cost_dollars), f"cache {formats.percent(cached)}"),
+        (
+            "cost",
+            formats.dollars(session.cost_dollars, estimated=session.is_cost_estimated),
+            f"cache {formats.percent(cached)}",
+        ),
     ]
-    missing = "".join(f"<p class=quiet>Cost: {escape(sentence)}</p>" for sentence in report.missing_costs)
-    return tiles(values) + missing
+    notes = "".join(f"<p class=quiet>Cost: {escape(sentence)}</p>" for sentence in report.cost_notes)
+    return tiles(values) + notes
 
 
 def _findings(report: SessionReport) -> str:

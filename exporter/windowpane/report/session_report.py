@@ -213,6 +213,28 @@ class SessionReport:
         return tuple(sentences)
 
     @property
+    def cost_notes(self) -> tuple[str, ...]:
+        """The estimated part of the cost, and what it does not contain; one sentence each."""
+        copied = self.session.copied_turns
+        notes = [f"{formats.count(copied, 'call')} not included: copied from another session"] if copied else []
+        other = [turn for turn in self.turns if turn.list_cost_dollars is not None]
+        if other:
+            recorded_cost = formats.dollars(sum(turn.cost_dollars or 0.0 for turn in other))
+            listed = formats.dollars(sum(turn.list_cost_dollars or 0.0 for turn in other))
+            calls = formats.count(len(other), "call")
+            notes.append(
+                f"recorded cost of {calls} {recorded_cost}; {listed} for the recorded usage at published prices"
+            )
+        estimated = [turn for turn in self.turns if turn.recorded_output_tokens is not None]
+        if not estimated:
+            return (*notes, *self.missing_costs)
+        output = formats.tokens(sum(turn.output_tokens or 0 for turn in estimated), estimated=True)
+        recorded = formats.tokens(sum(turn.recorded_output_tokens or 0 for turn in estimated))
+        calls = formats.count(len(estimated), "call")
+        note = f"output of {calls} estimated at {output} tokens; recorded {recorded}, of the start"
+        return (*notes, note, *self.missing_costs)
+
+    @property
     def facts(self) -> FactTotals | None:
         """Facts of all evaluated compressions; None if none was evaluated."""
         evaluated = [compression.facts for compression in self.compressions if compression.facts is not None]

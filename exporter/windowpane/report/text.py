@@ -280,15 +280,17 @@ def _cost(report: SessionReport) -> list[str]:
     if not session.input_tokens:
         return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
-    written = f"written {formats.tokens(session.output_tokens)}"
-    lines = [f"Cost   {formats.dollars(session.cost_dollars)}   {sent}; {written}"]
+    estimated = session.is_cost_estimated
+    written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"
+    lines = [f"Cost   {formats.dollars(session.cost_dollars, estimated=estimated)}   {sent}; {written}"]
     compressing = [item.cost_dollars for item in report.compressions if item.cost_dollars is not None]
     if compressing:
         lines.append(f"  {formats.dollars(sum(compressing))} of it for compressions")
     if session.subagent_cost_dollars is not None:
-        total, below = formats.dollars(session.total_cost_dollars), formats.dollars(session.subagent_cost_dollars)
+        total = formats.dollars(session.total_cost_dollars, estimated=estimated)
+        below = formats.dollars(session.subagent_cost_dollars)
         lines.append(f"  {total} with its sub-agents, which cost {below}")
-    return [*lines, *(f"  {note}" for note in report.missing_costs)]
+    return [*lines, *(f"  {note}" for note in report.cost_notes)]
 
 
 def _bounded(rows: Sequence[str]) -> list[str]:

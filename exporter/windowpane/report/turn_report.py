@@ -162,10 +162,16 @@ def _head(report: TurnReport) -> list[str]:
     calls = [
         f"change {formats.tokens_short(report.change_tokens, signed=True)}",
         f"input {formats.tokens(turn.input_tokens)}",
-        f"output {formats.tokens(turn.output_tokens)}",
-        f"cost {formats.dollars(turn.cost_dollars)}",
+        f"output {formats.tokens(turn.output_tokens, estimated=turn.is_cost_estimated)}{_recorded(turn)}",
+        f"cost {formats.dollars(turn.cost_dollars, estimated=turn.is_cost_estimated)}",
     ]
     return [report.session.session_id, f"at {formats.local(turn.at)}", "", report.headline, "   ".join(calls)]
+
+
+def _recorded(turn: TurnRow) -> str:
+    """Return the output that the recording states, where the other is an estimate."""
+    recorded = turn.recorded_output_tokens
+    return "" if recorded is None else f" ({formats.tokens(recorded)} recorded)"
 
 
 def _composition(report: TurnReport) -> list[str]:
@@ -239,8 +245,12 @@ def _tiles(report: TurnReport) -> str:
             ("change", formats.tokens_short(report.change_tokens, signed=True), "tokens"),
             ("input", formats.tokens(turn.input_tokens), "tokens"),
             ("from the cache", formats.percent(cached), "of the input"),
-            ("output", formats.tokens(turn.output_tokens), "tokens"),
-            ("cost", formats.dollars(turn.cost_dollars), "of this call"),
+            (
+                "output",
+                formats.tokens(turn.output_tokens, estimated=turn.is_cost_estimated),
+                f"tokens{_recorded(turn)}",
+            ),
+            ("cost", formats.dollars(turn.cost_dollars, estimated=turn.is_cost_estimated), "of this call"),
             ("took", formats.seconds(turn.latency_seconds), ""),
         ]
     )

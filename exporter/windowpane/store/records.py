@@ -140,6 +140,10 @@ class SessionRow:
     """Empty where it belongs to none."""
     same_as: str = ""
     """Session that another source recorded, which counts for both; empty where this one counts."""
+    estimated_outputs: int = 0
+    """Calls whose output, and with it their cost, is an estimate."""
+    copied_turns: int = 0
+    """Turns copied from another session, which counts their calls: no sum of this one includes them."""
 
     @property
     def total_cost_dollars(self) -> float | None:
@@ -157,6 +161,11 @@ class SessionRow:
     def is_estimated(self) -> bool:
         """Used tokens and utilization are estimates."""
         return self.count_source == "estimate"
+
+    @property
+    def is_cost_estimated(self) -> bool:
+        """The output and the cost are estimates."""
+        return self.estimated_outputs > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +191,8 @@ class FleetTotals:
     live_red: int
     live_red_soon: int
     """Live sessions below red that are expected there within three turns."""
+    estimated_outputs: int = 0
+    """Calls whose output, and with it their cost, is an estimate."""
 
     @property
     def sessions(self) -> int:
@@ -234,6 +245,15 @@ class TurnRow:
     turns_until_compaction: float | None = None
     turns_until_compaction_p10: float | None = None
     turns_until_compaction_p90: float | None = None
+    recorded_output_tokens: int | None = None
+    """The output that the recording states, where it is only the start of the reply: the other is an estimate."""
+    list_cost_dollars: float | None = None
+    """The cost by published prices, where the recording has another."""
+
+    @property
+    def is_cost_estimated(self) -> bool:
+        """The output and the cost are estimates."""
+        return self.recorded_output_tokens is not None
 
     @property
     def used_tokens(self) -> int | None:
@@ -347,6 +367,8 @@ class TrendRow:
     """Sessions of the day with a known utilization, whose highest ones `peak_sum` is the sum of."""
     red_sessions: int
     """Sessions whose utilization reached 0.90 on the day."""
+    estimated_outputs: int = 0
+    """Calls whose output, and with it their cost, is an estimate."""
 
 
 @dataclass(frozen=True, slots=True)

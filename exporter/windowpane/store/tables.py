@@ -16,7 +16,7 @@ from typing import Final
 
 SUMS: Final = (
     "calls", "input_tokens", "output_tokens", "cache_read_tokens", "cost_micros", "compactions",
-    "fidelity_millis", "fidelities", "regrets", "cache_breaks", "cache_break_micros",
+    "fidelity_millis", "fidelities", "regrets", "cache_breaks", "cache_break_micros", "estimated_outputs",
 )  # fmt: skip
 """Sums of a session on a day."""
 PEAK: Final = "peak_millis"
@@ -181,7 +181,8 @@ SESSIONS: Final = table(
     cache_break_dollars real null, carried_price integer default 0, title text default '',
     title_source name default '', folder text default '', repository text default '', branch text default '',
     agent_version name default '', label text default '', compressions_in_task integer default 0,
-    project text default '', same_as text default '', memory bytes
+    project text default '', same_as text default '', estimated_outputs integer default 0,
+    copied_turns integer default 0, memory bytes
     """,
     key="key",
     indexes=(
@@ -213,7 +214,8 @@ TURNS: Final = table(
     output_tokens integer null, cache_read_tokens integer null, cache_write_tokens integer null,
     cost_dollars real null, latency_seconds real null, estimate_error real null,
     compaction_tokens integer null, turns_until_compaction real null, turns_until_compaction_p10 real null,
-    turns_until_compaction_p90 real null
+    turns_until_compaction_p90 real null, recorded_output_tokens integer null,
+    list_cost_dollars real null
     """,
     key="session, turn",
 )

@@ -103,11 +103,15 @@ def _turn_ended(data: e.TurnEnded) -> str:
         text = f"Model call without a usage report; tokens {COUNT_SOURCE_LABELS[data.count_source]}"
     else:
         usage = data.usage
-        text = f"Model call: {tokens(usage.input_total)} tokens in, {tokens(usage.output_tokens)} out"
+        is_estimated = data.recorded_output_tokens is not None
+        text = f"Model call: {tokens(usage.input_total)} tokens in, "
+        text += f"{tokens(usage.output_tokens, estimated=is_estimated)} out"
+        if is_estimated:
+            text += f" ({tokens(data.recorded_output_tokens)} recorded, of the start of the reply)"
         if usage.cache_read_tokens:
             text += f", {tokens(usage.cache_read_tokens)} of the input from the cache"
     if data.cost_dollars is not None:
-        text += f", {dollars(data.cost_dollars)}"
+        text += f", {dollars(data.cost_dollars, estimated=data.recorded_output_tokens is not None)}"
     if data.latency_seconds is not None:
         text += f", {seconds(data.latency_seconds)}"
     return text + "."
@@ -303,6 +307,9 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "session.identified": lambda data: (
         f"Recognized as session {data.same_as}, by "
         f"{'a call that is in both' if data.by == 'call' else 'the id that the agent gives it'}; that one counts."
+    ),
+    "calls.copied": lambda data: (
+        f"Turns {data.first_turn} to {data.last_turn} are a copy of session {data.of}, which counts their calls."
     ),
     "session.continued": lambda data: (
         f"Run {data.number} of the session continues it: its turn {max(data.from_turn, 1)} is turn "

@@ -108,10 +108,12 @@ def reduction(value: float | None) -> str:
     return UNKNOWN if value is None or math.isnan(value) else f"{value:.1f} to 1"
 
 
-def dollars(value: float | None) -> str:
-    """Return US dollars: `$0.42`, `$0.0012`, `$1,204`, `<$0.0001`."""
+def dollars(value: float | None, *, estimated: bool = False) -> str:
+    """Return US dollars: `$0.42`, `$0.0012`, `$1,204`, `<$0.0001`, `≈$0.42`."""
     if value is None or math.isnan(value):
         return UNKNOWN
+    if estimated:
+        return ESTIMATED + dollars(value)
     if value == 0 or 0.01 <= abs(value) < 1_000:
         return f"${value:,.2f}"
     if 0 < value < 0.00005:

@@ -288,6 +288,30 @@ def test_cost_is_the_recorded_one_else_the_catalogs() -> None:
     assert [ended.cost_dollars for ended in of(events, "turn.ended")] == [7.0, 0.2]
 
 
+def test_a_recorded_cost_is_compared_with_the_published_prices() -> None:
+    events = play(
+        OPENED, message("a"), replied(), called(100, cost_dollars=0.2),
+        message("b"), replied(), called(200, cost_dollars=0.201), message("c"), replied(), called(200),
+    )  # fmt: skip
+
+    ended = of(events, "turn.ended")
+    assert [(one.cost_dollars, one.list_cost_dollars) for one in ended] == [
+        (0.2, 0.1),
+        (0.201, None),
+        (0.2, None),
+    ]
+
+
+def test_a_stated_cost_of_zero_is_of_a_recorder_without_a_price() -> None:
+    free = play(OPENED, message("a"), replied(), called(100, cost_dollars=0.0))
+    unpriced = play(
+        OPENED, message("a"), replied(), called(100, cost_dollars=0.0), playback=replace(PLAYBACK, catalog=None)
+    )
+
+    assert [ended.cost_dollars for ended in of(free, "turn.ended")] == [0.1]
+    assert [ended.cost_dollars for ended in of(unpriced, "turn.ended")] == [None]
+
+
 def test_model_known_later_counts_from_the_beginning() -> None:
     """Content before the first call is counted and measured for the model of that call."""
     asked: list[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from windowpane.core.events.annotations import (
     ANNOTATIONS,
+    CallsCopied,
     NoteAdded,
     NoteDeleted,
     SessionContinued,
@@ -92,6 +93,7 @@ __all__ = [
     "BudgetBlocked",
     "BudgetWarned",
     "CacheBroken",
+    "CallsCopied",
     "Candidate",
     "ChangeUnidentified",
     "CheckpointLoaded",

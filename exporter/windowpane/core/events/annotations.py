@@ -45,6 +45,18 @@ class SessionIdentified:
 
 
 @dataclass(frozen=True, slots=True)
+class CallsCopied:
+    """The store recognized turns as a copy of those of another session, which counts their calls."""
+
+    type: ClassVar[str] = "calls.copied"
+    of: str
+    """Id of the session that counts them."""
+    first_turn: int
+    last_turn: int
+    """The turns, all of which follow in the record."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionContinued:
     """The session was recorded again, by another process or window, and continues where its record ended."""
 
@@ -63,5 +75,11 @@ class SessionContinued:
     """Another run records the session at the same time, and both windows remain."""
 
 
-ANNOTATIONS: Final = (NoteAdded.type, NoteDeleted.type, SessionTitled.type, SessionIdentified.type)
+ANNOTATIONS: Final = (
+    NoteAdded.type,
+    NoteDeleted.type,
+    SessionTitled.type,
+    SessionIdentified.type,
+    CallsCopied.type,
+)
 """Types of the events that are added to a session at any later time: nothing happened in it then."""

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from windowpane.core.events.annotations import (
+    CallsCopied,
     NoteAdded,
     NoteDeleted,
     SessionContinued,
@@ -104,6 +105,7 @@ Fact = (
     | NoteDeleted
     | SessionTitled
     | SessionIdentified
+    | CallsCopied
     | SessionContinued
 )
 Derived = (

@@ -172,6 +172,11 @@ class TurnEnded(FastDataclass, frozen=True):
     stop_reason: str | None = None
     response_id: str | None = None
     """Id that the provider gave the reply: the same in every recording of the call."""
+    recorded_output_tokens: int | None = None
+    """The output that the recording states, where that is only the start of the reply; the one in `usage`, and
+    with it the cost, is an estimate then."""
+    list_cost_dollars: float | None = None
+    """The cost by published prices, where the recording has another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,8 +177,8 @@ class PressureGauge:
         self.call_components: dict[Component, int] = {}
         self.reply_tokens = 0
         """Tokens of the reply to the turn's call, as counted at ingest."""
-        self.calls_tool = False
-        """True if the reply calls a tool."""
+        self.reply_tool_calls = 0
+        """Tool calls in the reply."""
         self.exact = True
         """True while every block was counted by the model's own tokenizer."""
         self.estimate_error: float | None = None
@@ -248,7 +248,7 @@ class PressureGauge:
         """Take the window, as it is now, for the content of the turn's call."""
         self.call_tokens = self._window.tokens
         self.call_components = dict(self._window.tokens_by_component)
-        self.reply_tokens, self.calls_tool = 0, False
+        self.reply_tokens = self.reply_tool_calls = 0
 
     def count_reply(self, usage: Usage) -> None:
         """Count the tokens of the reply that the next call sends, by the provider's count of the output.
@@ -258,7 +258,7 @@ class PressureGauge:
         if usage.output_tokens < PLACEHOLDER_RATIO * self.reply_tokens:
             return
         tokens = usage.output_tokens - usage.reasoning_tokens
-        if self.calls_tool and usage.reasoning_retained:
+        if self.reply_tool_calls and usage.reasoning_retained:
             tokens += usage.reasoning_tokens
             self._reasoning += usage.reasoning_tokens
         else:

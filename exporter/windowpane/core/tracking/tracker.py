@@ -107,7 +107,7 @@ class SessionTracker(TurnTracker):
             group = self._reply_group = self._reply_group or block_id
             self.gauge.reply_tokens += tokens
             if content_type == "tool_call":
-                self.gauge.calls_tool = True
+                self.gauge.reply_tool_calls += 1
         else:
             self._reply_group = None
             if content_type == "user_message" and self._last_type != "user_message":

@@ -276,9 +276,11 @@ class TurnTracker:
         self,
         usage: Usage | None = None,
         *,
+        output_tokens: int | None = None,
         window_tokens: int | None = None,
         reported_tokens: int | None = None,
         cost_dollars: float | None = None,
+        list_cost_dollars: float | None = None,
         cost_of: Callable[[Usage], float | None] | None = None,
         latency_seconds: float | None = None,
         stop_reason: str | None = None,
@@ -287,8 +289,9 @@ class TurnTracker:
     ) -> PressureMeasured:
         """Close the turn after its model call; the provider's count replaces the estimate.
 
-        Returns the window as the next call would send it, the reply included. *window_tokens* is the size of the
-        window where the input of *usage* is another, 0 where it is unknown. *reported_tokens* is the size of
+        Returns the window as the next call would send it, the reply included. *output_tokens* is an estimate of
+        the output where *usage* states only its start; *cost_dollars* includes it. *window_tokens* is the size of
+        the window where the input of *usage* is another, 0 where it is unknown. *reported_tokens* is the size of
         the call as the model itself reported it; it is used without *usage* and near the estimate. *cost_of*
         returns the price of any usage of the call's model.
         """
@@ -311,7 +314,22 @@ class TurnTracker:
                 gauge.count_reply(usage)
         gauge.count_cache(usage, reported)
         response_id = None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS]
-        ended = self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason, response_id), at)
+        billed, recorded = usage, None
+        if usage is not None and output_tokens is not None:
+            billed, recorded = replace(usage, output_tokens=output_tokens), usage.output_tokens
+        ended = self.record(
+            TurnEnded(
+                billed,
+                source,
+                cost_dollars,
+                latency_seconds,
+                stop_reason,
+                response_id,
+                recorded,
+                list_cost_dollars,
+            ),
+            at,
+        )
         if usage is not None and trusted and window_tokens is None:
             self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)
         added = gauge.added

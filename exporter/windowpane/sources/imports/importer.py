@@ -11,7 +11,7 @@ from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
 from windowpane.sources.imports.file_report import FileReport
 from windowpane.sources.transcripts.databases import DatabaseReader, SessionState
-from windowpane.sources.transcripts.discovery import files_of, reader_for, stamp, unreadable
+from windowpane.sources.transcripts.discovery import by_start, files_of, reader_for, stamp, unreadable
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import EXPERIMENTAL, FileStats, Problem, Reader
@@ -68,24 +68,24 @@ def import_paths(
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
-    A file of unknown format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
+    They are read in the order in which they started, and reported in the order of their names. A file of unknown
+    format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
     comes from a folder.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
     files = list(files_of(paths))
-    reports = []
-    for number, path in enumerate(files, 1):
+    reports: dict[Path, FileReport] = {}
+    for number, path in enumerate(by_start(files), 1):
         if progress is not None:
             progress(path, number=number, total=len(files))
         if path not in given and (reason := unreadable(path)):
-            reports.append(FileReport(path, skipped=reason, unknown=True))
+            reports[path] = FileReport(path, skipped=reason, unknown=True)
             continue
-        report = import_file(path, store, playback=playback, readers=readers, memory=memory)
+        reports[path] = import_file(path, store, playback=playback, readers=readers, memory=memory)
         if path not in given:
-            report.skip_unknown()
-        reports.append(report)
-    return reports
+            reports[path].skip_unknown()
+    return [reports[path] for path in files]
 
 
 def import_file(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from windowpane.sources.transcripts.folders import (
 )
 from windowpane.sources.transcripts.formats import FormatReaders
 from windowpane.sources.transcripts.json_document import shape_of
+from windowpane.sources.transcripts.json_lines import instant
 from windowpane.sources.transcripts.reader import INDEX, Reader
 
 CLAUDE_CODE: Final = "sessions-index.json"
@@ -55,6 +57,15 @@ _READERS: Final = FormatReaders()
 HEAD_BYTES: Final = 64 * 1024
 RECOGNIZED_SUFFIXES: Final = frozenset({".csv", ".md"})
 """Suffixes of files of which only few are recordings: those of a folder are read where one is recognized."""
+FIRST_BYTES: Final = 4_096
+"""Start of a file that is searched for a time, before the rest of its head is."""
+_TIME: Final = re.compile(
+    rb'"(?:\w*[tT]ime\w*|ts|created\w*|date)":\s*'
+    rb'(?:"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?)|(1\d{9}(?:\d{3})?)\b)'
+)
+"""A field with a time: ISO 8601, seconds or milliseconds."""
+_SECONDS: Final = 10
+"""Digits of a time in seconds."""
 MARKDOWN_BYTES: Final = 4_096
 """Start of such a file that is searched for the marks of Aider, or for the columns of Langfuse."""
 MAXIMUM_DEPTH: Final = 12
@@ -77,6 +88,33 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
             if resolved not in seen:
                 seen.add(resolved)
                 yield file
+
+
+def by_start(files: Sequence[Path]) -> list[Path]:
+    """Return the files in the order in which their sessions started, since later ones learn from earlier ones.
+
+    The start is the first time in a file, else its last change. Files of one time keep their order.
+    """
+    return sorted(files, key=_start_of) if len(files) > 1 else list(files)
+
+
+def _start_of(path: Path) -> float:
+    try:
+        changed_at = path.stat().st_mtime
+    except OSError:
+        return 0.0
+    return (_first_time(path) or changed_at) if path.is_file() else changed_at  # a pipe would wait for its writer
+
+
+def _first_time(path: Path) -> float | None:
+    with suppress(SourceError, *compressed.reading_errors()), compressed.open_recording(path) as file:
+        for piece in (file.read(FIRST_BYTES), file.read(HEAD_BYTES - FIRST_BYTES)):
+            for iso, number in _TIME.findall(piece):
+                scale = 1 if len(number) == _SECONDS else 1_000
+                start = instant(iso.decode()) if iso else float(number) / scale
+                if start is not None:
+                    return start
+    return None
 
 
 def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:

@@ -26,6 +26,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.sources.transcripts.branches import RemovedContent, move, up_to
 from windowpane.sources.transcripts.compaction import RecordedCompaction, evict, recorded_compaction
+from windowpane.sources.transcripts.output_estimate import estimated_output, is_start, visible_output
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import (
     Broken,
@@ -53,6 +54,8 @@ MAXIMUM_DEFERRED: Final = 2_000
 """Records deferred at most until the session's model is known."""
 MEDIA_TOKENS: Final = 1_000
 """Flat cost of one image without `PlaybackSettings.media_tokens`."""
+LIST_COST_RATIO: Final = 0.01
+"""Part by which a recorded cost differs from the published prices at least, if both are recorded."""
 MAXIMUM_REASON: Final = 200
 MAXIMUM_ID_CHARACTERS: Final = 200
 _NOT_RENAMED: Final[Mapping[str, str]] = {}
@@ -265,13 +268,20 @@ class SessionPlayer:
 
     def _model_called(self, record: ModelCalled) -> None:
         self._use_model(record.model)
-        cost = record.cost_dollars
-        if cost is None and record.usage is not None:
-            cost = self._cost_of(record.usage)
+        output, cost = self._estimated_output(record), record.cost_dollars
+        listed = None
+        if record.usage is not None:
+            usage = record.usage if output is None else replace(record.usage, output_tokens=output)
+            listed = self._cost_of(usage)
+            if not cost:  # a stated zero is of a recorder that knew no price
+                cost = listed
+        differs = cost and listed is not None and abs(cost - listed) > LIST_COST_RATIO * cost
         self.tracker.end_turn(
             record.usage,
+            output_tokens=output,
             window_tokens=record.window_tokens,
             cost_dollars=cost,
+            list_cost_dollars=listed if differs else None,
             cost_of=self._cost_of,
             latency_seconds=record.latency_seconds,
             stop_reason=record.stop_reason,
@@ -376,6 +386,22 @@ class SessionPlayer:
         self.tracker.record(SessionIncomplete(record.reason[:MAXIMUM_REASON], record.line), self._at)
 
     # -- inside -----------------------------------------------------------------------------------------------
+
+    def _estimated_output(self, record: ModelCalled) -> int | None:
+        """Return an estimate of the output; None where the usage states it, or nothing is visible of it."""
+        usage, gauge, following = record.usage, self.tracker.gauge, record.next_call
+        if usage is None or not record.is_start:
+            return None
+        visible = visible_output(gauge.reply_tokens, gauge.reply_tool_calls)
+        if not is_start(usage.output_tokens, visible):
+            return None
+        if following is None:
+            return estimated_output(visible)
+        return estimated_output(
+            visible,
+            growth=following.input_tokens - (record.window_tokens or usage.input_total),
+            added_tokens=sum(self._count(content)[0] for content in following.added),
+        )
 
     def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
         if record.tokens is not None:

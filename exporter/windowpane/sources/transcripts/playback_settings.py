@@ -28,8 +28,10 @@ class FidelityProbe(Protocol):
 class SessionHistory(Protocol):
     """A function that returns what earlier sessions of an agent and model in a project are evidence for."""
 
-    def __call__(self, session_id: str, *, agent: str, model: str, project: str) -> EarlierSessions:
-        """Return the evidence, the same for every reading of *session_id*."""
+    def __call__(
+        self, session_id: str, *, agent: str, model: str, started_at: float | None, project: str
+    ) -> EarlierSessions:
+        """Return the evidence at *started_at*, the same for every reading of *session_id*."""
         ...
 
 
@@ -113,7 +115,9 @@ class PlaybackSettings:
         earlier = NO_EARLIER_SESSIONS
         if self.history is not None:
             project = self.project_of(info.session_id)
-            earlier = self.history(info.session_id, agent=info.agent, model=info.model, project=project)
+            earlier = self.history(
+                info.session_id, agent=info.agent, model=info.model, started_at=opened.at, project=project
+            )
         stated = earlier.stated_tokens
         if self.agent_settings is not None and not earlier.is_stored:
             limit = None if limits is None else limits.limit_tokens

@@ -7,7 +7,7 @@ Records have no token counts, window state or ids of Windowpane; `sources.playba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.fast_dataclass import FastDataclass
@@ -62,6 +62,15 @@ class ContentAdded(FastDataclass, frozen=True):
         return cls(spec.content_type, spec.text, spec.tool_call_id, spec.tool_name, spec.media, at=at)
 
 
+class NextCall(NamedTuple):
+    """The call after another one in the same turn of the user: what it sent shows the size of the reply."""
+
+    input_tokens: int
+    """Its total."""
+    added: tuple[ContentAdded, ...]
+    """Content that it sent besides the reply, new since the call before it."""
+
+
 class ModelCalled(FastDataclass, frozen=True):
     """A model call that came back; the content of its reply precedes this record."""
 
@@ -73,6 +82,10 @@ class ModelCalled(FastDataclass, frozen=True):
     at: float | None = None
     response_id: str | None = None
     """Id that the provider gave the reply, where the recording has it."""
+    is_start: bool = False
+    """The usage may be that of the start of the reply, whose output counts the first tokens only."""
+    next_call: NextCall | None = None
+    """None unless *is_start*, and where no call or a message of the user follows."""
     window_tokens: int | None = None
     """The size of the window where the input of the usage is another: the sum of several runs."""
 

@@ -11,6 +11,7 @@ from typing import Final
 from windowpane.core.events import Event
 from windowpane.core.same_session import numbers_in
 from windowpane.store.database import Database
+from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.statements import StatementBatch, in_lists, placeholders
 
 CALLS_PER_STATEMENT: Final = 200
@@ -26,11 +27,14 @@ class CallIds:
         self.added: dict[int, list[int]] = {}
         """Their numbers by the row number of the session."""
 
-    def apply(self, session: int, events: Sequence[Event]) -> None:
-        """Add the calls that *events* name."""
+    def apply(self, session: SessionDraft, events: Sequence[Event]) -> None:
+        """Add the calls that *events* name, without those that another session counts."""
+        key, memory = session.key, session.memory
+        if memory.copied:
+            events = [event for event in events if not memory.is_copied(event.context.turn)]
         for number in numbers_in(events):
-            self._statements.defer(_INSERT, (session, number))
-            self.added.setdefault(session, []).append(number)
+            self._statements.defer(_INSERT, (key, number))
+            self.added.setdefault(key, []).append(number)
 
 
 def sessions_with(connection: Database, calls: Sequence[int]) -> Iterator[tuple[int, int]]:

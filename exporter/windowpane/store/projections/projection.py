@@ -19,6 +19,7 @@ from windowpane.core.events import (
     BlocksEvicted,
     BlocksReferenced,
     CacheBroken,
+    CallsCopied,
     CompactionMeasured,
     ContentCompressed,
     ContentRegretted,
@@ -97,7 +98,10 @@ class Projection:
 
     def apply(self, session: SessionDraft, events: Sequence[Event], seqs: Sequence[int]) -> None:
         """Apply events of one session in order, with their numbers."""
-        self.calls.apply(session.key, events)
+        for event in events:
+            if type(event.data) is CallsCopied:
+                session.memory.add_copied(event.data.first_turn, event.data.last_turn)
+        self.calls.apply(session, events)
         context = None
         for event, seq in zip(events, seqs, strict=True):
             if event.context is not context:
@@ -123,7 +127,7 @@ class Projection:
         if context.turn != session.last_turn:
             self._enter_turn(session, event, seq)
         kind = type(data)
-        if kind in COUNTED:
+        if kind in COUNTED and not session.memory.is_copied(context.turn):
             self._counted.append(event)
         handler = _HANDLERS.get(kind)
         if handler is not None:
@@ -203,7 +207,8 @@ class Projection:
         block_drafts.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
-        _add_cost(session, data.cost_dollars)
+        if not session.memory.is_copied(event.context.turn):
+            _add_cost(session, data.cost_dollars)
         if data.outcome == "accepted":
             session.compressions += 1
             session.fidelity = None
@@ -222,7 +227,9 @@ class Projection:
         session.regrets += 1
         self._blocks.of(session).regret(data.block_id, event.context.turn, seq)
 
-    def _cache_broken(self, session: SessionDraft, _event: Event, _seq: int, data: CacheBroken) -> None:
+    def _cache_broken(self, session: SessionDraft, event: Event, _seq: int, data: CacheBroken) -> None:
+        if session.memory.is_copied(event.context.turn):
+            return
         session.cache_breaks += 1
         session.cache_break_tokens += data.rewritten_tokens
         if data.dollars is not None:
@@ -239,18 +246,26 @@ class Projection:
         if session.memory.compressed_exchange is not None:
             session.compressions_in_task += session.memory.compressed_exchange == session.exchanges
             session.memory.compressed_exchange = None
-        _add_cost(session, data.cost_dollars)
         total = 0 if data.usage is None else data.usage.input_total
-        if data.usage is not None:
-            session.input_tokens += total
-            session.output_tokens += data.usage.output_tokens
-            session.cache_read_tokens += data.usage.cache_read_tokens
-            if data.cost_dollars and total > 0:
-                session.carried_price += round(data.cost_dollars * PRICE_SCALE / total)
+        if session.memory.is_copied(event.context.turn):
+            session.copied_turns += 1
+        else:
+            self._add_call(session, data, total)
         if session.memory.called_turn != event.context.turn:
             self._called(session, event, seq)
         change = partial(TurnDraft.end, event=event, data=data, input_tokens=total)
         self._turn_changes.append(TurnChange(event, seq, change))
+
+    def _add_call(self, session: SessionDraft, data: TurnEnded, total: int) -> None:
+        """Add a call with an input of *total* tokens to the session's sums."""
+        _add_cost(session, data.cost_dollars)
+        if data.usage is not None:
+            session.input_tokens += total
+            session.output_tokens += data.usage.output_tokens
+            session.estimated_outputs += data.recorded_output_tokens is not None
+            session.cache_read_tokens += data.usage.cache_read_tokens
+            if data.cost_dollars and total > 0:
+                session.carried_price += round(data.cost_dollars * PRICE_SCALE / total)
 
     def _measured(self, session: SessionDraft, event: Event, seq: int, data: PressureMeasured) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source

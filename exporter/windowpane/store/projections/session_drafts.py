@@ -105,6 +105,19 @@ class ProjectionMemory:
     """Runs that recorded the session."""
     parts: list[RunPart] = field(default_factory=list)
     """The last parts of its runs, in the order in which they started; empty while there is one run."""
+    copied: list[tuple[int, int]] = field(default_factory=list)
+    """First and last turn of the last ranges whose calls another session counts."""
+    copies: int = 0
+    """Number of these ranges."""
+
+    def add_copied(self, first_turn: int, last_turn: int) -> None:
+        """Remember a range of turns whose calls another session counts."""
+        self.copied = [*self.copied[1 - REMEMBERED_PARTS :], (first_turn, last_turn)]
+        self.copies += 1
+
+    def is_copied(self, turn: int) -> bool:
+        """Return whether another session counts the call of a turn."""
+        return bool(self.copied) and any(first <= turn <= last for first, last in self.copied)
 
     def compress(self, event_id: str) -> None:
         """Remember an accepted compression."""
@@ -186,6 +199,10 @@ class SessionDraft:
     project: str = ""
     same_as: str = ""
     """Session that the store recognized as the same one, which counts for both."""
+    estimated_outputs: int = 0
+    """Calls whose output is an estimate."""
+    copied_turns: int = 0
+    """Turns whose calls another session counts."""
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""

@@ -178,6 +178,7 @@ def _turn_ended(data: TurnEnded) -> dict[str, int]:
         counted["input_tokens"] = data.usage.input_total
         counted["output_tokens"] = data.usage.output_tokens
         counted["cache_read_tokens"] = data.usage.cache_read_tokens
+        counted["estimated_outputs"] = int(data.recorded_output_tokens is not None)
     return counted
 
 
@@ -292,6 +293,7 @@ def trend_row(row: Sequence[Any]) -> TrendRow:
         regrets=sums["regrets"],
         cache_breaks=sums["cache_breaks"],
         cache_break_dollars=sums["cache_break_micros"] / MICRO,
+        estimated_outputs=sums["estimated_outputs"],
         peak_sum=sums["peak_sum_millis"] / MILLI,
         peaks=sums["peaks"],
         red_sessions=sums["red_sessions"],
@@ -312,6 +314,7 @@ def sums_of(row: TrendRow) -> dict[str, int]:
         "regrets": row.regrets,
         "cache_breaks": row.cache_breaks,
         "cache_break_micros": round(row.cache_break_dollars * MICRO),
+        "estimated_outputs": row.estimated_outputs,
         "sessions": row.sessions,
         "peaks": row.peaks,
         "peak_sum_millis": round(row.peak_sum * MILLI),

@@ -101,11 +101,15 @@ class TurnDraft:
         """Record what the model call reported, with an input of *input_tokens*."""
         values, usage = self.values, data.usage
         values["model"] = event.context.model or values["model"]
-        values.update(cost_dollars=data.cost_dollars, latency_seconds=data.latency_seconds)
+        values.update(
+            cost_dollars=data.cost_dollars, list_cost_dollars=data.list_cost_dollars,
+            latency_seconds=data.latency_seconds,
+        )  # fmt: skip
         if usage is not None:
             values.update(
                 input_tokens=input_tokens, output_tokens=usage.output_tokens,
                 cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.cache_write_tokens,
+                recorded_output_tokens=data.recorded_output_tokens,
             )  # fmt: skip
 
     def correct(self, limits: WindowLimits) -> None:

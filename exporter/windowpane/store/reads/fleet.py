@@ -22,6 +22,8 @@ MAXIMUM_FOUND_SESSIONS: Final = 20
 IDS_PER_STATEMENT: Final = 256
 COMPARED_SESSIONS: Final = 7
 """Sessions of the same agent and model whose first calls are compared."""
+LAST_MOMENT: Final = 1e12
+"""A time after all others."""
 
 
 _components_decoder: Final = msgspec.json.Decoder(dict[str, int])
@@ -52,13 +54,14 @@ _COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
 """Fields of a row that are not columns."""
 _LAST_COMPACTION: Final = (
     "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
-    "AND agent = ? AND model = ? AND project = ? AND same_as = '' ORDER BY last_at DESC NULLS LAST LIMIT 1"
+    "AND agent = ? AND model = ? AND project = ? AND same_as = '' AND coalesce(last_at, 0) <= ? "
+    "ORDER BY last_at DESC NULLS LAST LIMIT 1"
 )
 _FIRST_CALLS: Final = (
     "SELECT turns.components FROM sessions JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "  # noqa: S608
     "WHERE sessions.current = 1 AND sessions.same_as = '' "
     "AND sessions.agent = ? AND sessions.model = ? AND sessions.project = ? "
-    "AND turns.input_tokens IS NOT NULL "
+    "AND turns.input_tokens IS NOT NULL AND coalesce(turns.at, 0) <= ? "
     f"ORDER BY sessions.last_at DESC NULLS LAST LIMIT {COMPARED_SESSIONS}"
 )
 FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
@@ -89,7 +92,8 @@ RED_SOON_TURNS: Final = 3.0
 _IS_LIVE: Final = "(ended = 0 AND last_at >= ?)"
 _IS_SILENT: Final = "(ended = 1 OR last_at IS NULL OR last_at < ?)"
 _RANKED: Final = f"""
-SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, {_IS_LIVE} AS live,
+SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, estimated_outputs,
+    {_IS_LIVE} AS live,
     CASE WHEN zone IN ('red', 'overflow') THEN 2 WHEN turns_until_red > 0 AND turns_until_red <= {RED_SOON_TURNS}
         THEN 1 ELSE 0 END AS redness,
     CASE WHEN {_IS_LIVE} THEN (
@@ -102,7 +106,8 @@ SELECT zone, count(*), sum(cost_dollars),
     count(*) FILTER (WHERE worst_zone IN ('red', 'overflow')), count(*) FILTER (WHERE regrets > 0),
     count(*) FILTER (WHERE live), count(*) FILTER (WHERE live AND (fires >= 1 OR redness >= 1)),
     count(*) FILTER (WHERE live AND fires = 2), count(*) FILTER (WHERE live AND fires = 1),
-    count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1)
+    count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1),
+    sum(estimated_outputs)
 FROM ({}) AS ranked GROUP BY zone"""
 
 
@@ -128,7 +133,7 @@ def totals(connection: Database, query: SessionFilter, live_since: float) -> Fle
     rows = connection.execute(sql, (live_since, live_since, *conditions.values)).fetchall()
     costs = [row[2] for row in rows if row[2] is not None]
     sums = [
-        int(sum(row[column] or 0 for row in rows)) for column in range(3, 13)
+        int(sum(row[column] or 0 for row in rows)) for column in range(3, 14)
     ]  # floats do not overflow in SQL
     return FleetTotals({row[0]: row[1] for row in rows}, sum(costs) if costs else None, *sums)
 
@@ -192,15 +197,19 @@ def read(connection: Database, session_id: str, projects: Sequence[str] | None) 
     return next(iter(_rows(connection, conditions.clause, conditions.values, projects)), None)
 
 
-def last_compaction_tokens(connection: Database, agent: str, model: str, project: str) -> int | None:
-    """Return the level at which the agent's last session with a recorded compaction was compacted."""
-    row = connection.execute(_LAST_COMPACTION, (agent, model, project)).fetchone()
+def last_compaction_tokens(
+    connection: Database, agent: str, model: str, project: str, *, before: float = LAST_MOMENT
+) -> int | None:
+    """Return the level of the agent's last session with a recorded compaction, of those over at *before*."""
+    row = connection.execute(_LAST_COMPACTION, (agent, model, project, before)).fetchone()
     return None if row is None else int(row[0])
 
 
-def base_tokens(connection: Database, agent: str, model: str, project: str) -> int | None:
-    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions."""
-    rows = connection.execute(_FIRST_CALLS, (agent, model, project)).fetchall()
+def base_tokens(
+    connection: Database, agent: str, model: str, project: str, *, before: float = LAST_MOMENT
+) -> int | None:
+    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions at *before*."""
+    rows = connection.execute(_FIRST_CALLS, (agent, model, project, before)).fetchall()
     unrecorded = [_components_decoder.decode(components).get("unattributed", 0) for (components,) in rows]
     return median_low(unrecorded) if unrecorded else None
 

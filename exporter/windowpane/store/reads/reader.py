@@ -101,10 +101,13 @@ class Reader(CopyReads, TrendReads):
         with self._engine.lend() as connection:
             return fleet.last_compaction_tokens(connection, agent, model, project)
 
-    def earlier_sessions(self, session_id: str, *, agent: str, model: str, project: str = "") -> EarlierSessions:
-        """Return what the agent's other sessions with this model in the project are evidence for.
+    def earlier_sessions(
+        self, session_id: str, *, agent: str, model: str, started_at: float | None = None, project: str = ""
+    ) -> EarlierSessions:
+        """Return what the agent's sessions with this model in the project were evidence for at *started_at*.
 
-        A stored session keeps what it started with, so that reading its recording again gives the same events.
+        Sessions that took place later do not count, in whatever order they were stored. A stored session
+        keeps what it started with, so that reading its recording again gives the same events.
         """
         if self.session(session_id) is not None:
             started = self.events(EventFilter(session_id=session_id, types=("session.started",), limit=1))
@@ -122,10 +125,11 @@ class Reader(CopyReads, TrendReads):
                 ),
                 NO_EARLIER_SESSIONS,
             )
+        before = fleet.LAST_MOMENT if started_at is None else started_at
         with self._engine.lend() as connection:
             return EarlierSessions(
-                fleet.last_compaction_tokens(connection, agent, model, project),
-                fleet.base_tokens(connection, agent, model, project),
+                fleet.last_compaction_tokens(connection, agent, model, project, before=before),
+                fleet.base_tokens(connection, agent, model, project, before=before),
             )
 
     def stored_project(self, session_id: str) -> str | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from windowpane.core.events import (
+    CallsCopied,
     Event,
     EventContext,
     Payload,
@@ -84,6 +85,8 @@ class ProjectSessions:
             return replace(data, child_session_id=self._id(data.child_session_id, project))
         if isinstance(data, SessionIdentified):
             return replace(data, same_as=self._id(data.same_as, project))
+        if isinstance(data, CallsCopied):
+            return replace(data, of=self._id(data.of, project))
         return data
 
     def _id(self, session_id: str, project: str) -> str:

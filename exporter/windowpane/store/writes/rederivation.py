@@ -89,6 +89,7 @@ class _Usage(msgspec.Struct):
 class _Call(msgspec.Struct):
     usage: _Usage | None = None
     response_id: str | None = None
+    recorded_output_tokens: int | None = None
 
 
 _decoder: Final = msgspec.json.Decoder(_Body)
@@ -123,12 +124,12 @@ def _read(body: bytes, stream_id: str) -> _ReadEvent:
             read.fact = (block.digest,)
     elif event.type == TurnEnded.type:
         call = _call_decoder.decode(event.data)
-        sent = call.usage
+        sent, recorded = call.usage, call.recorded_output_tokens
         read.fact = (
             event.at,
             call.response_id,
             sent and sent.input_tokens + sent.cache_read_tokens + sent.cache_write_tokens,
-            sent and sent.output_tokens,
+            (sent and sent.output_tokens) if recorded is None else recorded,
         )
     return read
 

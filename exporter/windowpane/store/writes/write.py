@@ -28,6 +28,7 @@ from windowpane.store.statements import StatementBatch, Value, padded, placehold
 from windowpane.store.writes import chain, same_sessions
 from windowpane.store.writes.content_capture import ContentCapture
 from windowpane.store.writes.continuation import Continuation
+from windowpane.store.writes.copied_calls import CopiedCalls
 
 _log: Final = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class Writer:
 
     def append(self, batch: Sequence[Event], *, into: SessionDraft | None = None) -> int:
         """Store events in order and return how many; *into* is their session, if they are stored unchanged."""
-        projection = Projection(StatementBatch(self.connection))
+        projection, copies = Projection(StatementBatch(self.connection)), CopiedCalls(self.connection)
         seq = self.next_seq()
         rows: list[tuple[Value, ...]] = []
         touched: dict[str, SessionDraft] = {}
@@ -128,6 +129,7 @@ class Writer:
             events = same_sessions.accepted(session, part)
             if not events:
                 continue
+            events = copies.marked(session, events)
             touched[session.session_id] = session
             bodies = encode_all(events)
             hashes = link_all(self._link(session), session.head_hash, bodies)

@@ -17,6 +17,7 @@ from windowpane.sources.transcripts.records import (
     Cleared,
     ContentAdded,
     ModelCalled,
+    NextCall,
     Record,
     Rewound,
     SessionDescribed,
@@ -68,10 +69,13 @@ class CallLines:
     lines_total: int = 0
     is_whole: bool = False
     """No line of it follows: a release that writes a message after its end wrote the last block."""
+    outputs: set[int] = field(default_factory=set)
+    """The distinct outputs of the lines."""
 
     def add_usage(self, usage: dict[str, Any]) -> None:
         """Add a line's usage. The largest value of each count is final: earlier ones may be placeholders."""
         self.reported = True
+        self.outputs.add(count(usage.get("output_tokens")))
         for name in USAGE_NAMES:
             value = count(usage.get(name))
             self.lines_total += value
@@ -89,7 +93,12 @@ class CallLines:
         if at is not None:
             self.at = at
 
-    def record(self) -> ModelCalled:
+    @property
+    def is_start(self) -> bool:
+        """True while no line shows that the usage is final: no stop reason, and one output on all lines."""
+        return self.stop_reason is None and len(self.outputs) == 1
+
+    def record(self, next_call: NextCall | None) -> ModelCalled:
         """Return the call as one record."""
         stated = {**self.usage, "cache_creation": self.usage, "output_tokens_details": self.output_details}
         usage = ANTHROPIC.read_sent(stated)
@@ -101,6 +110,8 @@ class CallLines:
             stop_reason=self.stop_reason,
             at=self.at,
             response_id=self.id,
+            is_start=is_counted and self.is_start,
+            next_call=next_call,
             window_tokens=read_iterations({"iterations": self.iterations}).window_tokens,
         )
 
@@ -260,9 +271,9 @@ class ClaudeSession:
         call = self._call
         if call is not None and call.id == call_id:
             return call
-        self.end_call()
+        total = sum(count(usage.get(name)) for name in USAGE_NAMES[:3])
+        self.end_call(next_total=total if model == self.model else 0)
         if self._compaction is not None:
-            total = sum(count(usage.get(name)) for name in USAGE_NAMES[:3])
             self._close_compaction(total or None)
         if model and model != self.model:
             self.model = model
@@ -274,15 +285,21 @@ class ClaudeSession:
             self._out.extend(self._prompt.changes())
         return call
 
-    def end_call(self) -> None:
-        """End the open call: add its record, then the content deferred for it."""
+    def end_call(self, *, next_total: int = 0) -> None:
+        """End the open call: add its record, then the content deferred for it.
+
+        *next_total* is the input of the call that follows, 0 where none does or where it does not compare.
+        """
         call, self._call = self._call, None
         if call is not None:
             if self._holds_reply:
                 self._put_reply()
             self._count(call)
-            self._out.append(call.record())
             deferred, self._deferred = self._deferred, []
+            next_call = None
+            if next_total and call.is_start and all(one.content_type != "user_message" for one in deferred):
+                next_call = NextCall(next_total, tuple(deferred))
+            self._out.append(call.record(next_call))
             for content in deferred:
                 self._put(content)
 
