@@ -64,7 +64,7 @@ _PROGRAMS: Final[Mapping[str, _Program]] = {
 
 
 class StatedSession(NamedTuple):
-    """What the headers of a request state, in the agent's own names; empty where they do not."""
+    """The session in the headers of a request, by the agent's own names; empty where they state none."""
 
     key: str = ""
     parent_key: str = ""
