@@ -69,6 +69,16 @@ def test_install_prints_what_belongs_in_the_settings(home: Path) -> None:
     assert not (home / ".claude").exists()
 
 
+def test_the_end_of_a_session_imports_what_followed_the_last_compaction(home: Path) -> None:
+    hooks = json.loads(hook("install").stdout)["hooks"]
+
+    imports = {
+        event: [one["command"] for entry in entries for one in entry["hooks"]] for event, entries in hooks.items()
+    }
+    ours = [HookCommands.of(home / "windowpane.db").import_]
+    assert imports == {"PreCompact": ours, "SessionStart": ours, "SessionEnd": ours}
+
+
 def test_install_writes_where_claude_code_reads(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "moved"))
     hook("install", "--write")

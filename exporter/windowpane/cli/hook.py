@@ -24,8 +24,8 @@ from windowpane.sources.hooks.status import print_status
 from windowpane.sources.hooks.transcript import import_named_transcript
 from windowpane.sources.transcripts.locations import claude_folder
 
-EVENTS: Final = ("PreCompact", "SessionStart")
-"""Events that import the transcript: before a compaction, and when a session starts or resumes."""
+EVENTS: Final = ("PreCompact", "SessionStart", "SessionEnd")
+"""Events that import the transcript: before a compaction, and when a session starts, resumes or ends."""
 NEW_FILE_MODE: Final = 0o600
 _UNSAFE_COMMAND: Final = re.compile(r"""(?<!\s-P)(?<!\s-I)\s-m\s+windowpane\s+hook\b""")
 """A module that the interpreter may take from the current folder, as earlier releases wrote."""

@@ -254,7 +254,36 @@ def test_the_session_that_a_request_states(
 ) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
 
-    assert recorded_session(program, session_in_headers(program, raw), request_) == session
+    assert recorded_session(program, session_in_headers(program, raw).key, request_) == session
+
+
+@pytest.mark.parametrize(
+    ("program", "headers", "session"),
+    [
+        ("claude-code", {"X-Claude-Code-Session-Id": UUID, "x-claude-code-agent-id": "a1"}, f"{UUID}/agent-a1"),
+        ("opencode", {"x-session-affinity": "ses_2", "x-parent-session-id": UUID}, "opencode:ses_2"),
+    ],
+)
+def test_a_subagent_is_below_the_session_that_started_it(
+    outputs: Runtime, program: str, headers: dict[str, str], session: str
+) -> None:
+    """Its calls name it in a header; the record has the id that the agent's own recording has."""
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    stated, parent = session_in_headers(program, raw)
+    request = {"model": MODEL, "max_tokens": 9, "tools": [TOOL], "messages": [{"role": "user", "content": "Go."}]}
+    reader = CallReader(outputs, Scope("agent"))
+    body = [json.dumps(request).encode()]
+    reader.read(SentCall(1, "anthropic", "/v1/messages", program, stated, [], body, 1.8e9, parent))
+    reader.read(EndedCall(1, 200, [], [], 1.8e9, 1.0))
+
+    assert outputs.flush()
+    assert outputs.store is not None
+    (row,) = outputs.store.sessions(SessionFilter(parent_session_id=f"proxy:{UUID}"))
+    assert row.session_id == f"proxy:{session}"
+
+
+def test_a_header_without_a_session_names_no_subagent() -> None:
+    assert session_in_headers("claude-code", [(b"x-claude-code-agent-id", b"a1")]) == ("", "")
 
 
 def test_a_known_agent_without_any_id_is_reported_once(

@@ -11,6 +11,7 @@ from windowpane.sources.telemetry.assembly import WAIT_SECONDS, CallAssembly
 from windowpane.sources.telemetry.raw_bodies import ReadFile
 from windowpane.sources.telemetry.records import LogRecord, Span
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
+from windowpane.sources.telemetry.session_keys import SessionKeys
 
 TRACE = "a" * 32
 START = 1_700_000_000.0
@@ -201,6 +202,27 @@ def test_events_of_coding_agents(name: str, attributes: dict[str, Any], agent: s
     assert usage is not None
     assert (usage.input_total, usage.output_tokens, usage.cache_read_tokens) == (50_912, 340, 50_000)
     assert (one.call.conversation, one.agent) == ("s-1", agent)
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "key"),
+    [
+        ("gemini_cli", {"role": "main", "prompt_id": "s-1########0"}, ("s-1", None)),
+        ("gemini_cli", {"role": "subagent", "prompt_id": "b0f1#2"}, ("b0f1", "s-1")),
+        ("gemini_cli", {"role": "utility_compressor"}, ("s-1/utility_compressor", "s-1")),
+        ("qwen-code", {"prompt_id": "s-1########0/automatic/7"}, ("s-1", None)),
+        ("qwen-code", {"prompt_id": "s-1#Explore-c1#0", "subagent_name": "Explore"}, ("s-1/Explore-c1", "s-1")),
+        ("qwen-code", {"prompt_id": "compress-1795691696134"}, ("s-1/compress", "s-1")),
+    ],
+)
+def test_calls_beside_the_conversation_have_sessions_below_it(
+    name: str, stated: dict[str, Any], key: tuple[str, str | None]
+) -> None:
+    """That of a sub-agent has the id which its own recording has."""
+    (one,) = assemble(event(f"{name}.api_response", {**GEMINI, **stated}))
+
+    assert isinstance(one, AssembledCall)
+    assert SessionKeys().of(one) == key
 
 
 def test_a_bare_event_name_belongs_to_the_program_of_its_resource() -> None:

@@ -21,8 +21,9 @@ MODEL = "claude-sonnet-4-5"
 class Transcript:
     """Builds rows and reads them."""
 
-    def __init__(self, session: str = "s") -> None:
+    def __init__(self, session: str = "s", version: str = "") -> None:
         self._session = session
+        self._version = {"version": version} if version else {}
         self.rows: list[Json] = []
 
     def _row(self, kind: str, **more: Any) -> Transcript:
@@ -32,6 +33,7 @@ class Transcript:
             "sessionId": self._session,
             "uuid": f"u{number}",
             "timestamp": f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z",
+            **self._version,
         }
         self.rows.append(row | more)
         return self

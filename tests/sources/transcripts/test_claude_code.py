@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from reads import Read
 
 from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
@@ -88,6 +89,27 @@ def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path, transcript: Ma
     assert not started.read(tmp_path, complete=False).of(ModelCalled)
     assert len(started.read(tmp_path, complete=True).of(ModelCalled)) == 1
     assert len(started.user("more").read(tmp_path, complete=False).of(ModelCalled)) == 1
+
+
+@pytest.mark.parametrize("version", ["2.1.332", "2.2.0", "2.1.333-beta.1"])
+def test_a_release_that_writes_whole_messages_has_its_last_call_counted(
+    version: str, tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    started = transcript(version=version).user("go").reply("m1", call("t1"), stop="tool_use")
+
+    assert not started.read(tmp_path, complete=False).of(ModelCalled)
+    assert len(started.result("t1").read(tmp_path, complete=False).of(ModelCalled)) == 1
+    started.reply("m2", {"type": "thinking", "thinking": "so"}, stop="end_turn")
+    assert len(started.read(tmp_path, complete=False).of(ModelCalled)) == 1
+    read = started.reply("m2", text("done"), stop="end_turn").read(tmp_path, complete=False)
+    assert len(read.of(ModelCalled)) == 2
+    assert not read.problems
+
+
+def test_a_last_call_of_an_earlier_release_is_held_back(tmp_path: Path, transcript: MakeTranscript) -> None:
+    ended = transcript(version="2.1.331").user("go").reply("m1", text("done"), stop="end_turn")
+
+    assert not ended.read(tmp_path, complete=False).of(ModelCalled)
 
 
 def test_end_of_turn_rows_close_the_call(tmp_path: Path, transcript: MakeTranscript) -> None:

@@ -10,7 +10,7 @@ from itertools import permutations
 import pytest
 from tests.store.conftest import START, digest
 
-from windowpane.core.events import Event, SessionDescribed, SessionIdentified, Usage
+from windowpane.core.events import Event, SessionDescribed, SessionIdentified, SessionStarted, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.metrics.fold import MetricState
@@ -216,6 +216,20 @@ def test_a_session_under_one_id_has_the_more_complete_record(store: Store) -> No
     assert (session.source, session.turns, session.revision) == ("claude_code", 3, 2)
     assert store.import_session(lambda: telemetry).is_shorter
     assert store.verify().broken == ()
+
+
+def test_telemetry_under_the_same_id_is_no_earlier_derivation_of_the_transcript(store: Store) -> None:
+    """A transcript states the release that derived its events; those of telemetry state none."""
+    first, *rest = record("claude_code", "s", calls=CALLS[:3])
+    assert isinstance(first.data, SessionStarted)
+    derived = [first._replace(data=replace(first.data, derived_by="0.1.0")), *rest]
+    store.append(record("otlp", "s"))
+
+    assert store.import_session(lambda: derived).revised
+
+    session = store.session("s")
+    assert session is not None
+    assert (session.source, session.turns) == ("claude_code", 3)
 
 
 @pytest.mark.parametrize("order", [SOURCES, SOURCES[::-1]], ids=["transcript-first", "transcript-last"])

@@ -31,6 +31,8 @@ class SentCall(msgspec.Struct, frozen=True):
     """Values of `Content-Encoding`."""
     body: Sequence[bytes]
     at: float
+    parent: str = ""
+    """Session that started that one, likewise."""
 
 
 class EndedCall(msgspec.Struct, frozen=True):

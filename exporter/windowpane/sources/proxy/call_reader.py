@@ -141,7 +141,10 @@ class _Scopes:
         own_id = STATED_BY_PROXY + session_id
         if not _sends_tools(request):
             return replace(scope, parent_session_id=own_id)
-        stated = self._stated.setdefault(own_id, replace(scope, session_id=own_id))
+        parent = message.parent and STATED_BY_PROXY + recorded_session(message.program, message.parent, request)
+        stated = self._stated.setdefault(
+            own_id, replace(scope, session_id=own_id, parent_session_id=parent or None)
+        )
         self._stated.move_to_end(own_id)
         if len(self._stated) > MAXIMUM_STATED_SESSIONS:
             self._stated.popitem(last=False)

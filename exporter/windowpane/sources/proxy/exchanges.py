@@ -65,9 +65,9 @@ class Exchange:
         pieces, self._pieces, self._size = self._pieces, [], 0
         number, self._sent_at = next(_numbers), time.perf_counter()
         program = _program(self._headers)
-        session = session_in_headers(program, self._headers)
+        session, parent = session_in_headers(program, self._headers)
         encodings = _encodings(self._headers)
-        message = SentCall(number, api, self._uri, program, session, encodings, pieces, time.time())
+        message = SentCall(number, api, self._uri, program, session, encodings, pieces, time.time(), parent)
         if self._calls.put(message):
             self._number = number
 

@@ -25,6 +25,10 @@ SERVICES: Final = {
 MAIN_THREAD: Final = ("repl_main_thread", "sdk", "main")
 """Starts of the sources of Claude Code's calls that belong to the session's own window. Those of a sub-agent have
 the session that its transcript has, so that both are one."""
+GEMINI_SIDE_CALLS: Final = "utility_"
+"""Start of the roles of Gemini CLI's calls beside the conversation, such as that of a compression."""
+QWEN_SIDE_CALLS: Final = ("compress", "side-query", "prompt_suggestion", "forked_query", "speculation")
+"""Starts of the ids of such prompts of Qwen Code's; others start with the id of the session."""
 LLM_REQUEST: Final = "claude_code.llm_request"
 """The span of one of Claude Code's calls."""
 
@@ -63,7 +67,10 @@ def read_call(event: AgentEvent) -> ReportedCall | None:
         call = _gemini_call(attributes, event.program)
     if call is not None:
         call.agent = AGENTS[event.program]
-        call.conversation = session_of(event)
+        if call.conversation:
+            call.parent = session_of(event)
+        else:
+            call.conversation = session_of(event)
     return call
 
 
@@ -127,13 +134,25 @@ def _codex_call(attributes: Attributes) -> ReportedCall | None:
 
 
 def _gemini_call(attributes: Attributes, program: str) -> ReportedCall:
-    return ReportedCall(
+    """Return a call of Gemini CLI or Qwen Code; a sub-agent's has the session that its own recording has."""
+    call = ReportedCall(
         program,
         text_of(attributes, "model"),
         usage=GEMINI_CLI_EVENT.read(attributes),
         response_id=text_of(attributes, "response_id"),
         stop_reason=first_of(attributes.get("finish_reasons")),
     )
+    role, prompt_id = text_of(attributes, "role"), text_of(attributes, "prompt_id")
+    if role == "subagent":
+        call.conversation = prompt_id.rpartition("#")[0]
+    elif role.startswith(GEMINI_SIDE_CALLS):
+        call.part = role
+    elif text_of(attributes, "subagent_name"):
+        _, _, run = prompt_id.partition("#")
+        call.part = run.rpartition("#")[0] or text_of(attributes, "subagent_name")
+    else:
+        call.part = next((start for start in QWEN_SIDE_CALLS if prompt_id.startswith(start)), "")
+    return call
 
 
 def _seconds(attributes: dict[str, Any] | Attributes, name: str) -> float | None:

@@ -29,6 +29,8 @@ class ReportedCall:
     cost_dollars: float | None = None
     error: str = ""
     conversation: str = ""
+    parent: str = ""
+    """The conversation that started this one; empty where none is stated."""
     agent: str = ""
     part: str = ""
     """The part of the conversation that has a separate window, such as a sub-agent; empty for the whole."""

@@ -30,6 +30,8 @@ class SessionKeys:
     def of(self, assembled: AssembledCall) -> SessionKey:
         """Return the session of a call."""
         call = assembled.call
+        if call.parent:
+            return SessionKey(call.conversation, call.parent)
         if call.conversation:
             part = self._part(assembled)
             if part:

@@ -112,9 +112,12 @@ def compare(connection: Database, factory: EventFactory, capture: ContentCapture
 def _compare_releases(
     connection: Database, comparison: ImportComparison, factory: EventFactory, capture: ContentCapture | None
 ) -> None:
-    """Compare the recording itself where another release derived the stored events."""
+    """Compare the recording itself where another release derived the stored events.
+
+    The events of another source, such as telemetry under the same id, were not derived from a recording.
+    """
     key = comparison.key
-    if key is None or rederivation.is_by(connection, key, comparison.release):
+    if key is None or comparison.rank or rederivation.is_by(connection, key, comparison.release):
         return
     collect = None if capture is None else capture.collect_one
     continuation = rederivation.continuation(connection, key, iter(factory()), collect)

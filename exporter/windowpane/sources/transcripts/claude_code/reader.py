@@ -231,6 +231,8 @@ class _ClaudeTranscript(ForkedTranscript):
             call.add_usage(usage)
         stop_reason = message.get("stop_reason")
         call.add_end(stop_reason if isinstance(stop_reason, str) else None, when)
+        ends_with_text = bool(counted.contents) and counted.contents[-1].content_type == "assistant_response"
+        call.is_whole = stop_reason == "end_turn" and ends_with_text  # reasoning has a text after it
         session.reply(counted.contents)
 
     def _attachment(self, row: dict[str, Any]) -> None:

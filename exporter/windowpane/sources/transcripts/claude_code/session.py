@@ -38,6 +38,16 @@ LINES_TOTAL: Final = "all_lines_total"
 """Sum of all four over every line, as counted by a reader that ignores repetition."""
 
 
+WHOLE_MESSAGES_SINCE: Final = (2, 1, 332)
+"""Release that was measured to write all lines of a message after its end, with its final usage."""
+
+
+def writes_whole_messages(version: str) -> bool:
+    """Return whether a release of Claude Code writes no line of a message before its end."""
+    numbers = version.partition("-")[0].split(".")
+    return all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= WHOLE_MESSAGES_SINCE
+
+
 @dataclass(slots=True)
 class CallLines:
     """One model call, from the lines read so far."""
@@ -57,6 +67,8 @@ class CallLines:
     stop_reason: str | None = None
     at: float | None = None
     lines_total: int = 0
+    is_whole: bool = False
+    """No line of it follows: a release that writes a message after its end wrote the last block."""
     outputs: set[int] = field(default_factory=set)
     """The distinct outputs of the lines."""
 
@@ -355,12 +367,14 @@ class ClaudeSession:
     def finish(self, *, complete: bool) -> bool:
         """Close what is over at the end of the file; returns False where the rest is deferred.
 
-        Neither a stop reason (current releases write it on every line of a call) nor a tool result (it may stand
-        between two lines of its call) shows that a call is whole; only content that cannot come before its end
-        does.
+        Of earlier releases neither a stop reason (they write it on every line of a call) nor a tool result (it
+        may stand between two lines of its call) shows that a call is whole; only content that cannot come before
+        its end does.
         """
         call = self._call
         over = complete or any(content.content_type == "user_message" for content in self._deferred)
+        if call is not None and not self._holds_reply and writes_whole_messages(self.version):
+            over = over or call.is_whole or bool(self._deferred)
         if call is not None and not over:
             self._count(call)
         elif call is not None or (self._compaction is not None and complete):
