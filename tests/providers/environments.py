@@ -44,6 +44,7 @@ AIDER = ("aider-chat",)
 BEDROCK = ("boto3", "langchain-aws", "llama-index-llms-bedrock-converse", "openai", "smolagents")
 CLAUDE_AGENT_SDK = ("anthropic", "claude-agent-sdk", "mcp")
 CREWAI = ("crewai", "openai")
+DSPY = ("anthropic", "dspy", "google-genai", "openai")
 GOOGLE_ADK = ("google-adk", "litellm")
 CLOUDS = ("anthropic[bedrock,vertex]", "openai")
 INSTRUMENTATIONS = (
@@ -54,8 +55,8 @@ INSTRUMENTATIONS = (
 )  # fmt: skip
 """Official ones (prereleases), OpenInference's and Traceloop's, with clients that they instrument."""
 HEAVY = (
-    AGNO, AIDER, AUTOGEN, BEDROCK, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, GOOGLE_ADK, INSTRUMENTATIONS, LLAMA_INDEX,
-    STRANDS,
+    AGNO, AIDER, AUTOGEN, BEDROCK, CLAUDE_AGENT_SDK, CLOUDS, CREWAI, DSPY, GOOGLE_ADK, INSTRUMENTATIONS,
+    LLAMA_INDEX, STRANDS,
 )  # fmt: skip
 """The virtualenvs of the long run."""
 OLDEST_CLIENTS = ("anthropic==0.40.0", "boto3==1.35.0", "google-genai==1.5.0", "openai==1.66.0")

@@ -17,6 +17,7 @@ from tests.providers.environments import (
     BEDROCK,
     CLIENTS,
     CLOUDS,
+    DSPY,
     LITELLM,
     LLAMA_INDEX,
     OLDEST_CLIENTS,
@@ -41,7 +42,7 @@ LIGHT_RUNS = (
 """Frameworks that run in one process each time, in this order: importing them takes longer than their agents."""
 HEAVY_RUNS = (
     (AGNO, "agno"), (AUTOGEN, "autogen"), (BEDROCK, "bedrock_models"), (CLOUDS, "clouds"),
-    (LLAMA_INDEX, "llama_index"), (STRANDS, "strands"),
+    (DSPY, "dspy"), (LLAMA_INDEX, "llama_index"), (STRANDS, "strands"),
 )  # fmt: skip
 OLDEST_RUNS = (
     (OLDEST_CLIENTS, "everything google_genai"),

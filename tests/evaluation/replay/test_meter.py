@@ -169,6 +169,41 @@ def test_content_added_again_is_a_need_above_a_size(tokens: int, needed: int) ->
     assert [len(need.returned) for need in find_needs(history([one], [replace(one, id="again")]))] == [0, needed]
 
 
+@pytest.mark.parametrize(
+    ("tool", "target", "matches"),
+    [
+        ("Read", "app.py", {"call", "digest"}),
+        ("Bash", "cat", {"call", "digest"}),
+        ("Bash", "git status", set()),
+        ("Edit", "app.py", set()),
+    ],
+)
+def test_only_what_a_call_reads_is_fetched_again(tool: str, target: str, matches: set[str]) -> None:
+    """Equal confirmations of edits and equal states are not needs, as they are not a session's own regrets."""
+    arrived, again = exchange(tool, target), exchange(tool, target, id_="again")
+    needs = find_needs(history([], arrived, again))
+
+    assert {need.match for call in needs for need in (*call.returned, *call.used)} == matches
+
+
+@pytest.mark.parametrize(("removed_before", "regrets"), [(1, 0), (2, 1)])
+def test_what_was_changed_after_its_removal_is_read_for_the_change(removed_before: int, regrets: int) -> None:
+    """The reply to call 1 edits the file, and the reply to call 2 reads it again."""
+    read, edited = exchange("Read", "app.py"), exchange("Edit", "app.py", id_="edit")
+    arrived = [[SYSTEM, *read], [block("next")], edited, exchange("Read", "app.py", id_="again")]
+    needs = find_needs(history(*arrived))
+    sent = [[SYSTEM, *read] if number < removed_before else [SYSTEM] for number in range(len(arrived))]
+
+    assert measured(arrived, sent, dict(enumerate(needs))).regrets == regrets
+
+
+def exchange(tool: str, target: str, *, id_: str = "first") -> list[Block]:
+    """Return a call of a tool and its result, the same each time except for their ids."""
+    call = replace(block(tool, 5, "tool_call"), tool_name=tool, target=target, tool_call_id=id_)
+    result = block(f"the {tool} result", MINIMUM_TOKENS)
+    return [call, replace(result, tool_name=tool, target=target, tool_call_id=id_)]
+
+
 def test_content_cleared_by_the_user_is_not_evicted() -> None:
     first, second = history([SYSTEM, block("a"), block("b"), block("c")]), history([SYSTEM, block("d")])
     calls = (*first.calls, replace(second.calls[0], number=2))

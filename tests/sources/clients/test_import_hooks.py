@@ -11,11 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.sources.clients import calls, dspy
-from windowpane.sources.clients.calls import WatchedClient
-from windowpane.sources.clients.everything import ImportHooks, ObservedEverything
-from windowpane.sources.conversations.conversations import Scope
+from windowpane.sources.clients.everything import ImportHooks
 
 
 @pytest.fixture
@@ -66,27 +62,3 @@ def test_a_closed_hook_and_a_failing_one_do_not_disturb_an_import(
     sys.modules.pop(package)
     ImportHooks({package: fail}).close()
     assert importlib.import_module(package).Client
-
-
-def test_the_own_client_of_dspy_is_reported_with_its_first_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Release 3.4 sends calls by its own client: none of them is seen, and nothing else would show that."""
-    folder = tmp_path / "dspy" / "clients" / "engines"
-    folder.mkdir(parents=True)
-    methods = "def complete(self, request): return request\n    def stream(self, request): yield request"
-    kinds = ("LM15Engine", "AsyncLM15Engine")
-    (folder / "lm15_engine.py").write_text("\n".join(f"class {kind}:\n    {methods}" for kind in kinds))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(calls, "boundary", boundary := ErrorBoundary(logging.getLogger("windowpane")))
-    monkeypatch.setattr(dspy, "boundary", boundary)
-    try:
-        with caplog.at_level(logging.WARNING), ObservedEverything(WatchedClient(Scope("a"))):
-            engine = importlib.import_module(dspy.BASE_MODULE).LM15Engine()
-            assert caplog.text == ""
-            assert [engine.complete(1), *engine.stream(2), engine.complete(3)] == [1, 2, 3]
-    finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "dspy"]:
-            del sys.modules[name]
-
-    assert caplog.text.count('dspy.LM(..., engine="litellm")') == 1

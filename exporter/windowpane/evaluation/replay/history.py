@@ -2,8 +2,8 @@
 
 The history holds the blocks that each call would have sent had nothing ever been removed. The needs are computed
 once per session from the recording alone, so every setup is measured against the same needs. A call needs earlier
-content that it fetched again or used by name: its reply holds a rare identifier of the content, one that at most
-three pieces of content hold at that time (`core.window.references`).
+content that it fetched again, by the rule of a session's own regrets (`core.tracking.regret`), or used by name:
+its reply holds a rare identifier, one that at most three pieces of content hold then (`core.window.references`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.core.limits import TrackerSettings
 from windowpane.core.protocols import Digester, TokenCounter
+from windowpane.core.tracking.regret import RESTATED_TYPES, access_of, can_be_fetched
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import (
@@ -31,6 +32,7 @@ from windowpane.manager.settings import EngineSettings
 UNBOUNDED_TOKENS: Final = 2**48
 MINIMUM_TOKENS: Final = TrackerSettings().regret_minimum_tokens
 """Smaller content is too common to call its return a need."""
+NEVER: Final = -1
 _UNMANAGED: Final = EngineSettings(
     cascade=(), archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
 )
@@ -135,6 +137,8 @@ class Need(NamedTuple):
     match: Match
     names: tuple[str, ...] = ()
     """For `identifier`: the identifiers that the reply used."""
+    changed_at: int = NEVER
+    """For content that was fetched again: the call, from 0, whose reply last changed what it was read from."""
 
 
 class CallNeeds(NamedTuple):
@@ -161,27 +165,35 @@ class _ContentIndex:
     """The content of one span, by key, fetching call and identifier."""
 
     def __init__(self) -> None:
-        self._seen: set[str] = set()
-        self._result_of: dict[str, str] = {}
-        self._fetched_by: dict[str, str] = {}
+        self._calls: dict[str, Block] = {}
+        self._fetched: set[str] = set()
+        """Content that may be fetched again."""
+        self._result_of: dict[str, Block] = {}
+        """The results among it, by the digest of the call that fetched them."""
+        self._changed: dict[str, int] = {}
+        """By target, the call whose reply last changed it."""
         self._holders: dict[str, dict[str, None]] = {}
 
     def add(self, call: RecordedCall) -> CallNeeds:
         returned = []
         for block in call.arrived:
             key = content_key(block)
-            if key in self._seen and block.tokens >= MINIMUM_TOKENS:
-                returned.append(Need(key, "digest"))
-            self._seen.add(key)
-            self._index(block, key)
+            if key in self._fetched:
+                returned.append(self._need(block, "digest"))
+            self._index(block, key, call.number - 2)
         reply = list(call.reply)
         return CallNeeds(tuple(returned), (*self._fetched_again(reply), *self._used_by_name(reply)))
 
-    def _index(self, block: Block, key: str) -> None:
+    def _index(self, block: Block, key: str, replied: int) -> None:
+        fetching = self._calls.get(block.tool_call_id or "")
         if block.content_type == "tool_call" and block.tool_call_id:
-            self._fetched_by[block.tool_call_id] = block.digest
-        elif block.content_type == "tool_result" and block.tool_call_id in self._fetched_by:
-            self._result_of[self._fetched_by[block.tool_call_id]] = key
+            self._calls[block.tool_call_id] = block
+            if block.target is not None and access_of(block) == "changes":
+                self._changed[block.target] = replied
+        elif _is_need(block) and can_be_fetched(block, fetching):
+            self._fetched.add(key)
+            if block.content_type == "tool_result" and fetching is not None:
+                self._result_of[fetching.digest] = block
         if block.text and block.content_type in INDEXED_TYPES:
             names = identifiers(block.text)
             if len(names) > IDENTIFIERS_PER_BLOCK:
@@ -191,8 +203,11 @@ class _ContentIndex:
 
     def _fetched_again(self, reply: Iterable[Block]) -> list[Need]:
         """Results of earlier calls with the same tool and arguments."""
-        calls = [block.digest for block in reply if block.content_type == "tool_call"]
-        return [Need(self._result_of[digest], "call") for digest in calls if digest in self._result_of]
+        results = (self._result_of.get(block.digest) for block in reply if block.content_type == "tool_call")
+        return [self._need(result, "call") for result in results if result is not None]
+
+    def _need(self, block: Block, match: Match) -> Need:
+        return Need(content_key(block), match, changed_at=self._changed.get(block.target or "", NEVER))
 
     def _used_by_name(self, reply: Iterable[Block]) -> list[Need]:
         used: dict[str, list[str]] = {}
@@ -204,3 +219,8 @@ class _ContentIndex:
                     for key in holders:
                         used.setdefault(key, []).append(name)
         return [Need(key, "identifier", tuple(dict.fromkeys(names))) for key, names in used.items()]
+
+
+def _is_need(block: Block) -> bool:
+    """Return whether content of this size and type is a need where it returns."""
+    return block.tokens >= MINIMUM_TOKENS and block.content_type not in RESTATED_TYPES

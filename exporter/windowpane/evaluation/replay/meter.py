@@ -104,6 +104,8 @@ class _Regrets:
             removed_at = self.removed.get(need.content)
             if removed_at is None or number - removed_at > REGRET_TURNS:
                 continue
+            if need.changed_at >= removed_at:  # it was read for what changed
+                continue
             if tokens_of(need.content) > self._largest_tokens:
                 continue
             if need.match == "identifier":

@@ -31,7 +31,7 @@ _PACKAGES: Final[dict[str, WatchAll]] = {
     google_genai.BASE_MODULE: google_genai.watch_all_google_genai,
     bedrock.BASE_MODULE: bedrock.watch_all_bedrock,
     litellm.BASE_MODULE: litellm.watch_all_litellm,
-    dspy.BASE_MODULE: dspy.report_dspy,
+    dspy.BASE_MODULE: dspy.watch_all_dspy,
 }
 
 
