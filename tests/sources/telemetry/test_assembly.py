@@ -207,19 +207,24 @@ def test_events_of_coding_agents(name: str, attributes: dict[str, Any], agent: s
 @pytest.mark.parametrize(
     ("name", "stated", "key"),
     [
-        ("gemini_cli", {"role": "main", "prompt_id": "s-1########0"}, ("s-1", None)),
-        ("gemini_cli", {"role": "subagent", "prompt_id": "b0f1#2"}, ("b0f1", "s-1")),
-        ("gemini_cli", {"role": "utility_compressor"}, ("s-1/utility_compressor", "s-1")),
-        ("qwen-code", {"prompt_id": "s-1########0/automatic/7"}, ("s-1", None)),
-        ("qwen-code", {"prompt_id": "s-1#Explore-c1#0", "subagent_name": "Explore"}, ("s-1/Explore-c1", "s-1")),
-        ("qwen-code", {"prompt_id": "compress-1795691696134"}, ("s-1/compress", "s-1")),
+        ("claude_code.api_request", {**CLAUDE, "session.id": "s-1", "query_source": "sdk"}, ("s-1", None)),
+        ("gemini_cli.api_response", {"role": "main", "prompt_id": "s-1########0"}, ("s-1", None)),
+        ("gemini_cli.api_response", {"role": "subagent", "prompt_id": "b0f1#2"}, ("b0f1", "s-1")),
+        ("gemini_cli.api_response", {"role": "utility_compressor"}, ("s-1/utility_compressor", "s-1")),
+        ("qwen-code.api_response", {"prompt_id": "s-1########0/automatic/7"}, ("s-1", None)),
+        (
+            "qwen-code.api_response",
+            {"prompt_id": "s-1#Explore-c1#0", "subagent_name": "Explore"},
+            ("s-1/Explore-c1", "s-1"),
+        ),
+        ("qwen-code.api_response", {"prompt_id": "compress-1795691696134"}, ("s-1/compress", "s-1")),
     ],
 )
 def test_calls_beside_the_conversation_have_sessions_below_it(
     name: str, stated: dict[str, Any], key: tuple[str, str | None]
 ) -> None:
     """That of a sub-agent has the id which its own recording has."""
-    (one,) = assemble(event(f"{name}.api_response", {**GEMINI, **stated}))
+    (one,) = assemble(event(name, {**GEMINI, **stated}))
 
     assert isinstance(one, AssembledCall)
     assert SessionKeys().of(one) == key

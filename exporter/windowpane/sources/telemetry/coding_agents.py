@@ -67,10 +67,9 @@ def read_call(event: AgentEvent) -> ReportedCall | None:
         call = _gemini_call(attributes, event.program)
     if call is not None:
         call.agent = AGENTS[event.program]
-        if call.conversation:
-            call.parent = session_of(event)
-        else:
-            call.conversation = session_of(event)
+        session = session_of(event)
+        call.parent = session if call.conversation not in ("", session) else ""
+        call.conversation = call.conversation or session
     return call
 
 
