@@ -39,7 +39,7 @@ def make_store(path: Path, heads: Path) -> None:
         AlertFired("utilization", "warning", 6, 0.91, 0.9, "the window is full"),
         NotificationDelivered("utilization", 6, "log", "firing"),
         AlertResolved("utilization", "warning", 6, 0.5, 0.9),
-        AlertFired("red_soon", "info", 7, 2.0, 3.0, "red soon"),
+        AlertFired("red_imminent", "info", 7, 2.0, 3.0, "red soon"),
     )
     store.append([Event(context, live[-1].n + 1 + n, START + 20 + n, data) for n, data in enumerate(facts)])
     store.import_session(lambda: session("recorded", 4))

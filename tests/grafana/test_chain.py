@@ -118,7 +118,7 @@ def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path,
         silenced = json.loads(get(f"http://{alertmanager_address}/api/v2/alerts") or "[]")
         muted = {one["labels"]["alertname"] for one in silenced if one["status"]["inhibitedBy"]}
         assert "ContextWindowOutputReserve" not in muted
-        assert muted == {"ContextWindowRedSoon", "ContextWindowRedImminent", "ContextWindowYellowEntered"}
+        assert muted == {"ContextWindowRedImminent", "ContextWindowYellowEntered"}
 
         agent.evict()
         for _ in range(2):
