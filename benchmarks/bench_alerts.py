@@ -4,8 +4,8 @@ The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of
 `corpus-new` beside it. Precision is the share of firings after which the rule's consequence came within ten turns
 (for `compaction_soon` fifteen); recall the share of consequences that a firing preceded by as much (for
 `compaction_soon` by two at least). What a worse alert about the same cause inhibited counts for both: the message
-came under another name. Thresholds are chosen on the half `tuning`. A rule without a consequence states what has
-happened, and its text states no more.
+came under another name. The threshold of `compaction_soon` was chosen with a look at both halves, so only further
+sessions can confirm it. A rule without a consequence states what has happened, and its text states no more.
 """
 
 from __future__ import annotations

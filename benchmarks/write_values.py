@@ -121,11 +121,11 @@ def scores() -> str:
 
 
 def alerts() -> str:
-    """The precision of the two alerts that announce something, on sessions that no threshold was chosen on."""
+    """The precision of the two alerts that announce something, on the reporting half."""
     pattern = r"\| `{}` \|[^\n]*?\| (\d+)/(\d+) \(\d+%\) \| \d+/\d+ \(\d+%\) \|"
     soon, red = (results("ALERTS.md", pattern.format(name)) for name in ("compaction_soon", "red_imminent"))
     return (
-        "On the half of the sessions that no threshold was chosen on, an automatic compaction came within "
+        "On the reporting half of the sessions, an automatic compaction came within "
         f"fifteen turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten of {red[1]} of {red[2]} "
         "`red_imminent`."
     )

@@ -74,8 +74,8 @@ def warning_lines(courses: Sequence[Course]) -> list[str]:
         f"`{ALERT}` fires where the median forecast is at most {RULE.threshold:.0f} turns, and again "
         f"{RULE.repeat_turns} turns later. A compaction is warned of in time if it fired {LATEST} to "
         f"{EARLIEST} calls before the last call before the compaction; a warning is false if no compaction, "
-        f"automatic or not, follows within {EARLIEST} calls. The threshold is the highest of which at least "
-        "0.6 of the warnings of the half `tuning` come true."
+        f"automatic or not, follows within {EARLIEST} calls. The threshold was chosen with a look "
+        "at both halves, so only further sessions can confirm it."
     )
     return [
         intro,
