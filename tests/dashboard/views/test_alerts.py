@@ -56,7 +56,7 @@ def with_more(events: list[Event], at: float) -> list[Event]:
     fired = next(event for event in events if isinstance(event.data, AlertFired))
     resolved = next(event for event in events if isinstance(event.data, AlertResolved))
     added = (
-        (events[-1], AlertFired("compaction_soon", "warning", 20, 2.0, 3.0, "Red in 2 turns")),
+        (events[-1], AlertFired("compaction_soon", "warning", 20, 2.0, 3.0, "the agent compacts in 2 turns")),
         (fired, NotificationDelivered("utilization", 12, "log", "firing")),
         (resolved, NotificationDelivered("utilization", 12, "log", "resolved")),
         (fired, NotificationFailed("utilization", 12, "json", "firing", 4, "HTTP 503")),
@@ -96,8 +96,8 @@ def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> Non
     assert frame.loc["Window in red", "ended"] == "at turn 15"
     assert frame.loc["Window in red", "lasted"].startswith("1 turn, ")
     assert frame.loc["Window in red", "delivery"] == "failed: json; delivered: log"
-    assert frame.loc["Red soon", "ended"] == "fires now"
-    assert frame.loc["Red soon", "delivery"] == "none"
+    assert frame.loc["Compaction soon", "ended"] == "fires now"
+    assert frame.loc["Compaction soon", "delivery"] == "none"
     assert "1 warning" in sentence(alerts_headline(listed))
     assert "1 message did not arrive" in sentence(alerts_headline(listed))
 
@@ -246,7 +246,7 @@ def test_an_address_opens_one_firing(
 
     assert not app.exception
     assert next(box for box in app.selectbox if box.label == "State").value == "firing"
-    assert "warning: Red soon" in page_text(app).replace("\\", "")
+    assert "warning: Compaction soon" in page_text(app).replace("\\", "")
 
 
 def test_filters_without_a_match_are_reported(

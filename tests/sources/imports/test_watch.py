@@ -196,7 +196,7 @@ def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
     told = scene.fired()
     scene.poll()
 
-    assert "red_imminent" in told
+    assert "output_reserve" in told
     assert scene.fired() == told
 
 
