@@ -22,10 +22,10 @@ NOT_SMALLER: Final = "not smaller"
 TOO_LITTLE: Final = "too little progress"
 TOO_LONG: Final = frozenset({NOT_SMALLER, TOO_LITTLE})
 """Reasons for which a shorter summary of the same content may be accepted."""
-SAMPLE_CHARACTERS: Final = 16_000
+SAMPLE_CHARACTERS: Final = 12_000
 """Removed text that the check of one step reads: it decides at once, on the agent's path, and the fidelity of the
 whole is measured afterwards. Of 45 recorded compactions it accepts 41, the check of the whole 43; of 135 with the
-summary of another session it accepts 14, that of the whole 13."""
+summary of another session it accepts 16, that of the whole 13."""
 REPLACEMENT_CHARACTERS: Final = 4 * SAMPLE_CHARACTERS
 _CALL_MARKS: Final = ("<tool_call>", "<function_calls>", '"tool_calls":', "<invoke ")
 
