@@ -60,6 +60,11 @@ def access_of(call: Block) -> Access:
     return "reports" if tool & _STATE_TOOLS else "reads"
 
 
+def changed_target(call: Block) -> str | None:
+    """Return the file or command that a tool *call* changes, so that it is read again for another reason."""
+    return call.target if call.target is not None and access_of(call) == "changes" else None
+
+
 def can_be_fetched(block: Block, call: Block | None) -> bool:
     """Return whether *block* is content that may be fetched again; *call* is the tool call that fetched it."""
     if block.content_type in DERIVED_TYPES or block.content_type in REPLY_TYPES:
@@ -136,9 +141,10 @@ class RemovedBlocks:
 
     def record_call(self, call: Block) -> None:
         """Record a tool call: what it changes has to be read again for another reason."""
-        if call.target is not None and access_of(call) == "changes":
-            self._changed.pop(call.target, None)
-            self._changed[call.target] = self._removals
+        target = changed_target(call)
+        if target is not None:
+            self._changed.pop(target, None)
+            self._changed[target] = self._removals
             if len(self._changed) > self._capacity:
                 del self._changed[next(iter(self._changed))]
 

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.core.limits import TrackerSettings
 from windowpane.core.protocols import Digester, TokenCounter
-from windowpane.core.tracking.regret import RESTATED_TYPES, access_of, can_be_fetched
+from windowpane.core.tracking.regret import RESTATED_TYPES, can_be_fetched, changed_target
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import (
@@ -188,8 +188,8 @@ class _ContentIndex:
         fetching = self._calls.get(block.tool_call_id or "")
         if block.content_type == "tool_call" and block.tool_call_id:
             self._calls[block.tool_call_id] = block
-            if block.target is not None and access_of(block) == "changes":
-                self._changed[block.target] = replied
+            if (target := changed_target(block)) is not None:
+                self._changed[target] = replied
         elif _is_need(block) and can_be_fetched(block, fetching):
             self._fetched.add(key)
             if block.content_type == "tool_result" and fetching is not None:
