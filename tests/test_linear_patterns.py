@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import NamedTuple
 
 import pytest
+from tests.sampling import EVERYTHING
 
 from windowpane.core.redaction import redact
 from windowpane.core.redaction.literals import LiteralSearch
@@ -149,7 +149,7 @@ def hostile_units(pattern: str, flags: int) -> list[str]:
     tree = parser.parse(pattern, flags)
     units = {" ", "a", "1", "-", "=", '"', "\\", ".", "/", "a1", "\n", "x" * 30 + " ", *prefixes(tree)}
     chosen = sorted({unit for unit in units if unit})
-    return chosen if os.environ.get("WINDOWPANE_TEST_ALL") else sorted({" ", *chosen[len(pattern) % 4 :: 4]})
+    return chosen if EVERYTHING else sorted({" ", *chosen[len(pattern) % 4 :: 4]})
 
 
 def calls_by_name() -> dict[str, set[str]]:
@@ -226,7 +226,7 @@ def test_every_shape_of_a_secret_is_linear() -> None:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="only with WINDOWPANE_TEST_ALL")
+@pytest.mark.skipif(not EVERYTHING, reason="only with WINDOWPANE_TEST_ALL")
 def test_a_million_characters_are_redacted_in_linear_time() -> None:
     slow = []
     for literal in sorted({literal for shape in SHAPES for literal in shape.literals})[::20]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recorded_texts import recorded_texts
+from tests.sampling import EVERYTHING
 
 from windowpane.core.redaction import LONGEST_NAME_BYTES, join_split_secrets, redact, stored_id
 
@@ -303,7 +303,7 @@ HOSTILE = {
 }
 
 
-HOSTILE_CHARACTERS = 4_000_000 if os.environ.get("WINDOWPANE_TEST_ALL") else 200_000
+HOSTILE_CHARACTERS = 4_000_000 if EVERYTHING else 200_000
 
 
 @pytest.mark.timeout(60)

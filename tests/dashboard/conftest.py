@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from tests.sampling import EVERYTHING
 
 from windowpane.core.events import (
     AlertFired,
@@ -287,7 +287,7 @@ def large_store_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with one session of 3,000 turns (10,000 with WINDOWPANE_TEST_ALL)."""
     path = tmp_path_factory.mktemp("large") / "windowpane.db"
     store = SqliteStore(path)
-    turns = 10_000 if os.environ.get("WINDOWPANE_TEST_ALL") else 3_000
+    turns = 10_000 if EVERYTHING else 3_000
     store.append(long_events("marathon", start=time.time() - 4.0 * turns, turns=turns))
     store.close()
     return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_rules import anthropic_faults, openai_faults
+from tests.sampling import EVERYTHING
 
 from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import (
@@ -195,7 +195,7 @@ def test_the_same_history_gives_the_same_plans(actions: list[Any], policy: str) 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_long_loop_makes_progress_with_every_reduction(policy: str) -> None:
-    turns = 200 if os.environ.get("WINDOWPANE_TEST_ALL") else 100
+    turns = 200 if EVERYTHING else 100
     actions = [("reply", 60, 1, [300 + 97 * n % 1_800]) for n in range(turns)]
     loop = run(actions, limit=8_192, policy=policy)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import os
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from prometheus_client import generate_latest
+from tests.sampling import EVERYTHING
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event, Usage
@@ -92,7 +92,7 @@ def benchmark_soak() -> ModuleType:
 @pytest.mark.timeout(3_600)
 def test_a_day_of_agents_does_not_grow_memory_or_series(benchmark_soak: ModuleType) -> None:
     """60 agents for six hours, 1,000 for a day in `make test-all`: flat in the second half."""
-    agents, hours = (1_000, 24.0) if os.environ.get("WINDOWPANE_TEST_ALL") else (60, 6.0)
+    agents, hours = (1_000, 24.0) if EVERYTHING else (60, 6.0)
     samples = benchmark_soak.soak(agents=agents, hours=hours, samples=24)
     warm = samples[len(samples) // 2 :]
     allocated = [sample.allocated_blocks for sample in warm]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.providers.coding_agents import AGENTS, TOGETHER, Cell, cells, play, together_cell
 from tests.providers.npm_programs import NotInstalledError, npm_program
+from tests.sampling import EVERYTHING
 
 KNOWN_FAULTS: dict[tuple[str, str], str] = {
     ("claude-code", "run"): "a compaction between two runs is not seen",
@@ -22,7 +23,7 @@ KNOWN_FAULTS: dict[tuple[str, str], str] = {
 """Doors that are known to count wrong, each with the fault; a door that counts right must not be listed."""
 pytestmark = [
     pytest.mark.timeout(1800),  # the first run installs the programs
-    pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="large programs: make test-all"),
+    pytest.mark.skipif(not EVERYTHING, reason="large programs: make test-all"),
 ]
 
 

@@ -31,6 +31,7 @@ from tests.providers.environments import (
     environment,
 )
 from tests.providers.windows import windows
+from tests.sampling import EVERYTHING
 
 from windowpane.store.embedded import SqliteStore
 
@@ -61,7 +62,7 @@ def test_the_windows_equal_those_of_a_bare_client(
     compare(frameworks, installed(requirements), tmp_path)
 
 
-@pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large framework: make test-all")
+@pytest.mark.skipif(not EVERYTHING, reason="a large framework: make test-all")
 @pytest.mark.parametrize(("requirements", "frameworks"), HEAVY_RUNS, ids=[names for _, names in HEAVY_RUNS])
 def test_the_windows_of_large_frameworks_equal_those_of_a_bare_client(
     requirements: tuple[str, ...], frameworks: str, tmp_path: Path
@@ -69,7 +70,7 @@ def test_the_windows_of_large_frameworks_equal_those_of_a_bare_client(
     compare(frameworks, installed(requirements), tmp_path)
 
 
-@pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="old releases: make test-all")
+@pytest.mark.skipif(not EVERYTHING, reason="old releases: make test-all")
 @pytest.mark.parametrize(("requirements", "frameworks"), OLDEST_RUNS, ids=[names for _, names in OLDEST_RUNS])
 def test_the_windows_of_the_oldest_releases_equal_those_of_a_bare_client(
     requirements: tuple[str, ...], frameworks: str, tmp_path: Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from tests.providers.instrumented_runs import RUNS
 from tests.providers.loopback import LoopbackProvider, Request, loopback_provider
 from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
 from tests.providers.windows import windows_of
+from tests.sampling import EVERYTHING
 
 import windowpane
 from windowpane.models.tokens import counter_for
@@ -28,7 +28,7 @@ from windowpane.store.embedded import SqliteStore
 VOCABULARY_SECONDS = 3.0
 pytestmark = [
     pytest.mark.timeout(900),  # the first run installs the instrumentations
-    pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large environment: make test-all"),
+    pytest.mark.skipif(not EVERYTHING, reason="a large environment: make test-all"),
 ]
 
 

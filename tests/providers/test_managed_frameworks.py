@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from tests.providers.environments import CLIENTS, ROOT, STRANDS
 from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
 from tests.providers.windows import windows
+from tests.sampling import EVERYTHING
 
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter, SessionRow
@@ -83,7 +83,7 @@ def test_a_managed_framework_equals_a_manager_driven_by_hand(
         assert managed == by_hand
 
 
-@pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large framework: make test-all")
+@pytest.mark.skipif(not EVERYTHING, reason="a large framework: make test-all")
 def test_managed_strands_equals_a_manager_driven_by_hand(tmp_path: Path) -> None:
     store, outcome = run(STRANDS, tmp_path, "strands")
     sent = outcome["strands"]

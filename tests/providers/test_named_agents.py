@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from tests.providers.environments import CLAUDE_AGENT_SDK, CLIENTS, CREWAI, GOOGLE_ADK, ROOT
 from tests.providers.test_frameworks import RUN_SECONDS, installed, variables
 from tests.providers.windows import windows_of
+from tests.sampling import EVERYTHING
 
 from windowpane.core.events import BlockAdded
 from windowpane.store.embedded import SqliteStore
@@ -18,7 +18,7 @@ from windowpane.store.interface import EventFilter, SessionRow
 pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks
 UNSEEN = ("unattributed", "memory_injection")
 """Content that no message of the SDK's transcript states word for word."""
-large = pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="a large framework: make test-all")
+large = pytest.mark.skipif(not EVERYTHING, reason="a large framework: make test-all")
 
 
 def run(

@@ -14,13 +14,14 @@ from tests.providers.formats import Reply
 from tests.providers.loopback import loopback_provider
 from tests.providers.npm_programs import NotInstalledError, npm_program
 from tests.providers.test_frameworks import installed, variables
+from tests.sampling import EVERYTHING
 
 from windowpane.sources.proxy.programs import GEMINI_DEFAULTS
 from windowpane.store.embedded import SqliteStore
 
 pytestmark = [
     pytest.mark.timeout(900),  # the first run installs the programs
-    pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="large programs: make test-all"),
+    pytest.mark.skipif(not EVERYTHING, reason="large programs: make test-all"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from importlib.resources import files
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sampling import EVERYTHING
 
 from windowpane.evaluation.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
 from windowpane.store.embedded import SqliteStore
@@ -35,7 +35,7 @@ PAGES = {
     "session, a block": f"{SESSION}&block=b2",
     "search, a block": "search?text=file&pick=b2:pi-managed-8k",
 }
-CHECKS = {"light": {}, "dark": {} if os.environ.get("WINDOWPANE_TEST_ALL") else {"runOnly": ["color-contrast"]}}
+CHECKS = {"light": {}, "dark": {} if EVERYTHING else {"runOnly": ["color-contrast"]}}
 """The themes differ in their colours only."""
 TABS = "[data-testid=stTabs]"
 RUN = """async ([part, checks]) => (await axe.run(part, {resultTypes: ["violations"], ...checks})).violations.map(

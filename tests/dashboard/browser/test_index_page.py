@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sampling import EVERYTHING
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.browser
 
 PAGES = ("", "session", "audit")
-if os.environ.get("WINDOWPANE_TEST_ALL"):
+if EVERYTHING:
     PAGES += ("compare", "trends", "replay", "alerts")
 """Each address has its own route; `make test` compares all routes with the navigation without a browser."""
 

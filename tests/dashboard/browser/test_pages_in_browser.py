@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.sampling import EVERYTHING
 
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
@@ -20,7 +20,7 @@ PlaywrightTimeout = pytest.importorskip("playwright.sync_api").TimeoutError
 pytestmark = pytest.mark.browser
 
 EMPTY_PAGES = ("", "session", "replay")
-if os.environ.get("WINDOWPANE_TEST_ALL"):
+if EVERYTHING:
     EMPTY_PAGES += ("compare", "trends", "alerts", "audit")
 """`make test` runs every page on an empty store without a browser."""
 

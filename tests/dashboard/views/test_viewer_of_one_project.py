@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -15,6 +14,7 @@ import pytest
 from starlette.requests import Request
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Node
+from tests.sampling import EVERYTHING
 from tests.two_projects import OTHER, OWN, SAME, SECRET, fill_other, fill_own
 
 import windowpane_dashboard
@@ -53,7 +53,7 @@ PAGES = [
     (page, query)
     for page in VIEWS
     for query in ADDRESSES
-    if os.environ.get("WINDOWPANE_TEST_ALL") or (page in QUICK and query in (ADDRESSES[0], ADDRESSES[3]))
+    if EVERYTHING or (page in QUICK and query in (ADDRESSES[0], ADDRESSES[3]))
 ]
 
 

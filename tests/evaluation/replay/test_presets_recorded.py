@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from test_rerun import RECORDED, digest, recorded
+from tests.sampling import EVERYTHING
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
 from windowpane.evaluation.replay.rerun import RerunOptions, managed_events
@@ -15,7 +15,7 @@ from windowpane.manager.presets.registry import PRESETS
 from windowpane.sources.transcripts.playback import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
 
-LIMITS = (8_192, 32_768) if os.environ.get("WINDOWPANE_TEST_ALL") else (8_192,)
+LIMITS = (8_192, 32_768) if EVERYTHING else (8_192,)
 
 
 def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.sampling import EVERYTHING
 
 from windowpane.cli import main
 from windowpane.core.events import Usage
@@ -48,7 +48,7 @@ def corpus(sessions_dir: Path) -> Path:
 def sampled(corpus: Path, format_name: str, raw_calls: Any) -> list[Path]:
     """Return the recordings to check: all, or a few of the smallest, half of them with one-hour writes."""
     files = sorted((corpus / format_name).glob("*.jsonl"), key=lambda file: file.stat().st_size)
-    if "WINDOWPANE_TEST_ALL" in os.environ:
+    if EVERYTHING:
         return files
     sample = SAMPLED[format_name]
     hour = [file for file in files if any(call.hour_write for call in raw_calls(file, format_name))][

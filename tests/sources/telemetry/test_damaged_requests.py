@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from recordings import FOLDER, NAMES, bodies, items
+from tests.sampling import EVERYTHING
 
 from windowpane.config.schema import Config
 from windowpane.core.events import Event
@@ -20,7 +20,7 @@ from windowpane.sources.telemetry import json_bodies, protobuf_bodies
 from windowpane.sources.telemetry.assembly import CallAssembly
 from windowpane.sources.telemetry.records import LogRecord, Span, UnreadableBodyError
 
-TRIES = 600 if os.environ.get("WINDOWPANE_TEST_ALL") else 24
+TRIES = 600 if EVERYTHING else 24
 ODD_VALUES: tuple[Any, ...] = (
     None, True, -1, 2**70, 1.5, "", [], {}, [1], {"type": "text"}, {"stringValue": 7}, "1e400", ["x"], "[{",
     "\ud800", {"functionCall": 3}, {"arrayValue": 3}, {"kvlistValue": {"values": 3}}, 1e308,

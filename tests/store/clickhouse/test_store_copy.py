@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
@@ -10,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.sampling import EVERYTHING
 from tests.store.clickhouse.copies import assert_equal, counts
 from tests.store.conformance.test_same_sessions import TOOL_CALLS, record
 
@@ -30,7 +30,7 @@ from windowpane.store.postgres.store import PostgresStore
 from windowpane.store.records import DamagedEvent
 
 DAY = 86_400.0
-LONG = pytest.mark.skipif(not os.environ.get("WINDOWPANE_TEST_ALL"), reason="long: make test-all")
+LONG = pytest.mark.skipif(not EVERYTHING, reason="long: make test-all")
 
 
 class QuarterCounter:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.sampling import EVERYTHING
 from tests.store.conformance.conftest import Stores
 from tests.store.conformance.direct_access import PROJECTIONS, contents_of, edit, fetch
 
@@ -118,7 +118,7 @@ def test_what_came_to_the_source_meanwhile_is_copied_by_a_further_run(
 def test_a_copy_that_was_killed_continues(stores: Stores, source: Store) -> None:
     target = stores.open(audit_key=KEY)
     parts = ["events", "heads", "texts", "sessions", "agents", "indexing", "search index"]
-    for part in parts if os.environ.get("WINDOWPANE_TEST_ALL") else parts[:2]:
+    for part in parts if EVERYTHING else parts[:2]:
         command = [sys.executable, "-c", COPIER, str(source.address), stores.name, KEY.decode()]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
