@@ -181,6 +181,34 @@ def test_an_idle_thread_ends_and_another_starts(build: Callable[..., Worker[int]
     until(lambda: not worker.is_running)
 
 
+def test_an_item_that_comes_while_a_start_is_under_way_is_not_left_waiting(
+    build: Callable[..., Worker[int]],
+) -> None:
+    """The thread that was started has ended before the lock of its start is free."""
+    handled: list[int] = []
+    worker = build(handled.extend, idle_seconds=0.001)
+
+    class HeldLock:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+            self.is_first = True
+
+        def acquire(self, *, blocking: bool) -> bool:
+            return self.lock.acquire(blocking=blocking)
+
+        def release(self) -> None:
+            if self.is_first:
+                self.is_first = False
+                until(lambda: not worker.is_running)
+                worker.put(1)
+            self.lock.release()
+
+    vars(worker)["_starting"] = HeldLock()
+    worker.put(0)
+
+    until(lambda: handled == [0, 1])
+
+
 def test_a_put_where_no_thread_can_be_started_does_not_raise(
     build: Callable[..., Worker[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,7 +124,8 @@ class Poller:
     @property
     def is_running(self) -> bool:
         """True while the thread runs."""
-        return self._thread is not None and self._thread.is_alive()
+        thread = self._thread  # read once: a thread that ends takes it away
+        return thread is not None and thread.is_alive()
 
     @property
     def is_own_thread(self) -> bool:
@@ -132,8 +133,11 @@ class Poller:
         return threading.current_thread() is self._thread
 
     def start(self) -> None:
-        """Start the thread unless it runs. Raises `RuntimeError` where none can be started."""
-        if not self.is_running and self._starting.acquire(blocking=False):
+        """Start the thread unless it runs. Raises `RuntimeError` where none can be started.
+
+        Who finds the lock taken does not wait for it: its holder looks again after the release.
+        """
+        while not self.is_running and self._starting.acquire(blocking=False):
             try:
                 if not self.is_running:
                     self._thread = threading.Thread(
@@ -146,6 +150,8 @@ class Poller:
                 raise
             finally:
                 self._starting.release()
+            if not self._is_needed():
+                return
 
     def wake(self) -> None:
         """Have the thread poll now, if it has started."""
@@ -208,6 +214,9 @@ class Poller:
             caller.done.set()
         return caller
 
+    def _is_needed(self) -> bool:
+        return not self._is_abandoned and (self._has_items() or not self._signals.empty())
+
     def _has_items(self) -> bool:
         return False
 
@@ -226,7 +235,7 @@ class Poller:
                 self._poll_at = 0.0  # what was done may have changed the time
         except Empty:  # nothing came for a while
             self._thread = None  # before the last look: an item that is put later starts another thread
-            if self._has_items() or not self._signals.empty():
+            if self._is_needed():
                 self.start()
         finally:
             self._signaled = False
