@@ -249,11 +249,18 @@ def rule_of(passage: Passage, register: Register) -> str | None:
     if _NOT_RULE.search(sentence):
         return None
     if passage.is_item and _FORBIDDING.search(passage.heading):
-        return f"{passage.heading.rstrip(':： ')}: {sentence}"
+        return worded(passage)
     pattern = _other_language(sentence)
     if pattern is not None:
         return sentence if pattern.search(opening(sentence)) else None
     return sentence if _obliges(sentence) or _instructs(passage, register) else None
+
+
+def worded(passage: Passage) -> str:
+    """Return a sentence as it is understood alone: an item of a list that forbids with its heading."""
+    if passage.is_item and _FORBIDDING.search(passage.heading):
+        return f"{passage.heading.rstrip(':： ')}: {passage.text}"
+    return passage.text
 
 
 def opening(sentence: str) -> str:

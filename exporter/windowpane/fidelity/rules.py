@@ -11,15 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
-from windowpane.core.vocabulary import ContentType
+from windowpane.core.vocabulary import ContentType, RuleSource
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.rule_grammar import LIST_MARK, Passage, Register, plain, rule_of
+from windowpane.fidelity.rule_grammar import LIST_MARK, Passage, Register, plain, rule_of, worded
 from windowpane.fidelity.statements import units, unwrapped
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
-
-RuleSource = Literal["user", "system", "memory"]
 
 SOURCE_OF: Final[dict[ContentType, RuleSource]] = {
     "user_message": "user",
@@ -93,6 +91,11 @@ def rules_of(text: str, source: RuleSource) -> Iterator[str]:
             yield wording
 
 
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a text; an item of a list that forbids with its heading."""
+    return map(worded, _passages(_without_code(text[:MAXIMUM_TEXT])))
+
+
 def _register_of(text: str, source: RuleSource) -> Register | None:
     """Return the register of a text; None if it does not instruct."""
     if _NOT_INSTRUCTIONS.match(text) or (source == "memory" and _SPECIFICATION.search(text)):
@@ -131,7 +134,7 @@ def _passages(text: str) -> Iterator[Passage]:
         is_step = (item and mark is not None and mark["number"] is not None) or (is_step and line[0].isspace())
         sentences = [plain(part) for unit in units(line) for part in _CJK_END.split(unit)]
         for sentence in sentences:
-            if MINIMUM_CHARACTERS <= len(sentence) and not _CODE.search(sentence):
+            if len(sentence) >= MINIMUM_CHARACTERS and not _CODE.search(sentence):
                 yield Passage(sentence, heading if item else "", is_heading, item, is_step or in_steps)
         if is_heading or (not item and line.rstrip().endswith((":", ":**", "："))):
             heading = sentences[-1] if sentences else ""
