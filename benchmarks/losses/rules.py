@@ -13,6 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +21,7 @@ from truth.recordings import Session, recorded_sessions
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity import probe, rule_record
+from windowpane.fidelity import probe, rule_grammar
 from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
 from windowpane.fidelity.rules import Rule, find_rules, rules_of
@@ -36,6 +37,8 @@ POPULATION: Final = {
 """Distinct sentences of each stratum in the recordings that the candidates were drawn from."""
 MINIMUM_SHARE: Final = 0.4
 """Share of a found rule that a candidate has at least to be it, where lines were joined."""
+MAXIMUM_PLANTED: Final = 250
+"""Reversals of each kind at most."""
 LATER_TURNS: Final = 40
 """Turns after a compaction in which corrections by the user are looked for."""
 
@@ -55,14 +58,20 @@ class Candidate:
     """The sentence with the start of its document and some lines around it."""
 
     @property
+    def rules(self) -> list[str]:
+        """The rules that the product finds in it."""
+        sentence = _plain(self.sentence)
+        return [
+            rule
+            for rule in rules_of(self.text, self.source)  # type: ignore[arg-type]
+            if (plain := _plain(rule)) in sentence
+            or (sentence in plain and len(sentence) >= MINIMUM_SHARE * len(plain))
+        ]
+
+    @cached_property
     def found(self) -> bool:
         """Whether the product finds a rule in it."""
-        sentence = _plain(self.sentence)
-        for rule in rules_of(self.text, self.source):  # type: ignore[arg-type]
-            plain = _plain(rule)
-            if plain in sentence or (sentence in plain and len(sentence) >= MINIMUM_SHARE * len(plain)):
-                return True
-        return False
+        return bool(self.rules)
 
 
 class Score(NamedTuple):
@@ -126,7 +135,7 @@ def negated(text: str, _chance: random.Random) -> str | None:
     ):  # fmt: skip
         if re.search(found, text):
             return re.sub(found, other, text, count=1)
-    if re.match(r"[A-Z][a-z]+ ", text):
+    if re.match(r"[A-Z][a-z]+ ", text) and states_imperative(text):
         return f"Do not {text[0].lower()}{text[1:]}"
     return None
 
@@ -177,29 +186,36 @@ class Taken(NamedTuple):
 
 
 def planted(taken: Sequence[Taken]) -> Iterator[Planted]:
-    """Yield the reversals of rules that were planted in recorded summaries, each rule once."""
+    """Yield the reversals that were planted in recorded summaries: of hand-read and of recorded rules, each once."""
     chance = random.Random(29)
-    summaries = [one for one in taken if _summary(one) is not None]
-    read = [Rule(one.sentence, "user", "rule", frozenset()) for one in candidates() if one.rule and one.found]
-    rules = [rule for one in read for rule in find_rules([_block("rule", rule_text(one))])]
+    with_summary = [one for one in taken if _summary(one) is not None]
+    texts = dict.fromkeys(rule for one in candidates() if one.rule for rule in one.rules)
+    for one in with_summary:
+        texts.update(dict.fromkeys(rule.text for rule in find_rules(one.compaction.removed)))
     for kind, edit in EDITS.items():
-        tried = found = 0
-        for rule in rules:
-            changed = edit(rule.text, chance)
-            if changed is None or changed == rule.text or len(read_clause(rule.text).terms) < 2:
-                continue
-            summary = _summary(chance.choice(summaries)) if summaries else _block("summary", "")
-            lines = (summary.text or "").split("\n")  # type: ignore[union-attr]
-            lines.insert(chance.randrange(len(lines) + 1), f"- {changed}")
-            tried += 1
-            match = ComparedText(["\n".join(lines)]).match(rule.text)
-            found += match.match == "contradicted"
-        yield Planted(kind, tried, found)
+        edited = [(text, changed) for text in texts if (changed := edit(text, chance)) not in (None, text)]
+        chosen = chance.sample(edited, min(MAXIMUM_PLANTED, len(edited)))
+        found = sum(_fate(text, changed, with_summary, chance) == "contradicted" for text, changed in chosen)
+        yield Planted(kind, len(chosen), found)
 
 
-def rule_text(rule: Rule) -> str:
-    """Return the text of a candidate, as a message of the user."""
-    return rule.text
+def _fate(text: str, changed: str | None, taken: Sequence[Taken], chance: random.Random) -> str | None:
+    """Return what the product concludes of a rule whose reversal stands in a recorded summary."""
+    one = chance.choice(taken) if taken else None
+    summary = (_summary(one) if one is not None else None) or replace(
+        _block("summary", "Summary"), content_type="summary"
+    )
+    lines = (summary.text or "").split("\n")
+    lines.insert(chance.randrange(len(lines) + 1), f"- {changed}")
+    damaged = replace(summary, text="\n".join(lines))
+    said = tuple(block for block in one.compaction.removed if block.content_type == "user_message") if one else ()
+    compaction = ObservedCompaction(
+        "planted", 1, 1, (*said, _block("rule", f"- {text}")), (), frozenset({damaged.id})
+    )
+    record = RuleRecord(str)
+    record.follow([Rule(text, "user", "rule", frozenset())])
+    measured = record.measure(compaction, [damaged])
+    return next((rule.fate for rule in measured.outcomes if rule.text == text), None)
 
 
 def _summary(taken: Taken) -> Block | None:
@@ -208,6 +224,11 @@ def _summary(taken: Taken) -> Block | None:
 
 def _block(name: str, text: str) -> Block:
     return Block(name, "user_message", len(text) // 4, 1, name, 1, name, len(text), "estimate", text)
+
+
+def states_imperative(text: str) -> bool:
+    """Return whether a text starts with an imperative, which `do not` in front of it reverses."""
+    return rule_grammar.IMPERATIVE.match(text) is not None
 
 
 # -- recordings ------------------------------------------------------------------------------------------------
@@ -262,7 +283,9 @@ def measured() -> Measured | None:
         for session in sessions:
             current[0] = session
             playback = playback_settings(keyed_digester(b"losses"))
-            for event in session_events(session.records, key=session.key, source=session.format, playback=playback):
+            for event in session_events(
+                session.records, key=session.key, source=session.format, playback=playback
+            ):
                 turn = event.context.turn
                 result.turns[session.key] = turn
                 if isinstance(event.data, RulesFollowed):
@@ -323,18 +346,27 @@ def _planted_lines(result: Measured | None) -> Iterator[str]:
 
 
 def _survival_lines(result: Measured) -> Iterator[str]:
-    yield "| source | " + " | ".join(("rules", "word for word", "in other words", "put back", "lost", "changed")) + " |"
+    yield (
+        "| source | "
+        + " | ".join(("rules", "word for word", "in other words", "put back", "lost", "changed"))
+        + " |"
+    )
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for source in ("user", "system", "memory"):
         counts = Counter[str]()
         for _, one, _ in result.followed:
             counts.update(getattr(one, source))
-        cells = [sum(counts.values()), *(counts[fate] for fate in ("kept", "reworded", "restored", "lost", "contradicted"))]
+        cells = [
+            sum(counts.values()),
+            *(counts[fate] for fate in ("kept", "reworded", "restored", "lost", "contradicted")),
+        ]
         yield f"| {source} | " + " | ".join(map(str, cells)) + " |"
     known = [one for _, one, _ in result.followed if one.survival is not None]
     unknown = Counter(one.reason for _, one, _ in result.followed if one.survival is None)
     yield ""
-    yield f"{len(known)} compactions with rules; without: " + "; ".join(f"{number}: {reason}" for reason, number in unknown.items())
+    yield f"{len(known)} compactions with rules; without: " + "; ".join(
+        f"{number}: {reason}" for reason, number in unknown.items()
+    )
     yield ""
     yield "| compactions that a rule has been through | rules | still visible |"
     yield "|--:|--:|--:|"
@@ -356,7 +388,9 @@ def _trouble_lines(result: Measured) -> Iterator[str]:
     for session, one, turn in result.followed:
         if one.survival is None:
             continue
-        lost = any(getattr(one, source).get(fate) for source in ("user", "memory") for fate in ("lost", "contradicted"))
+        lost = any(
+            getattr(one, source).get(fate) for source in ("user", "memory") for fate in ("lost", "contradicted")
+        )
         corrections = [at for at in result.corrections[session.key] if turn <= at < turn + LATER_TURNS]
         groups[lost].append((len(corrections), min(LATER_TURNS, result.turns[session.key] - turn)))
     yield f"Corrections by the user (`no`, `stop`, `why did you`, an interruption …) within {LATER_TURNS} turns of a compaction:"
