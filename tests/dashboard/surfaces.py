@@ -392,8 +392,7 @@ def of_fleet_page(session: StoredSession) -> Values:
     fleet = Fleet((row,), session.store.fleet_totals(SessionFilter(), live_since=0.0), {})
     cells = fleet_frame(fleet, row.last_at or 0.0).iloc[0]
     return {
-        "turns": int(cells["turns"]), "used tokens": int(cells["tokens"]), "utilization": cells["now"],
-        "zone": cells["zone"], "worst zone": cells["worst"], "velocity": cells["Δ/turn"],
+        "turns": int(cells["turns"]), "utilization": cells["window"], "zone": cells["zone"],
         "total cost": cells["cost"],
     }  # fmt: skip
 

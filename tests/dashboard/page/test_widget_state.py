@@ -186,8 +186,6 @@ class Filters:
 
 
 FILTERS = (
-    Filters("fleet", ("Agent", "agent", "writer"), ("Zone", "zone", "green")),
-    Filters("fleet", ("Session", "text", "short"), ("Model", "model", "m-1")),
     Filters("alerts", ("Severity", "severity", "critical"), ("State", "state", "resolved")),
     Filters("audit", ("Session", "session", "refactor-api"), ("From turn", "turn_from", 3)),
     Filters("audit", ("Events", "types", ["turn.ended", "alert.fired"]), ("Search", "text", "hybrid")),

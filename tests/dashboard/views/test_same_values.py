@@ -59,7 +59,7 @@ def test_pages_draw_the_values_of_the_session(session: StoredSession, open_page:
         "list": {**of_row(session), "burn rate": session.timeline.latest.burn_rate,  # type: ignore[union-attr]
                  "cached share": session.row.cache_read_tokens / session.row.input_tokens},
         "session page": drawn_metrics(open_page("session", session=ID)),
-        "fleet page": {"turns": fleet["turns"], "utilization": fleet["now"], "total cost": fleet["cost"]},
+        "fleet page": {"turns": fleet["turns"], "utilization": fleet["window"], "total cost": fleet["cost"]},
         "compare page": {name: values[name] for name in COMPARED},
         "replay page": {label: replay[name] for name, label in REPLAYED.items()},
     }  # fmt: skip
