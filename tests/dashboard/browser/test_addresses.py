@@ -119,7 +119,7 @@ def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
 
     expect(chosen(here, "Compression")).to_have_value(re.compile("^2 of .*: turn 5: compaction, accepted$"))
     expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
-    page.get_by_role("tab", name="Events").click()
+    page.get_by_role("tab", name="Log").click()
     expect(page.get_by_role("radio", name="noteworthy, whole session")).to_be_checked()
 
 
@@ -129,7 +129,7 @@ def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
     page.get_by_text("up to the content").click()
     page.wait_for_url("**scale=content**")
     here.settle()
-    page.get_by_role("tab", name="Events").click()
+    page.get_by_role("tab", name="Log").click()
     page.wait_for_url("**tab=events**")
     here.settle()
     page.get_by_text("noteworthy, whole session").click()

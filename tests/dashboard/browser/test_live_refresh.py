@@ -65,7 +65,6 @@ def test_a_session_grows_and_the_reader_stays(
     here.settle()
     expect(page.get_by_role("heading", name="Turn 9:")).to_have_count(1)
     assert "turn=9" in page.url
-    expect(page.locator(".st-key-findings")).to_have_count(1)
     assert page.evaluate(READ) == pytest.approx(place, abs=2)
     expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
 

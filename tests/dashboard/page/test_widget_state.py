@@ -117,7 +117,7 @@ def test_the_scale_and_the_listed_events_follow_the_address(app: AppTest) -> Non
     app.run()
     late.send()
 
-    assert {group.value for group in app.segmented_control} == {"content", "noteworthy"}
+    assert {group.value for group in app.segmented_control} == {"content", "Events", "noteworthy"}
     assert address_of(app)["scale"] == "content"
     assert address_of(app)["events"] == "noteworthy"
 

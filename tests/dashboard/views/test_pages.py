@@ -193,12 +193,11 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     assert "1 compression lost 4 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:9] == [
-        "Utilization", "Zone", "Velocity", "Red in", "Burn", "Regret", "Fidelity", "Cost", "Cache",
+        "Window", "Red in", "Cost", "Needed again", "Zone", "Velocity", "Burn", "Fidelity", "Cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [
-        "Blocks", "What fills it", "Compare turns", "Turns", "Find text", "Events", "Compressions", "Regrets",
-        "Alerts", "Notes", "Cost and cache",
+        "Window", "Losses", "Cost", "Log",
     ]  # fmt: skip
 
 
@@ -256,7 +255,7 @@ def test_the_record_of_the_forecasts_is_visible(
         ({"compression": "1"}, "content capture is off"),
         ({"events": "noteworthy"}, "All events, with search and export"),
         ({"tab": "regrets"}, "were removed and needed again"),
-        ({"tab": "cost"}, "of the cost by its share"),
+        ({"tab": "cost"}, "Carrying the conversation"),
         ({"tab": "no such tab"}, "Removed by now, and why"),
     ],
 )

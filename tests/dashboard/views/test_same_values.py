@@ -31,8 +31,8 @@ def drawn_metrics(page: AppTest) -> Values:
     """The metrics at the top of the session page."""
     shown = {metric.label: metric.value for metric in page.metric}
     names = {
-        "Utilization": "utilization", "Zone": "zone", "Velocity": "velocity", "Burn": "burn rate",
-        "Regret": "regrets", "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
+        "Zone": "zone", "Velocity": "velocity", "Burn": "burn rate",
+        "Needed again": "regrets", "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
     }  # fmt: skip
     return {label: shown[name] for name, label in names.items()}
 
