@@ -26,7 +26,7 @@ class _Line(NamedTuple):
     amount: str
     name: str
     finding: Finding | None
-    places: Sequence[Evidence]
+    at_turns: Sequence[Evidence]
 
 
 def cost_sentence(snapshot: StoreSnapshot, row: SessionRow) -> None:
@@ -80,7 +80,7 @@ def _draw(row: SessionRow, line: _Line, number: int, last: int) -> None:
     parts = [line.name, f"{finding.text}. {finding.advice}" if finding else ""]
     text.markdown(escape_markdown(": ".join(part for part in parts if part)))
     with turns, st.container(horizontal=True, gap="small"):
-        for index, evidence in enumerate(line.places):
+        for index, evidence in enumerate(line.at_turns):
             st.button(
                 escape_markdown(f"turn {evidence.turn}"),
                 key=f"finding_{number}_{index}",

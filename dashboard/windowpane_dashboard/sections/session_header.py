@@ -59,20 +59,20 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
 
 
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
-    """Draw the four figures of a session as its next call would find it; the others are one click away."""
+    """Draw the four metrics of a session as its next call would find it; the others are one click away."""
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
     ):
-        for label, value, help_text in _figures(row, timeline):
+        for label, value, help_text in _metrics(row, timeline):
             st.metric(label, value, help=help_text, width="content")
-        with st.popover("More figures"):
-            for label, value, help_text in _more_figures(row, timeline):
+        with st.popover("More metrics"):
+            for label, value, help_text in _more_metrics(row, timeline):
                 st.metric(label, value, help=help_text)
             if timeline.forecasts.text:
                 st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
 
 
-def _figures(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
+def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     used = tokens(row.used_tokens, estimated=row.is_estimated)
     if row.utilization is None:
         share = tokens_short(row.used_tokens, estimated=row.is_estimated)
@@ -87,7 +87,7 @@ def _figures(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     ]
 
 
-def _more_figures(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
+def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     burn = None if timeline.latest is None else timeline.latest.burn_rate
     return [

@@ -53,7 +53,7 @@ class CostCause:
     turns: tuple[int, ...]
     """The turns in which it cost most, the dearest first; none for calls outside of the turns."""
     finding: Finding | None = None
-    """What was found about it, with advice that lowers it."""
+    """A finding about it, with advice that lowers it."""
 
 
 def cost_causes(
@@ -81,14 +81,14 @@ def cost_causes(
     if other > SMALLEST_DOLLARS:
         costs[OTHER] = other
     whole = math.fsum(costs.values())
-    found = {finding.kind: finding for finding in findings}
+    by_kind = {finding.kind: finding for finding in findings}
     return tuple(
         CostCause(
             name,
             cost,
             cost / whole,
             tuple(sorted(parts[name], key=lambda turn: -parts[name][turn])[:LISTED_TURNS]),
-            next((found[kind] for kind in _FOUND.get(name, ()) if kind in found), None),
+            next((by_kind[kind] for kind in _FOUND.get(name, ()) if kind in by_kind), None),
         )
         for name, cost in sorted(costs.items(), key=lambda item: -item[1])
         if cost >= SMALLEST_DOLLARS
@@ -142,9 +142,9 @@ def _reply_share(row: TurnRow, price_of: PriceOf) -> float | None:
     whole = price_of(row.model, usage, row.at)
     if not whole:
         return None
-    asked = price_of(
+    input_price = price_of(
         row.model,
         Usage(usage.input_tokens, 0, usage.cache_read_tokens, usage.cache_write_tokens),
         row.at,
     )
-    return None if asked is None else max(0.0, 1.0 - asked / whole)
+    return None if input_price is None else max(0.0, 1.0 - input_price / whole)

@@ -254,7 +254,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     record = [one for types in _READ for one in _record(store, session, types)]
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)
-    found = findings(evidence)
+    listed = findings(evidence)
     return SessionReport(
         session=session,
         turns=turns,
@@ -276,8 +276,8 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             if isinstance(data := one.event.data, HistoryRewound)
         ],
         notes=notes_of(events),
-        findings=found,
-        cost_causes=cost_causes(turns, evidence.breaks, total=session.cost_dollars, findings=found),
+        findings=listed,
+        cost_causes=cost_causes(turns, evidence.breaks, total=session.cost_dollars, findings=listed),
         cache_breaks=[
             ReportedCacheBreak(
                 turn, data.cause, data.rewritten_tokens, data.cached_tokens, data.dollars, data.block_id

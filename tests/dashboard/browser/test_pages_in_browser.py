@@ -57,7 +57,7 @@ def test_the_selected_turn_is_on_the_first_screen_and_a_session_on_three(
 ) -> None:
     here = site(demo_store, width=1280, height=800)
     page = here.open("session", session="pi-managed-8k")
-    page.get_by_text("More figures").wait_for()
+    page.get_by_text("More metrics").wait_for()
 
     for part in (".st-key-window_chart", "[data-testid=stSlider]", ".strip .blocks"):
         box = _box(page.locator(part).first)
