@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import streamlit as st
-
 from windowpane.core.characters import plain
 from windowpane.store.interface import EventReader
-from windowpane_dashboard.page import address, times, widget_state
+from windowpane_dashboard.page import address, times, widget_state, widgets
 from windowpane_dashboard.queries import fleet_filters
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, FleetFilters
 
@@ -29,7 +27,7 @@ def fleet_search(store: EventReader, filters: FleetFilters, *, page: str) -> Non
         read = fleet_filters.read((text[:MAXIMUM_TEXT] for text in texts), choices, project=filters.project)
         address.write(page, read.to_query())
 
-    st.multiselect(
+    widgets.control_bar().container().multiselect(
         "Search or filter",
         list(choices),
         key=key,

@@ -67,6 +67,7 @@ class Person:
     def types(self, index: Any, text: str) -> None:
         """Type into a field and press Enter."""
         self._acts(f"type {text}")
+        index.evaluate("field => field.scrollIntoView({ block: 'center' })")
         index.fill(text)
         index.press("Enter")
 
@@ -153,17 +154,6 @@ def maker(site: Callable[..., Any], seen_store: Path) -> Person:
     return Person(site(seen_store))
 
 
-def test_find_the_session_that_overflowed(person: Person) -> None:
-    person.opens()
-
-    row = person.opens_row(FLEET, lambda row: any(cell.startswith("✕") for cell in row))
-
-    address = next(cell for cell in row if cell.startswith("session?session=")).partition("#")[0]
-    person.page.wait_for_url(f"**/{address}")
-    person.reads("Overflow at turn")
-    assert len(person.actions) == 2
-
-
 def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
     person.opens("alerts")
     person.picks("Alert", "Window overflowed")
@@ -214,7 +204,8 @@ def test_what_the_second_compaction_lost(person: Person) -> None:
 
 def test_the_eviction_that_made_the_agent_read_a_file_twice(maker: Person) -> None:
     maker.opens_session("refactor-api")
-    maker.opens_tab("Losses", "Needed again")
+    maker.clicks(maker.page.locator(".st-key-headline").get_by_role("link", name="fetched again"))
+    maker.site.settle()
 
     row = maker.opens_row(
         "Removed blocks that were needed again, the largest first",
@@ -409,7 +400,7 @@ def test_which_session_is_in_trouble_now_and_why(operator: Person) -> None:
 
     row = operator.opens_row(FLEET, lambda _row: True)
 
-    assert any(cell.startswith("●") for cell in row)
+    assert float(row[2]) > 0.9
     operator.page.wait_for_url(f"**session={RED}**")
     operator.site.settle()
     operator.reads("Red at turn 57")
