@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from truth.recordings import Session, recorded_sessions
+
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity import probe, rule_grammar
-from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
 from windowpane.fidelity.rules import Rule, find_rules, rules_of
 from windowpane.sources.imports.pipeline import playback_settings
@@ -186,7 +186,7 @@ class Taken(NamedTuple):
 
 
 def planted(taken: Sequence[Taken]) -> Iterator[Planted]:
-    """Yield the reversals that were planted in recorded summaries: of hand-read and of recorded rules, each once."""
+    """Yield the reversals planted in recorded summaries: of hand-read and of recorded rules, each once."""
     chance = random.Random(29)
     with_summary = [one for one in taken if _summary(one) is not None]
     texts = dict.fromkeys(rule for one in candidates() if one.rule for rule in one.rules)
@@ -206,7 +206,8 @@ def _fate(text: str, changed: str | None, taken: Sequence[Taken], chance: random
         _block("summary", "Summary"), content_type="summary"
     )
     lines = (summary.text or "").split("\n")
-    lines.insert(chance.randrange(len(lines) + 1), f"- {changed}")
+    prose = [at for at in range(len(lines) + 1) if "\n".join(lines[:at]).count("```") % 2 == 0]
+    lines.insert(chance.choice(prose), f"- {changed}")
     damaged = replace(summary, text="\n".join(lines))
     said = tuple(block for block in one.compaction.removed if block.content_type == "user_message") if one else ()
     compaction = ObservedCompaction(
@@ -248,8 +249,9 @@ class Measured(NamedTuple):
 
 
 _CORRECTION: Final = re.compile(
-    r"(?i)^\W*(?:no[,.! ]|nope|stop\b|wait[,. ]|don['’]?t\b|why did(?:n['’]t)? you|you (?:forgot|ignored|should(?:n['’]t| not))|i (?:said|told)"
-    r"|that['’]s (?:wrong|not)|wrong|revert|undo|\[request interrupted)"
+    r"(?i)^\W*(?:no[,.! ]|nope|stop\b|wait[,. ]|don['’]?t\b|why did(?:n['’]t)? you"
+    r"|you (?:forgot|ignored|should(?:n['’]t| not))|i (?:said|told)|that['’]s (?:wrong|not)|wrong|revert|undo"
+    r"|\[request interrupted)"
 )
 
 
@@ -346,11 +348,7 @@ def _planted_lines(result: Measured | None) -> Iterator[str]:
 
 
 def _survival_lines(result: Measured) -> Iterator[str]:
-    yield (
-        "| source | "
-        + " | ".join(("rules", "word for word", "in other words", "put back", "lost", "changed"))
-        + " |"
-    )
+    yield "| source | rules | word for word | in other words | put back | lost | changed |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for source in ("user", "system", "memory"):
         counts = Counter[str]()

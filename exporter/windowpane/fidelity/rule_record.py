@@ -99,7 +99,9 @@ class RuleRecord:
         outcomes.sort(key=lambda outcome: -RULE_FATES.index(outcome.fate))
         followed, visible = self._by_compactions()
         return RulesFollowed(
-            compaction.of, compaction.number, user=counts["user"], system=counts["system"], memory=counts["memory"], outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
+            compaction.of, compaction.number,
+            user=counts["user"], system=counts["system"], memory=counts["memory"],
+            outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
             followed_by_compactions=followed, visible_by_compactions=visible, unrecorded=_unrecorded(before),
         )  # fmt: skip
 

@@ -113,7 +113,7 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RulesFollowed:
-    """The standing instructions that were visible before a compaction were looked up in the first call after it."""
+    """The standing instructions visible before a compaction were looked up in the first call after it."""
 
     type: ClassVar[str] = "rules.followed"
     of: str
