@@ -89,7 +89,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "call after it neither the summary nor anything that the agent's program put back states it; or the "
         "summary states its opposite, or another number or name. The alert names the worst of them where texts "
         "are stored.",
-        "The agent goes on without it: it pushes, deletes or asks differently than it was told.",
+        "The agent continues without it: it pushes or deletes what it was asked to leave alone.",
         "`windowpane report` lists what became of each rule, the worst first.",
         (
             "Read the lost rules; a request that is done may be among them.",

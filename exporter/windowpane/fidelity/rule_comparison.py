@@ -26,6 +26,8 @@ REWORDED: Final = 0.7
 """Share of a rule's words that another wording has at least."""
 NEARLY_SAME: Final = 0.7
 """Share of the words of both sides from which a clause with another stance, number or name contradicts."""
+SAME: Final = 0.9
+"""Share of the words of a clause that another one has which states just the same."""
 MINIMUM_WORDS: Final = 2
 MAXIMUM_CLAUSES: Final = 4_000
 """Clauses of a text that are compared."""
@@ -80,7 +82,7 @@ _STANCE_WORDS: Final = frozenset(
         " peut pouvez puedes puede pueden usted kannst kann darfst dürft",
     )
 )
-"""Words that say nothing of what a rule is about."""
+"""Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = re.compile(
@@ -126,8 +128,8 @@ def read_clause(text: str) -> Clause:
 
 def _words(text: str) -> frozenset[str]:
     if _WIDE.search(text):
-        kept = "".join(filter(str.isalnum, _WIDE_STANCE.sub(" ", text).lower()))
-        return frozenset(kept[at : at + 2] for at in range(len(kept) - 1))
+        letters = "".join(filter(str.isalnum, _WIDE_STANCE.sub(" ", text).lower()))
+        return frozenset(letters[at : at + 2] for at in range(len(letters) - 1))
     tokens = (token for token in TOKEN.findall(text) if token[0].isalnum() and TOKEN_KINDS[token] not in _VALUES)
     return frozenset(STEMS[token] for token in tokens if token.lower() not in _STANCE_WORDS and len(token) > 1)
 
@@ -174,7 +176,11 @@ class ComparedText:
 
     def states(self, clause: Clause) -> bool:
         """Return whether the text states a clause, word for word or in other words."""
-        return any(one.plain == clause.plain or compare(clause, one) == "reworded" for one in self.near(clause))
+        return any(
+            one.plain == clause.plain
+            or (compare(clause, one) == "reworded" and _covered(clause.words, one.words) >= SAME)
+            for one in self.near(clause)
+        )
 
     def match(self, text: str) -> Found:
         """Return how the text states a rule, and the clause that contradicts it."""
@@ -217,7 +223,7 @@ _REVERSED_AFTER: Final = re.compile(
 
 
 class Found(NamedTuple):
-    """How a text states a rule."""
+    """The way in which a text states a rule."""
 
     match: Match | None
     contradicting: Clause | None = None
@@ -234,7 +240,7 @@ def _clauses_of(text: str) -> Iterator[str]:
 
 def compare(rule: Clause, clause: Clause) -> Match | None:
     """Return whether *clause* states *rule* in other words or contradicts it; None if it does neither."""
-    if len(rule.terms) < MINIMUM_WORDS:
+    if not rule.terms or (len(rule.terms) < MINIMUM_WORDS and rule.terms != clause.terms):
         return None
     covered = _covered(rule.words, clause.words)
     if covered < min(REWORDED, NEARLY_SAME):

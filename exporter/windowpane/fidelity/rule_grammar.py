@@ -75,7 +75,7 @@ _VERBS: Final = _any_of(
     "transmit treat triage trim trust try turn undo unset unwrap update upgrade upload use utilize validate "
     "vary verify wait walk warn watch weigh wire work wrap write yield zip"
 )
-"""Verbs of instructions. Those that are as often nouns are left out: `output`, `label`, `point`."""
+"""Verbs of instructions. Without those that are as often nouns: `output`, `label`, `point`."""
 _CONFIRMATION: Final = r"(?:approval|permission|consent|confirmation|sign-?off|review)"
 _HEAD: Final = _pattern(
     r"(?:you )?(?:absolutely |should |must )?never (?!\w+ed\b(?<!\bneed)(?<!\bembed)(?<!\bproceed)"
@@ -130,18 +130,18 @@ _IMPERSONAL: Final = _pattern(
     r"|\b(?:has|have) to be\b|\b(?:can|may) (?:be \w+ )?only\b",
     r"\bcannot be \w+(?:ed|wn|en)\b",
 )
-"""An obligation of the work: `commits must be signed`. A user who describes the work says that too."""
+"""An obligation of the work: `commits must be signed`. A user who describes the work writes that too."""
 
 _ALL: Final = _pattern(r"(?:all|every|each|any|no) \w+", start=True)
 IMPERATIVE: Final = _pattern(
     rf"(?:{_VERBS})(?:[.!]$| (?!(?:is|are|was|were|of|has|have|means)\b|& )\S)", start=True
 )
-_STANDING: Final = _pattern(
+_GENERAL: Final = _pattern(
     r"(?:keep|ensure|make sure|treat|honor|respect|preserve|limit|cite|favor|stay|stick|maintain|reserve"
     r"|adhere|minimize|be) ",
     start=True,
 )
-"""Imperatives that are no steps."""
+"""Imperatives that are not steps."""
 _NEITHER: Final = _pattern(r"no (?!one\b|need\b|longer\b|problem|worr|idea\b)[\w/'’ -]{4,60}[.!]?$", start=True)
 _FINITE: Final = _pattern(r"\b(?:is|are|was|were|has|have|can|will|would|had|does|did|needed|found|issues)\b")
 _YOU_DO: Final = _pattern(
@@ -264,12 +264,12 @@ _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _KANA: Final = re.compile(r"[\u3040-\u30ff]")
 _EUROPEAN: Final = (_GERMAN, _FRENCH, _SPANISH)
 _GERMAN_WORDS: Final = (
-    "der die das und nicht du bitte ein eine einen im den dem mit ohne für bevor immer nur nie niemals keine keinen"
-    " ist zu auf muss darf frag frage mich vor von werden sein stets"
+    "der die das und nicht du bitte ein eine einen im den dem mit ohne für bevor immer nur nie niemals keine"
+    " keinen ist zu auf muss darf frag frage mich vor von werden sein stets"
 )
 _FRENCH_WORDS: Final = (
-    "le la les des une et pas tu vous pour avec sans dans du jamais toujours est au aux ce cette il ne avant de que"
-    " moi demande uniquement doit doivent être"
+    "le la les des une et pas tu vous pour avec sans dans du jamais toujours est au aux ce cette il ne avant de"
+    " que moi demande uniquement doit doivent être"
 )
 _SPANISH_WORDS: Final = (
     "el la los las una y no para con sin en nunca siempre solo sólo es del al este esta lo por de que antes debe"
@@ -319,7 +319,7 @@ def opening(sentence: str) -> str:
 
 
 def _obliges(sentence: str) -> bool:
-    """Return whether *sentence* forbids, obliges or limits, whoever wrote it."""
+    """Return whether *sentence* forbids, obliges or limits, in any register."""
     if _HEAD.match(opening(sentence)) or _ADDRESSED.search(sentence):
         return True
     return any(_HEAD.match(opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
@@ -344,7 +344,7 @@ def _instructs(passage: Passage, register: Register) -> bool:
     is_step = (passage.is_step and not _LABEL.match(passage.text)) or (
         passage.is_item and _STEPS.search(passage.heading) is not None
     )
-    return is_imperative and (not is_step or _STANDING.match(clause) is not None)
+    return is_imperative and (not is_step or _GENERAL.match(clause) is not None)
 
 
 def _excludes(clause: str) -> bool:

@@ -51,7 +51,7 @@ class ReportedRules:
 
     @property
     def summary(self) -> str:
-        """The counts in words, or the reason why there are none."""
+        """The counts in words, or the reason why nothing is known."""
         if self.survival is None:
             return f"unknown: {self.note}"
         fates = ", ".join(

@@ -131,7 +131,7 @@ class RulesFollowed:
     followed_by_compactions: tuple[int, ...] = ()
     """Rules that have been through 1, 2, 3 … compactions, those that an earlier one lost included."""
     visible_by_compactions: tuple[int, ...] = ()
-    """How many of these are still visible."""
+    """Those of them that are still visible."""
     unrecorded: tuple[RuleSource, ...] = ()
     """Sources of which the recording holds no text: their rules are unknown."""
     reason: str = ""
