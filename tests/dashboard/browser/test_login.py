@@ -93,11 +93,11 @@ def address(signed_store: Path, identity: Provider, tmp_path_factory: pytest.Tem
 def visit(
     site: Callable[..., Any], signed_store: Path, address: str, identity: Provider
 ) -> Callable[[dict[str, Any]], Any]:
-    """Sign in as the user with these claims in a fresh browser."""
+    """Sign in as the user with these claims, on a page without cookies."""
 
     def signed_in(claims: dict[str, Any], *, issued_seconds_ago: float = 0.0) -> Any:
         identity.claims, identity.issued_seconds_ago = claims, issued_seconds_ago
-        here = site(signed_store, url=address, fresh=True)
+        here = site(signed_store, url=address)
         here.open()
         here.talk.requested = True
         with here.page.expect_navigation(url=f"{address}/"):
@@ -114,7 +114,7 @@ SESSIONS = {project: f"session-of-{project}" for project in ("shop", "bank")}
 def test_without_a_login_every_page_offers_one(
     site: Callable[..., Any], signed_store: Path, address: str
 ) -> None:
-    here = site(signed_store, url=address, fresh=True)
+    here = site(signed_store, url=address)
     for path in sampled(("session", "", "search", "audit"), 2):
         page = here.open(path, session=SESSIONS["bank"], text="the")
         expect(page.get_by_role("button", name="Sign in")).to_be_visible()
@@ -141,7 +141,7 @@ def test_a_viewer_logs_in_at_a_link_and_sees_only_the_granted_projects(
     site: Callable[..., Any], signed_store: Path, address: str, identity: Provider
 ) -> None:
     identity.claims, identity.issued_seconds_ago = VIEWER, 0.0
-    here = site(signed_store, url=address, fresh=True)
+    here = site(signed_store, url=address)
     here.open("session", session=SESSIONS["shop"], turn="2", tab="turns")
     here.talk.requested = True
     link = f"{address}/session?session={SESSIONS['shop']}&turn=2&tab=turns"
