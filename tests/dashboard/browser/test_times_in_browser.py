@@ -19,7 +19,7 @@ STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d):(\d\d:\d\d)([+-]\d\d:\d\d)")
     "path",
     [
         "audit?types=alert.fired",
-        pytest.param("session?session=pi-managed-8k&turn=40&tab=turns", marks=pytest.mark.matrix),
+        "session?session=pi-managed-8k&turn=40&tab=turns",
         pytest.param("alerts", marks=pytest.mark.matrix),
     ],
 )
