@@ -34,7 +34,10 @@ RECORDINGS = (
     "swe_agent/marshmallow_fc_replace",
 )  # fmt: skip
 SETTLED = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
-UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor"
+UNFINISHED = (
+    "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor,"
+    " .st-key-window_chart:not(:has(.main-svg))"  # its library is loaded last
+)
 """Placeholders of parts that are not drawn yet, and parts that are about to be drawn again."""
 FAILED = "[data-testid=stException], .st-key-unforeseen"
 SERVERS = 4
