@@ -42,6 +42,8 @@ class ReportedCall:
     """The call sends a compacted conversation, by its span."""
     window_tokens: int | None = None
     """The size of the model's window."""
+    compaction_tokens: int | None = None
+    """The level at which the agent compacts this conversation by its settings."""
 
     def complete(self, other: ReportedCall) -> None:
         """Take from *other* what this report does not state; the parts of a prompt only together."""
