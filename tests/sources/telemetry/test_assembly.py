@@ -290,9 +290,15 @@ def test_a_smaller_total_after_the_level_of_codex_is_a_compaction(
 
 def test_a_report_that_names_the_sub_agent_is_more_exact_than_one_of_the_session() -> None:
     """Gemini CLI reports each call by an event and by a span; only the event names the sub-agent."""
-    stated = call(50_912, gen_ai__conversation__id="s-1") | {"gen_ai.usage.output_tokens": 340}
+    stated = call(50_912, gen_ai__conversation__id="s-1", gen_ai__response__id="r") | {
+        "gen_ai.usage.output_tokens": 340
+    }
     (one,) = assemble(
-        event("gemini_cli.api_response", {**GEMINI, "role": "subagent", "prompt_id": "b0f1#0"}, at=4.0),
+        event(
+            "gemini_cli.api_response",
+            {**GEMINI, "role": "subagent", "prompt_id": "b0f1#0", "response_id": "r"},
+            at=4.0,
+        ),
         span("call", stated, start=0.0, seconds=4.0),
     )
 
