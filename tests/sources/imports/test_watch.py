@@ -358,7 +358,7 @@ NEWEST = Path(__file__).parents[1] / "transcripts" / "data" / "newest"
 
 
 @pytest.mark.parametrize(("status", "turns"), [("running", 1), ("completed", 2)])
-def test_a_sub_agent_of_qwen_code_ends_when_the_file_beside_it_says_so(
+def test_a_sub_agent_of_qwen_code_ends_with_the_status_in_the_file_beside_it(
     scene: Scene, status: str, turns: int
 ) -> None:
     """The file changes after the last row was read, and the recording no more."""

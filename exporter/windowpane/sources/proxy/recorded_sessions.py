@@ -91,7 +91,7 @@ class RecordedSessions:
         """Return the recordings of the project that were written to since, each with the time of that."""
         project = self._projects.get(program)
         projects = _folders(recordings.root()) if project is None else [project]
-        found = []
+        rows = []
         for folder in projects:
             for path in chain.from_iterable(map(folder.glob, recordings.files)):
                 with suppress(OSError):
@@ -101,8 +101,8 @@ class RecordedSessions:
                     opening = self._opening(path, recordings)
                     if opening is not None and os.path.realpath(opening.folder) == self._folder:
                         self._projects[program] = folder
-                        found.append((written_at, opening))
-        return found
+                        rows.append((written_at, opening))
+        return rows
 
     def _opening(self, path: Path, recordings: _Recordings) -> _Opening | None:
         opening = self._openings.get(path)

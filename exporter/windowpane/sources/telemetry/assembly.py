@@ -109,7 +109,7 @@ class CallAssembly:
         self._released: OrderedDict[str, deque[_Report]] = OrderedDict()
         """The latest reports released in a trace, conversation or response, without content."""
         self._threads: OrderedDict[str, coding_agents.Thread] = OrderedDict()
-        """What Codex stated of its conversations, by their id."""
+        """Statements of Codex about its conversations, by their id."""
         self._adding: list[Position] = []
         """The position of the item that is being added, where it has one."""
         self._void: list[Position] = []
@@ -217,10 +217,10 @@ class CallAssembly:
 
     def _add_thread(self, thread: coding_agents.Thread) -> None:
         """Remember what is stated of a conversation, by whatever event."""
-        known = self._threads.pop(thread.conversation, thread)
+        earlier = self._threads.pop(thread.conversation, thread)
         self._threads[thread.conversation] = thread._replace(
-            parent=thread.parent or known.parent,
-            compaction_tokens=thread.compaction_tokens or known.compaction_tokens,
+            parent=thread.parent or earlier.parent,
+            compaction_tokens=thread.compaction_tokens or earlier.compaction_tokens,
         )
 
     def _hold(self, report: _Report, trace: _Trace | None = None) -> None:

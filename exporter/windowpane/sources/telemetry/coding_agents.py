@@ -91,7 +91,7 @@ def read_compaction(event: AgentEvent) -> ReportedCompaction | None:
 
 
 class Thread(NamedTuple):
-    """What Codex states of a conversation beside its calls; a field that an event does not state is empty."""
+    """A statement of Codex about a conversation; fields that it does not state are empty."""
 
     conversation: str
     parent: str = ""
@@ -101,7 +101,7 @@ class Thread(NamedTuple):
 
 
 def read_thread(event: AgentEvent) -> Thread | None:
-    """Return what an event of Codex states of a conversation, if it is such an event."""
+    """Return the statement of an event of Codex about a conversation, if it makes one."""
     attributes = event.record.attributes
     if event.program != "codex":
         return None
