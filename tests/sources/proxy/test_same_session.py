@@ -262,7 +262,7 @@ def test_the_session_that_a_request_states(
     [
         ("claude-code", {"X-Claude-Code-Session-Id": UUID, "x-claude-code-agent-id": "a1"}, f"{UUID}/agent-a1"),
         ("opencode", {"x-session-affinity": "ses_2", "x-parent-session-id": UUID}, "opencode:ses_2"),
-        ("codex", {"session-id": UUID, "thread-id": "t2", "x-codex-parent-thread-id": UUID}, "t2"),
+        ("codex", {"session-id": UUID, "thread-id": "t2", "x-codex-parent-thread-id": UUID}, "codex:t2"),
     ],
 )
 def test_a_subagent_is_below_the_session_that_started_it(
