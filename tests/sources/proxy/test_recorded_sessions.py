@@ -75,6 +75,17 @@ def test_of_two_sessions_that_go_on_neither_is_taken(
     assert gemini.session_of("Go.") == session
 
 
+def test_a_resumed_session_is_the_one_that_starts_as_the_call_does(gemini: Gemini) -> None:
+    """A command that compacts is not in the recording before its call."""
+    gemini.write(MAIN, "Go.", at=NOW - 86_400)
+    gemini.write(OTHER, "Stay.", at=NOW - 3_600)
+    recorded = RecordedSessions(gemini.work, since=NOW)
+
+    assert recorded.of("gemini-cli", ["<context>", "Go."], resumes=True) == (MAIN, "")
+    assert recorded.of("gemini-cli", ["Go."]) is None
+    assert recorded.of("gemini-cli", ["Run."], resumes=True) is None
+
+
 def test_other_programs_have_no_recordings(gemini: Gemini) -> None:
     gemini.write(MAIN, "Go.")
 

@@ -16,10 +16,11 @@ from windowpane.core.agents import STATED_BY_PROXY
 from windowpane.core.same_session import call_number
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.wire.calls import ApiCall, Shape
+from windowpane.models.wire.messages import field_of
 from windowpane.models.wire.replies import Reply
 from windowpane.models.wire.responses import ADDITIONAL_TOOLS
 from windowpane.sources.clients.recording import CallRecord
-from windowpane.sources.conversations.conversation_keys import MessageBlocks, first_message
+from windowpane.sources.conversations.conversation_keys import MODEL_ROLES, MessageBlocks, first_message
 from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.proxy.agent_sessions import recorded_session
 from windowpane.sources.proxy.call_messages import CallMessage, EndedCall, FailedCall, SentCall
@@ -160,12 +161,15 @@ class _Scopes:
         if session_id:
             parent_id = message.parent and recorded_session(program, message.parent, body.request)
             return SessionIds(session_id, parent_id)
-        return None if self._recorded is None else self._recorded.of(program, _first_texts(body))
+        if self._recorded is None:
+            return None
+        call = body.read()
+        resumes = any(field_of(message, "role") in MODEL_ROLES for message in call.messages)
+        return self._recorded.of(program, _first_texts(call), resumes=resumes)
 
 
-def _first_texts(body: SentBody) -> list[str]:
+def _first_texts(call: ApiCall) -> list[str]:
     """Return the texts of a call's first message after the system prompt."""
-    call = body.read()
     blocks = MessageBlocks(call).between(first := first_message(call.messages), first + 1)
     return [spec.text for message in blocks for spec in message if spec.text]
 

@@ -2,7 +2,8 @@
 
 Gemini CLI and Qwen Code write a prompt into the recording of its session before they send it. Of the recordings
 of one project, those that are written to while the program runs name its session; one of a sub-agent starts with
-the task with which its calls start too.
+the task with which its calls start too. A command such as a compaction is not written before its call: then the
+session is the one that starts as the call does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -68,12 +69,19 @@ class RecordedSessions:
         """The folder of the project's recordings, by program, once one was found."""
         self._openings: dict[Path, _Opening] = {}
 
-    def of(self, program: str, first_texts: Sequence[str]) -> SessionIds | None:
-        """Return the session of a call whose first message has *first_texts*; None where that is uncertain."""
+    def of(self, program: str, first_texts: Sequence[str], *, resumes: bool = False) -> SessionIds | None:
+        """Return the session of a call whose first message has *first_texts*; None where that is uncertain.
+
+        *resumes* is whether the call sends a reply of the model: the session may not have been written to since.
+        """
         recordings = _PROGRAMS.get(program)
         if recordings is None:
             return None
-        written = self._written(program, recordings)
+        written = self._written(program, recordings, since=self._since)
+        if not written and resumes:
+            earlier = sorted(self._written(program, recordings, since=0.0), key=lambda row: -row[0])
+            started_alike = (row for row in earlier if not row[1].parent_key and row[1].prompt in first_texts)
+            written = list(islice(started_alike, 1))
         sessions = sorted(
             ((at, opening) for at, opening in written if not opening.parent_key), key=lambda pair: -pair[0]
         )
@@ -87,8 +95,8 @@ class RecordedSessions:
                 return SessionIds(*(session_id_of(recordings.source, key) for key in (opening.key, latest.key)))
         return SessionIds(session_id_of(recordings.source, latest.key))
 
-    def _written(self, program: str, recordings: _Recordings) -> list[tuple[float, _Opening]]:
-        """Return the recordings of the project that were written to since, each with the time of that."""
+    def _written(self, program: str, recordings: _Recordings, *, since: float) -> list[tuple[float, _Opening]]:
+        """Return the recordings of the project that were written to *since*, each with the time of that."""
         project = self._projects.get(program)
         projects = _folders(recordings.root()) if project is None else [project]
         rows = []
@@ -96,7 +104,7 @@ class RecordedSessions:
             for path in chain.from_iterable(map(folder.glob, recordings.files)):
                 with suppress(OSError):
                     written_at = path.stat().st_mtime
-                    if written_at < self._since:
+                    if written_at < since:
                         continue
                     opening = self._opening(path, recordings)
                     if opening is not None and os.path.realpath(opening.folder) == self._folder:
