@@ -19,20 +19,30 @@ PACKAGE = "windowpane-observability"
 NOT_SHIPPED = {"dev"}
 """Extras whose libraries no user installs."""
 ALLOWED = {
-    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "HPND", "ISC", "MIT", "MIT-CMU",
-    "MIT-0", "PSF-2.0", "Python-2.0", "Unlicense", "Zlib",
+    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "HPND", "ISC", "MIT",
+    "MIT-0", "MIT-CMU", "PSF-2.0", "Python-2.0", "Unlicense", "Zlib",
     "MPL-2.0",  # a library that is used unchanged brings no duty
     "LGPL-3.0-only", "LGPL-3.0-or-later",  # likewise, as a module that its user can replace
 }  # fmt: skip
 SPELLINGS = {
-    "3-Clause BSD License": "BSD-3-Clause", "Apache License, Version 2.0": "Apache-2.0", "Apache 2.0": "Apache-2.0",
-    "Apache License 2.0": "Apache-2.0", "Apache Software License": "Apache-2.0", "Apache-2.0 license": "Apache-2.0",
-    "Apache": "Apache-2.0", "BSD": "BSD-3-Clause", "BSD License": "BSD-3-Clause", "BSD 3-Clause License": "BSD-3-Clause",
-    "GNU Lesser General Public License v3 (LGPLv3)": "LGPL-3.0-only", "ISC License (ISCL)": "ISC",
-    "MIT License": "MIT", "MIT license": "MIT", "The MIT License (MIT)": "MIT", "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
-    "Python Software Foundation License": "PSF-2.0", "Dual License": "Apache-2.0 OR BSD-3-Clause",
-}  # fmt: skip
-"""What metadata writes, and what it means."""
+    "3-Clause BSD License": "BSD-3-Clause",
+    "Apache": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "Apache License, Version 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "BSD": "BSD-3-Clause",
+    "BSD 3-Clause License": "BSD-3-Clause",
+    "BSD License": "BSD-3-Clause",
+    "Dual License": "Apache-2.0 OR BSD-3-Clause",
+    "GNU Lesser General Public License v3 (LGPLv3)": "LGPL-3.0-only",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+    "The MIT License (MIT)": "MIT",
+}
+"""Text of metadata to SPDX expression."""
 STATED = {"pyahocorasick": "BSD-3-Clause AND Unlicense"}
 """Libraries whose metadata states nothing readable, after reading their licence files."""
 
@@ -40,8 +50,8 @@ STATED = {"pyahocorasick": "BSD-3-Clause AND Unlicense"}
 def installed(environment: Path | None) -> dict[str, Distribution]:
     """Return the distributions of an environment by name."""
     folders = [str(path) for path in environment.glob("lib/python3*/site-packages")] if environment else None
-    found = distributions(path=folders) if folders is not None else distributions()
-    return {normalized(one.metadata["Name"]): one for one in found}
+    every = distributions(path=folders) if folders is not None else distributions()
+    return {normalized(one.metadata["Name"]): one for one in every}
 
 
 def normalized(name: str) -> str:
@@ -51,16 +61,16 @@ def normalized(name: str) -> str:
 
 def shipped(libraries: dict[str, Distribution]) -> dict[str, Distribution]:
     """Return the libraries that an installation with any of the extras brings, by name."""
-    found: dict[str, Distribution] = {}
+    brought: dict[str, Distribution] = {}
     waiting = [PACKAGE]
     while waiting:
         name = waiting.pop()
-        if name in found or name not in libraries:
+        if name in brought or name not in libraries:
             continue
-        found[name] = libraries[name]
+        brought[name] = libraries[name]
         waiting += required(libraries[name], all_extras=name == PACKAGE)
-    del found[PACKAGE]
-    return found
+    del brought[PACKAGE]
+    return brought
 
 
 def required(distribution: Distribution, *, all_extras: bool) -> Iterator[str]:
@@ -89,11 +99,14 @@ def licence(distribution: Distribution) -> str:
 
 def is_allowed(expression: str) -> bool:
     """Return whether a licence expression can be met with allowed licences only."""
-    bare = expression.replace("(", " ").replace(")", " ")
-    return bool(expression.strip()) and any(
-        all(term.split(" WITH ")[0].strip() in ALLOWED for term in alternative.split(" AND "))
-        for alternative in bare.split(" OR ")
-    )
+    terms = re.findall(r"[()]|[^\s()]+", re.sub(r" WITH \S+", "", expression))
+    words = [
+        term if term in "()" else {"AND": "and", "OR": "or"}.get(term, str(term in ALLOWED)) for term in terms
+    ]
+    try:
+        return bool(eval(" ".join(words)))  # of nothing but True, False, and, or, and parentheses
+    except SyntaxError:  # a free text
+        return False
 
 
 def problems(environment: Path | None = None) -> list[str]:
@@ -110,11 +123,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--environment", type=Path)
     requested = parser.parse_args()
-    found = problems(requested.environment)
-    for line in found:
+    refused = problems(requested.environment)
+    for line in refused:
         print(line)
-    print(f"{len(shipped(installed(requested.environment)))} libraries, {len(found)} not allowed")
-    return int(bool(found))
+    print(f"{len(shipped(installed(requested.environment)))} libraries, {len(refused)} not allowed")
+    return int(bool(refused))
 
 
 if __name__ == "__main__":

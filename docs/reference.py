@@ -42,7 +42,7 @@ def _json(document: Any) -> str:
 
 
 def commands() -> str:
-    """Every command as its `--help` prints it."""
+    """Return the page of commands, each as its `--help` prints it."""
     parts = ["# Commands", "What each command does, with its options: the text of `--help`."]
     for path, command in _commands("windowpane", command_line):
         context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
@@ -64,12 +64,12 @@ def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Co
 
 
 def configuration_schema() -> dict[str, Any]:
-    """The JSON Schema of the configuration file."""
+    """Return the JSON Schema of the configuration file."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema(by_alias=True)}
 
 
 def configuration_keys() -> str:
-    """Every key of the configuration with type, default and environment variable."""
+    """Return the page of configuration keys with type, default and environment variable."""
     schema = configuration_schema()
     rows = [
         f"| `{key}` | {kind} | {default} | `WINDOWPANE_{key.upper().replace('.', '__')}` |"
@@ -79,9 +79,11 @@ def configuration_keys() -> str:
         [
             "# Configuration keys",
             "",
-            "Every key of the configuration file with its type, default and environment variable. "
-            "[Configuration](../configuration.md) explains the ones that matter most. "
-            "An editor checks the file with [its JSON Schema](configuration.schema.json).",
+            (
+                "Every key of the configuration file with its type, default and environment variable. "
+                "[Configuration](../configuration.md) explains the ones that matter most. "
+                "An editor checks the file with [its JSON Schema](configuration.schema.json)."
+            ),
             "",
             "| key | type | default | variable |",
             "| --- | --- | --- | --- |",
@@ -116,7 +118,7 @@ def _kind(field: dict[str, Any], definitions: dict[str, Any]) -> str:
     if field.get("type") == "array":
         return f"list of {_kind(field.get('items', {}), definitions)}"
     bounds = {"gt": ">", "exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
-    limits = [f"{sign} {field[key]:g}" for key, sign in bounds.items() if key in field]
+    limits = [f"{relation} {field[key]:g}" for key, relation in bounds.items() if key in field]
     return ", ".join([str(field.get("type", "any")), *limits])
 
 
@@ -124,7 +126,7 @@ def _kind(field: dict[str, Any], definitions: dict[str, Any]) -> str:
 
 
 def event_schema() -> dict[str, Any]:
-    """The JSON Schema of one event as it is stored and exported.
+    """Return the JSON Schema of one event as it is stored and exported.
 
     A reader ignores fields that it does not know; a later release may add some.
     """
@@ -173,18 +175,20 @@ def _payloads() -> tuple[dict[str, str], dict[str, Any]]:
         for name in properties.keys() & set(codec._INFINITE):
             properties[name] = {"anyOf": [properties[name], {"const": "inf"}]}
     payloads = dict(zip(names, references, strict=True))
-    return {**payloads, "block.added": "Block"}, components  # written without a level of its own
+    return {**payloads, "block.added": "Block"}, components  # written without a separate level
 
 
 def events() -> str:
-    """Every type of event with its fields."""
+    """Return the page of event types with their fields."""
     payloads, components = _payloads()
     parts = [
         "# Events",
-        "What an event holds. Each is one JSON object: the fields of its context (`session_id`, `agent`, `model`, "
-        "`turn`, `window_id` and others), its position `n`, its time `at`, its `type`, and its own fields under "
-        "`data`. `windowpane audit export` writes them. A program checks them with "
-        f"[the JSON Schema](events.schema.json), version {SCHEMA}.",
+        (
+            "The content of an event. Each is one JSON object: the fields of its context (`session_id`, `agent`, "
+            "`model`, `turn`, `window_id` and others), its position `n`, its time `at`, its `type`, and its own "
+            "fields under `data`. `windowpane audit export` writes them. A program checks them with "
+            f"[the JSON Schema](events.schema.json), version {SCHEMA}."
+        ),
     ]
     for name in sorted(PAYLOADS):
         component = components[payloads[name]]
@@ -215,7 +219,7 @@ def _event_kind(schema: dict[str, Any]) -> str:
 
 
 def python_api() -> str:
-    """Every public name of the package with its signature and docstring."""
+    """Return the page of public names with signature and docstring."""
     parts = [
         "# Python API",
         f"Every name that `import windowpane` offers in {package_version()}. What is not here is private.",
@@ -262,5 +266,3 @@ def _doc(value: Any) -> str:
     """Return a docstring as Markdown: sections of arguments keep their lines."""
     text = inspect.cleandoc(getattr(value, "__doc__", None) or "")
     return re.sub(r"\n\n((?:[A-Z]\w+:\n)?(?: {4}.*\n?)+)", r"\n\n```text\n\1\n```\n", text).strip()
-
-

@@ -2,8 +2,8 @@
 
 Usage: python docs/write_platforms.py          (needs uv)
 
-uv resolves the libraries of the package, and of each extra, for each system and Python, with wheels only. Nothing is
-installed. The table is of the day on which it was written.
+uv resolves the libraries of the package, and of each extra, for each system and Python, with wheels only. Nothing
+is installed. The table is of the day on which it was written.
 """
 
 from __future__ import annotations
@@ -28,13 +28,19 @@ SYSTEMS = {
 }
 """Name to uv's name of the system."""
 _TABLE = re.compile(r"(<!-- platforms: [^>]*-->\n).*?(<!-- /platforms -->)", re.DOTALL)
-_MISSING = re.compile(r"([\w.-]+)(?:\{[^}]*\})?(?:[<>=]+[\w.]+)? has no (?:usable )?wheels")
+_MISSING = re.compile(r"([\w.-]+)(?:\{[^}]*\})?(?:[<>=]+[\w.]+)? ha(?:s|ve) no (?:usable )?wheels")
 
 
 def missing(extra: str, system: str, python: str) -> str:
     """Return the library without a wheel for a system and Python; empty where all have one."""
     command = ["uv", "pip", "compile", "pyproject.toml", "--quiet", "--no-header", "--only-binary", ":all:"]
-    target = ["--python-platform", SYSTEMS[system], "--python-version", python, *(["--extra", extra] if extra else [])]
+    target = [
+        "--python-platform",
+        SYSTEMS[system],
+        "--python-version",
+        python,
+        *(["--extra", extra] if extra else []),
+    ]
     done = subprocess.run([*command, *target], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
@@ -62,7 +68,9 @@ def cell(extra: str, system: str) -> str:
 def main() -> None:
     """Write the table into the page."""
     with (ROOT / "pyproject.toml").open("rb") as file:
-        extras = [name for name in tomllib.load(file)["project"]["optional-dependencies"] if name not in ("all", "dev")]
+        extras = [
+            name for name in tomllib.load(file)["project"]["optional-dependencies"] if name not in ("all", "dev")
+        ]
     rows = [["installed", *SYSTEMS], ["---"] * (len(SYSTEMS) + 1)]
     for extra in ["", *extras]:
         name = f"`[{extra}]`" if extra else "the library"

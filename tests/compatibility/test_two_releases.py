@@ -66,7 +66,7 @@ class LaterRelease:
         assert self._process.stdout.readline().strip() == word
 
 
-def test_a_running_release_goes_on_after_a_later_one_has_changed_the_store(tmp_path: Path) -> None:
+def test_a_running_release_writes_on_after_a_later_one_has_changed_the_store(tmp_path: Path) -> None:
     path = tmp_path / "windowpane.db"
     with closing(SqliteStore(path, audit_key=KEY)) as store:
         store.append(session("before", 3))
@@ -88,7 +88,7 @@ def test_an_older_release_does_not_open_or_change_the_store_of_a_later_one(tmp_p
     later.close()
     before = path.read_bytes()
 
-    with pytest.raises(SchemaVersionError, match="by a newer release .* upgrade the package"):
+    with pytest.raises(SchemaVersionError, match=r"by a newer release .* upgrade the package"):
         SqliteStore(path, audit_key=KEY)
 
     assert path.read_bytes() == before
