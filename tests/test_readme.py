@@ -20,7 +20,12 @@ from windowpane.config.loading import load_config
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
 
 
 def load(path: Path) -> ModuleType:
