@@ -100,11 +100,11 @@ def licence(distribution: Distribution) -> str:
 def is_allowed(expression: str) -> bool:
     """Return whether a licence expression can be met with allowed licences only."""
     terms = re.findall(r"[()]|[^\s()]+", re.sub(r" WITH \S+", "", expression))
-    words = [
+    symbols = [
         term if term in "()" else {"AND": "and", "OR": "or"}.get(term, str(term in ALLOWED)) for term in terms
     ]
     try:
-        return bool(eval(" ".join(words)))  # of nothing but True, False, and, or, and parentheses
+        return bool(eval(" ".join(symbols)))  # of nothing but True, False, and, or, and parentheses
     except SyntaxError:  # a free text
         return False
 
