@@ -165,7 +165,7 @@ def test_the_wheel_carries_the_files_that_commands_write(wheel: zipfile.ZipFile)
 
 def test_the_source_distribution_is_the_committed_files_of_a_few_folders(source_files: set[str]) -> None:
     """A pattern names a folder at the top, so that no folder of the same name below `tests` comes along."""
-    folders = ("exporter", "dashboard", "grafana", "examples", "docs")
+    folders = ("exporter", "dashboard", "deploy", "grafana", "examples", "docs")
     committed = {str(path.relative_to(ROOT)) for path in committed_files()}
 
     assert {name for name in committed if name.split("/")[0] in folders} <= source_files
