@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,11 +53,18 @@ def missing(extra: str, system: str, python: str) -> str:
     return match[1]
 
 
-def cell(extra: str, system: str) -> str:
-    """Return `yes`, or on which Pythons which library lacks a wheel."""
+def cells(extras: list[str], system: str) -> list[str]:
+    """Return for each extra `yes`, or on which Pythons which library lacks a wheel."""
+    with ThreadPoolExecutor(len(PYTHONS)) as pool:
+        if not any(pool.map(lambda python: missing("all", system, python), PYTHONS)):
+            return ["yes"] * len(extras)
+        return [cell([*pool.map(partial(missing, extra, system), PYTHONS)]) for extra in extras]
+
+
+def cell(names: list[str]) -> str:
+    """Return the text for the libraries without a wheel, one for each Python."""
     lacking: dict[str, list[str]] = {}
-    for python in PYTHONS:
-        name = missing(extra, system, python)
+    for name, python in zip(names, PYTHONS, strict=True):
         if name:
             lacking.setdefault(name, []).append(python)
     parts = [
@@ -68,13 +77,13 @@ def cell(extra: str, system: str) -> str:
 def main() -> None:
     """Write the table into the page."""
     with (ROOT / "pyproject.toml").open("rb") as file:
-        extras = [
-            name for name in tomllib.load(file)["project"]["optional-dependencies"] if name not in ("all", "dev")
-        ]
+        optional = tomllib.load(file)["project"]["optional-dependencies"]
+    extras = ["", *(name for name in optional if name not in ("all", "dev"))]
+    with ThreadPoolExecutor(len(SYSTEMS)) as pool:
+        columns = list(pool.map(lambda system: cells(extras, system), SYSTEMS))
     rows = [["installed", *SYSTEMS], ["---"] * (len(SYSTEMS) + 1)]
-    for extra in ["", *extras]:
-        name = f"`[{extra}]`" if extra else "the library"
-        rows.append([name, *(cell(extra, system) for system in SYSTEMS)])
+    for extra, *texts in zip(extras, *columns, strict=True):
+        rows.append([f"`[{extra}]`" if extra else "the library", *texts])
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     note = f"As the index was on {datetime.now(UTC).date()}, for Python {', '.join(PYTHONS)}:"
     text, count = _TABLE.subn(
