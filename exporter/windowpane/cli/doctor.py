@@ -58,6 +58,7 @@ MINIMUM_FREE_BYTES: Final = 200 * 2**20
 HERE: Final = Path(windowpane.__file__).resolve()
 SUMMARY: Final = "Observability for the context windows of LLM agents"
 """Summary of our distribution: an installation from before its renaming is not another project."""
+ENTRY_POINT: Final = f"{PACKAGE}.__main__"
 _COMMANDS: Final = (PACKAGE, f"{PACKAGE}.exe")
 _SCRIPT_BYTES: Final = 64 * 1024
 
@@ -338,6 +339,6 @@ def _runs_this_package(script: Path) -> bool:
         with script.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _SCRIPT_BYTES))
-            return b"windowpane.cli" in file.read()
+            return ENTRY_POINT.encode() in file.read()
     except OSError:
         return True  # unknown, so not reported
