@@ -1,0 +1,184 @@
+"""The tools and their answers, whatever transport they are called by.
+
+Every answer is about the session that `find` returns for the caller: no argument of a tool names another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from windowpane.exceptions import WindowpaneError
+from windowpane.outputs.mcp.answers import bounded, marked, page
+from windowpane.report.own_window import (
+    COMPRESSIONS,
+    REMOVALS,
+    block_lines,
+    match_lines,
+    removal_lines,
+    status_lines,
+)
+from windowpane.report.session_report import last_lost_facts, latest_compressions
+from windowpane.store.search.content import ContentFilter
+
+if TYPE_CHECKING:
+    from windowpane.core.protocols import Clock
+    from windowpane.store.reads.reader import Reader
+    from windowpane.store.records import SessionRow
+
+MAXIMUM_QUERY: Final = 500
+"""Characters of a search."""
+MATCHES: Final = 10
+NOT_CAPTURED: Final = (
+    "No text of this session is stored: content capture is off. Your user turns it on with "
+    "`windowpane mcp --capture`."
+)
+
+
+class ToolError(WindowpaneError):
+    """A tool cannot answer; the message is for the model that called it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as a model sees it."""
+
+    name: str
+    description: str
+    properties: Mapping[str, Mapping[str, str]]
+    required: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments."""
+        return {"type": "object", "properties": dict(self.properties), "required": list(self.required)}
+
+
+INSTRUCTIONS: Final = "Tells you how full your context window is, and gives back what was removed from it."
+"""Sent to every client at the start; many put it into the system prompt."""
+
+TOOLS: Final = (
+    Tool("window_status", "How full your context window is, what fills it, and when it will be compacted.", {}),
+    Tool(
+        "removed_content",
+        "What was removed from your context window, and why. With a query: your session's text that contains it.",
+        {"query": {"type": "string", "description": "Words that all occur"}},
+    ),
+    Tool(
+        "read_block",
+        "The text behind a block id or handle.",
+        {"id": {"type": "string"}, "start": {"type": "integer", "description": "Character to start at"}},
+        required=("id",),
+    ),
+)
+
+
+def _is_own(tool_name: str | None) -> bool:
+    """Return whether a tool is one of these, whatever a program puts before its name."""
+    return tool_name is not None and any(tool_name.endswith(tool.name) for tool in TOOLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The program that passes on a call, and what it adds to the model's arguments."""
+
+    client: str
+    metadata: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSession:
+    """The session of a caller."""
+
+    row: SessionRow
+    note: str = ""
+    """A doubt that the reader has to know; empty without one."""
+
+
+class AgentTools:
+    """Answers calls from a store. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        store: Reader,
+        find: Callable[[Caller], OwnSession],
+        *,
+        originals: Callable[[str, str], str | None],
+        clock: Clock = time.time,
+    ) -> None:
+        """*originals* returns the archived text of a session by its handle."""
+        self._store = store
+        self._find = find
+        self._originals = originals
+        self._clock = clock
+
+    def call(self, name: str, arguments: Mapping[str, object], caller: Caller) -> str:
+        """Return the answer of a tool. Raises `WindowpaneError` where it has none."""
+        session = self._find(caller)
+        match name:
+            case "window_status":
+                return self._status(session)
+            case "removed_content":
+                query = str(arguments.get("query") or "").strip()
+                return self._matches(session.row, query) if query else self._removed(session.row)
+            case "read_block":
+                return self._text(session.row, str(arguments.get("id") or ""), _start(arguments.get("start")))
+        raise ToolError(f"there is no tool {name!r}")
+
+    def _status(self, session: OwnSession) -> str:
+        row = session.row
+        turns = self._store.turns(row.session_id, first=max(1, row.turns - 1))
+        ended = [turn for turn in turns if turn.used_final is not None]
+        window = self._store.blocks_at(row.session_id, row.turns + 1)
+        lines = status_lines(row, ended[-1] if ended else None, window, now=self._clock())
+        return marked(bounded([*([session.note] if session.note else []), *lines]))
+
+    def _removed(self, row: SessionRow) -> str:
+        compressions = latest_compressions(self._store, row.session_id, limit=COMPRESSIONS)
+        lost = last_lost_facts(self._store, row.session_id)
+        removed = self._store.removed_blocks(row.session_id, row.turns + 1, limit=4 * REMOVALS)
+        others = [block for block in removed if not _is_own(block.tool_name)][:REMOVALS]
+        return marked(bounded(removal_lines(compressions, lost, others)))
+
+    def _matches(self, row: SessionRow, query: str) -> str:
+        """Return the blocks with the words of *query*, without the calls of these tools and their answers."""
+        found = self._store.find_content(ContentFilter(query[:MAXIMUM_QUERY], row.session_id, 4 * MATCHES))
+        hits = [hit for hit in found.hits if not _is_own(hit.occurrences[0].tool_name)]
+        if not hits and not self._captured(row):
+            raise ToolError(NOT_CAPTURED)
+        lives = (
+            (hit, self._store.block_life(row.session_id, hit.occurrences[0].block_id)) for hit in hits[:MATCHES]
+        )
+        lines = [line for hit, life in lives if life is not None for line in match_lines(hit, life)]
+        more = [] if found.is_whole and len(hits) <= MATCHES else ["there may be more: add a word"]
+        return marked(bounded([*lines, *more] or ["no captured text of this session has all of these words"]))
+
+    def _captured(self, row: SessionRow) -> bool:
+        return any(block.preview is not None for block in self._store.blocks_at(row.session_id, row.turns + 1))
+
+    def _text(self, row: SessionRow, name: str, start: int) -> str:
+        life = self._store.block_life(row.session_id, name)
+        head, text = [], self._originals(row.session_id, name)
+        if life is not None:
+            head, text = block_lines(life), self._store.content(life.block.digest)
+        if text is None:
+            if life is None:
+                raise ToolError(f"this session has no block or handle {name[:80]!r}; removed_content lists them")
+            return f"{marked(bounded(head))}\n{NOT_CAPTURED}"
+        if start >= len(text) > 0:
+            raise ToolError(f"the text has {len(text)} characters; start is {start}")
+        part = page(text, start)
+        shown = f"{bounded(head)}\n{part.text}" if head and start == 0 else part.text
+        if part.following is None:
+            return marked(shown)
+        return f"{marked(shown)}\n{len(text):,} characters; continue with start={part.following}"
+
+
+def _start(value: object) -> int:
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ToolError(f"start must be a number of characters from 0, got {str(value)[:40]!r}")
+    return value
