@@ -8,6 +8,7 @@ written its results; a test fails while a page has other values than they have.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,9 @@ from windowpane.core.zones import (
     default_thresholds,
     level_tokens,
 )
+from windowpane.models.tokens import counter_for
+from windowpane.outputs.mcp.agent_tools import INSTRUCTIONS, TOOLS
+from windowpane.outputs.mcp.answers import MAXIMUM_TOKENS, PAGE_TOKENS
 
 FOLDER = Path(__file__).parent
 COLUMNS = 120
@@ -162,6 +166,20 @@ def observing() -> str:
     )
 
 
+def mcp_tools() -> str:
+    """The share of a window that the tools of `windowpane mcp` take."""
+    tools = [{"name": one.name, "description": one.description, "input_schema": one.schema} for one in TOOLS]
+    sizes = [
+        counter_for(model, wait=True).count(json.dumps(tools) + INSTRUCTIONS)
+        for model in ("gpt-5", "claude-sonnet-4-5")
+    ]
+    return (
+        f"- **Small.** The {len(TOOLS)} tools and the server's instructions take {sizes[0]} tokens of an OpenAI "
+        f"model's window and about {sizes[1]} of Claude's. Claude Code and Codex load the schemas only when they "
+        f"are searched for. An answer has at most about {MAXIMUM_TOKENS:,} tokens, a page of text {PAGE_TOKENS:,}."
+    )
+
+
 VALUES: dict[str, Callable[[], str]] = {
     "zones": zones,
     "policies": policies,
@@ -171,6 +189,7 @@ VALUES: dict[str, Callable[[], str]] = {
     "faithfulness": faithfulness,
     "redaction": redaction,
     "observing": observing,
+    "mcp-tools": mcp_tools,
 }
 """The function that makes each text, by its name."""
 

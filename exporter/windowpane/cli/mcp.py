@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
 
     from windowpane.config.schema import Config
-    from windowpane.outputs.mcp.tools import AgentTools, Caller, OwnSession
+    from windowpane.outputs.mcp.agent_tools import AgentTools, Caller, OwnSession
     from windowpane.sources.imports.watch import Watcher
     from windowpane.store.store import Store
 
@@ -76,7 +76,7 @@ def command(
     """
     config = project_config(project)
     with open_to_write(store_path, capture=capture) as store:
-        server = _server(_tools(store, config, session, folder, over_http=port is not None))
+        server = _server(agent_tools(store, config, session, folder, over_http=port is not None))
         if port is None:
             from windowpane.outputs.mcp.server import serve_stdio
 
@@ -85,20 +85,21 @@ def command(
             _serve_http(server, port, bearer_token_file)
 
 
-def _tools(
+def agent_tools(
     store: Store, config: Config, session: str | None, folder: Path | None, *, over_http: bool
 ) -> AgentTools:
+    """Return the tools of a server that is started in *folder*, or for one stored *session*."""
     from windowpane.manager.files.archive import FileArchive
-    from windowpane.outputs.mcp.tools import AgentTools
+    from windowpane.outputs.mcp.agent_tools import AgentTools
 
-    find = _own(store, config, folder, over_http=over_http) if session is None else _named(store, session)
+    find = _own(store, config, folder, over_http=over_http) if session is None else _stored(store, session)
     archive = FileArchive(data_folder() / "archive", redact=str)  # only read
     return AgentTools(store, find, originals=archive.get)
 
 
-def _named(store: Store, session: str) -> Callable[[Caller], OwnSession]:
+def _stored(store: Store, session: str) -> Callable[[Caller], OwnSession]:
     """Return what finds one stored session, for every caller."""
-    from windowpane.outputs.mcp.tools import OwnSession
+    from windowpane.outputs.mcp.agent_tools import OwnSession
 
     session_id = pick_session(store, session).session_id
 
@@ -113,7 +114,7 @@ def _named(store: Store, session: str) -> Callable[[Caller], OwnSession]:
 
 def _own(store: Store, config: Config, folder: Path | None, *, over_http: bool) -> Callable[[Caller], OwnSession]:
     """Return what finds the session of a caller. Over HTTP this process' environment is not the caller's."""
-    from windowpane.outputs.mcp.tools import OwnSession
+    from windowpane.outputs.mcp.agent_tools import OwnSession
     from windowpane.sources.imports.own_session import OwnSessions
 
     environment = {} if over_http else os.environ

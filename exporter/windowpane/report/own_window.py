@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from windowpane.store.records import BlockRow, SessionRow, TurnRow
     from windowpane.store.search.content import TextHit
 
+_LABELS: Final = COMPONENT_LABELS | {"unattributed": "what the recording does not contain"}
 LARGEST: Final = 8
 """Contents of the window that are listed."""
 REMOVALS: Final = 20
@@ -89,7 +90,7 @@ def _components(turn: TurnRow | None) -> list[str]:
         return []
     shares = sorted(((size, component) for component, size in parts.items() if size), reverse=True)
     listed = ", ".join(
-        f"{COMPONENT_LABELS[component]} {formats.tokens_short(size)} ({formats.percent(size / total)})"
+        f"{_LABELS[component]} {formats.tokens_short(size)} ({formats.percent(size / total)})"
         for size, component in shares
     )
     return [f"filled by: {listed}"]

@@ -18,7 +18,7 @@ from windowpane.outputs.http.asgi_app import guarded_app
 from windowpane.outputs.http.authentication import has_bearer_token, is_from_other_site
 from windowpane.outputs.http.pages import FROM_OTHER_SITE, TOKEN_REQUIRED
 from windowpane.outputs.http.routes import Response
-from windowpane.outputs.mcp.tools import INSTRUCTIONS, TOOLS, AgentTools, Caller
+from windowpane.outputs.mcp.agent_tools import INSTRUCTIONS, TOOLS, AgentTools, Caller
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

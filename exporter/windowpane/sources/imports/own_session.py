@@ -46,7 +46,7 @@ class NoOwnSessionError(WindowpaneError):
 
 
 class Recording(NamedTuple):
-    """Where the session of a caller is recorded."""
+    """The files of a caller's session."""
 
     paths: tuple[Path, ...]
     session_id: str = ""
@@ -89,8 +89,8 @@ class OwnSessions:
         rows = self._of_folder(client)
         if not rows:
             raise NoOwnSessionError(
-                f"no session of {client or 'this program'} in {self._folder} is recorded yet; one is after its first "
-                "model call, of other programs while `windowpane watch` runs"
+                f"no session of {client or 'this program'} in {self._folder} is recorded yet; it is after its "
+                "first model call, that of another program while `windowpane watch` runs"
             )
         return rows[0], sum(is_live(row, now) for row in rows)
 
@@ -125,7 +125,7 @@ class OwnSessions:
         """
         projects = claude_folder() / "projects"
         session = _identifier(self._environment.get(CLAUDE_SESSION))
-        started = next(iter(_named(projects, f"{session}.jsonl")), None) if session else None
+        started = next(iter(_by_name(projects, f"{session}.jsonl")), None) if session else None
         project = (
             projects / re.sub(r"[^0-9A-Za-z]", "-", str(self._folder)) if started is None else started.parent
         )
@@ -168,7 +168,7 @@ def _listed(folder: Path) -> list[Path]:
         return []
 
 
-def _named(folder: Path, name: str) -> Iterator[Path]:
+def _by_name(folder: Path, name: str) -> Iterator[Path]:
     return (path for entry in _listed(folder) if (path := entry / name).is_file())
 
 

@@ -56,7 +56,7 @@ class Tool:
         return {"type": "object", "properties": dict(self.properties), "required": list(self.required)}
 
 
-INSTRUCTIONS: Final = "Tells you how full your context window is, and gives back what was removed from it."
+INSTRUCTIONS: Final = "How full your context window is, and the text that was removed from it."
 """Sent to every client at the start; many put it into the system prompt."""
 
 TOOLS: Final = (
@@ -139,20 +139,22 @@ class AgentTools:
         compressions = latest_compressions(self._store, row.session_id, limit=COMPRESSIONS)
         lost = last_lost_facts(self._store, row.session_id)
         removed = self._store.removed_blocks(row.session_id, row.turns + 1, limit=4 * REMOVALS)
-        others = [block for block in removed if not _is_own(block.tool_name)][:REMOVALS]
-        return marked(bounded(removal_lines(compressions, lost, others)))
+        others = [
+            block for block in removed if block.content_type != "unattributed" and not _is_own(block.tool_name)
+        ]
+        return marked(bounded(removal_lines(compressions, lost, others[:REMOVALS])))
 
     def _matches(self, row: SessionRow, query: str) -> str:
         """Return the blocks with the words of *query*, without the calls of these tools and their answers."""
-        found = self._store.find_content(ContentFilter(query[:MAXIMUM_QUERY], row.session_id, 4 * MATCHES))
-        hits = [hit for hit in found.hits if not _is_own(hit.occurrences[0].tool_name)]
+        matches = self._store.find_content(ContentFilter(query[:MAXIMUM_QUERY], row.session_id, 4 * MATCHES))
+        hits = [hit for hit in matches.hits if not _is_own(hit.occurrences[0].tool_name)]
         if not hits and not self._captured(row):
             raise ToolError(NOT_CAPTURED)
         lives = (
             (hit, self._store.block_life(row.session_id, hit.occurrences[0].block_id)) for hit in hits[:MATCHES]
         )
         lines = [line for hit, life in lives if life is not None for line in match_lines(hit, life)]
-        more = [] if found.is_whole and len(hits) <= MATCHES else ["there may be more: add a word"]
+        more = [] if matches.is_whole and len(hits) <= MATCHES else ["there may be more: add a word"]
         return marked(bounded([*lines, *more] or ["no captured text of this session has all of these words"]))
 
     def _captured(self, row: SessionRow) -> bool:
@@ -166,14 +168,15 @@ class AgentTools:
         if text is None:
             if life is None:
                 raise ToolError(f"this session has no block or handle {name[:80]!r}; removed_content lists them")
-            return f"{marked(bounded(head))}\n{NOT_CAPTURED}"
+            reason = "No text of this block is stored." if self._captured(row) else NOT_CAPTURED
+            return f"{marked(bounded(head))}\n{reason}"
         if start >= len(text) > 0:
             raise ToolError(f"the text has {len(text)} characters; start is {start}")
         part = page(text, start)
-        shown = f"{bounded(head)}\n{part.text}" if head and start == 0 else part.text
+        answer = marked(f"{bounded(head)}\n{part.text}" if head and start == 0 else part.text)
         if part.following is None:
-            return marked(shown)
-        return f"{marked(shown)}\n{len(text):,} characters; continue with start={part.following}"
+            return answer
+        return f"{answer}\n{len(text):,} characters; continue with start={part.following}"
 
 
 def _start(value: object) -> int:
