@@ -21,13 +21,13 @@ from windowpane.cli import mcp as command
 from windowpane.cli.options import without_secrets
 from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
+from windowpane.core.window_tools import MAXIMUM_TOKENS, PAGE_TOKENS, WINDOW_TOOLS
 from windowpane.manager.files.archive import FileArchive
 from windowpane.models.tokens import counter_for
 from windowpane.outputs.http.asgi_server import AsgiServer
 from windowpane.outputs.http.connections import SERVE_LIMITS
 from windowpane.outputs.http.http_server import LOOPBACK, listening_socket
-from windowpane.outputs.mcp.agent_tools import INSTRUCTIONS, TOOLS
-from windowpane.outputs.mcp.answers import MAXIMUM_TOKENS, PAGE_TOKENS
+from windowpane.outputs.mcp.agent_tools import INSTRUCTIONS
 from windowpane.outputs.mcp.server import PATH, mcp_app, mcp_server
 from windowpane.store.embedded import SqliteStore
 
@@ -326,7 +326,9 @@ def test_answers_are_bounded_in_tokens(own: Scene) -> None:
 
 
 def test_the_tools_take_little_of_the_window() -> None:
-    schemas = [{"name": one.name, "description": one.description, "input_schema": one.schema} for one in TOOLS]
+    schemas = [
+        {"name": one.name, "description": one.description, "input_schema": one.schema} for one in WINDOW_TOOLS
+    ]
 
     assert counter_for("claude-sonnet-4-5", wait=True).count(json.dumps(schemas) + INSTRUCTIONS) < 400
 
@@ -373,7 +375,9 @@ def test_the_command_serves_standard_input_and_output(own: Scene) -> None:
         )  # fmt: skip
         identity = Implementation(name="claude-code", version="1")
         async with Client(parameters, client_info=identity) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == [tool.name for tool in TOOLS]
+            assert [tool.name for tool in (await client.list_tools()).tools] == [
+                tool.name for tool in WINDOW_TOOLS
+            ]
             return (await client.call_tool("window_status", {})).content[0].text  # type: ignore[union-attr]
 
     assert f"session {SESSION}" in asyncio.run(run())

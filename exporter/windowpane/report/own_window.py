@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _LABELS: Final = COMPONENT_LABELS | {"unattributed": "what the recording does not contain"}
 LARGEST: Final = 8
 """Contents of the window that are listed."""
-REMOVALS: Final = 20
 COMPRESSIONS: Final = 3
 
 

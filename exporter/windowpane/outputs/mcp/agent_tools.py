@@ -6,15 +6,22 @@ Every answer is about the session that `find` returns for the caller: no argumen
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from windowpane.exceptions import WindowpaneError
-from windowpane.outputs.mcp.answers import bounded, marked, page
+from windowpane.core.window_tools import (
+    MATCHES,
+    REMOVALS,
+    WINDOW_TOOLS,
+    WindowToolError,
+    bounded,
+    marked,
+    page_answer,
+)
+from windowpane.models.tokens.characters import estimate_by_characters
 from windowpane.report.own_window import (
     COMPRESSIONS,
-    REMOVALS,
     block_lines,
     match_lines,
     removal_lines,
@@ -30,54 +37,19 @@ if TYPE_CHECKING:
 
 MAXIMUM_QUERY: Final = 500
 """Characters of a search."""
-MATCHES: Final = 10
 NOT_CAPTURED: Final = (
     "No text of this session is stored: content capture is off. Your user turns it on with "
     "`windowpane mcp --capture`."
 )
 
 
-class ToolError(WindowpaneError):
-    """A tool cannot answer; the message is for the model that called it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool as a model sees it."""
-
-    name: str
-    description: str
-    properties: Mapping[str, Mapping[str, str]]
-    required: tuple[str, ...] = ()
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
-        return {"type": "object", "properties": dict(self.properties), "required": list(self.required)}
-
-
 INSTRUCTIONS: Final = "How full your context window is, and the text that was removed from it."
 """Sent to every client at the start; many put it into the system prompt."""
-
-TOOLS: Final = (
-    Tool("window_status", "How full your context window is, what fills it, and when it will be compacted.", {}),
-    Tool(
-        "removed_content",
-        "What was removed from your context window, and why. With a query: your session's text that contains it.",
-        {"query": {"type": "string", "description": "Words that all occur"}},
-    ),
-    Tool(
-        "read_block",
-        "The text behind a block id or handle.",
-        {"id": {"type": "string"}, "start": {"type": "integer", "description": "Character to start at"}},
-        required=("id",),
-    ),
-)
 
 
 def _is_own(tool_name: str | None) -> bool:
     """Return whether a tool is one of these, whatever a program puts before its name."""
-    return tool_name is not None and any(tool_name.endswith(tool.name) for tool in TOOLS)
+    return tool_name is not None and any(tool_name.endswith(tool.name) for tool in WINDOW_TOOLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +96,8 @@ class AgentTools:
                 query = str(arguments.get("query") or "").strip()
                 return self._matches(session.row, query) if query else self._removed(session.row)
             case "read_block":
-                return self._text(session.row, str(arguments.get("id") or ""), _start(arguments.get("start")))
-        raise ToolError(f"there is no tool {name!r}")
+                return self._text(session.row, str(arguments.get("id") or ""), arguments.get("start") or 0)
+        raise WindowToolError(f"there is no tool {name!r}")
 
     def _status(self, session: OwnSession) -> str:
         row = session.row
@@ -133,7 +105,7 @@ class AgentTools:
         ended = [turn for turn in turns if turn.used_final is not None]
         window = self._store.blocks_at(row.session_id, row.turns + 1)
         lines = status_lines(row, ended[-1] if ended else None, window, now=self._clock())
-        return marked(bounded([*([session.note] if session.note else []), *lines]))
+        return marked(_bounded([*([session.note] if session.note else []), *lines]))
 
     def _removed(self, row: SessionRow) -> str:
         compressions = latest_compressions(self._store, row.session_id, limit=COMPRESSIONS)
@@ -142,46 +114,38 @@ class AgentTools:
         others = [
             block for block in removed if block.content_type != "unattributed" and not _is_own(block.tool_name)
         ]
-        return marked(bounded(removal_lines(compressions, lost, others[:REMOVALS])))
+        return marked(_bounded(removal_lines(compressions, lost, others[:REMOVALS])))
 
     def _matches(self, row: SessionRow, query: str) -> str:
         """Return the blocks with the words of *query*, without the calls of these tools and their answers."""
         matches = self._store.find_content(ContentFilter(query[:MAXIMUM_QUERY], row.session_id, 4 * MATCHES))
         hits = [hit for hit in matches.hits if not _is_own(hit.occurrences[0].tool_name)]
         if not hits and not self._captured(row):
-            raise ToolError(NOT_CAPTURED)
+            raise WindowToolError(NOT_CAPTURED)
         lives = (
             (hit, self._store.block_life(row.session_id, hit.occurrences[0].block_id)) for hit in hits[:MATCHES]
         )
         lines = [line for hit, life in lives if life is not None for line in match_lines(hit, life)]
         more = [] if matches.is_whole and len(hits) <= MATCHES else ["there may be more: add a word"]
-        return marked(bounded([*lines, *more] or ["no captured text of this session has all of these words"]))
+        return marked(_bounded([*lines, *more] or ["no captured text of this session has all of these words"]))
 
     def _captured(self, row: SessionRow) -> bool:
         return any(block.preview is not None for block in self._store.blocks_at(row.session_id, row.turns + 1))
 
-    def _text(self, row: SessionRow, name: str, start: int) -> str:
+    def _text(self, row: SessionRow, name: str, start: object) -> str:
         life = self._store.block_life(row.session_id, name)
         head, text = [], self._originals(row.session_id, name)
         if life is not None:
             head, text = block_lines(life), self._store.content(life.block.digest)
         if text is None:
             if life is None:
-                raise ToolError(f"this session has no block or handle {name[:80]!r}; removed_content lists them")
+                raise WindowToolError(
+                    f"this session has no block or handle {name[:80]!r}; removed_content lists them"
+                )
             reason = "No text of this block is stored." if self._captured(row) else NOT_CAPTURED
-            return f"{marked(bounded(head))}\n{reason}"
-        if start >= len(text) > 0:
-            raise ToolError(f"the text has {len(text)} characters; start is {start}")
-        part = page(text, start)
-        answer = marked(f"{bounded(head)}\n{part.text}" if head and start == 0 else part.text)
-        if part.following is None:
-            return answer
-        return f"{answer}\n{len(text):,} characters; continue with start={part.following}"
+            return f"{marked(_bounded(head))}\n{reason}"
+        return page_answer(_bounded(head), text, start, estimate_by_characters)
 
 
-def _start(value: object) -> int:
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ToolError(f"start must be a number of characters from 0, got {str(value)[:40]!r}")
-    return value
+def _bounded(lines: Sequence[str]) -> str:
+    return bounded(lines, estimate_by_characters)
