@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
 
-from windowpane.core.window_tools import MAXIMUM_TOKENS, PAGE_TOKENS, WINDOW_TOOLS
+from windowpane.core.window_tools import MAXIMUM_TOKENS, PAGE_TOKENS
 from windowpane.core.zones import (
     LARGE_WINDOW_TOKENS,
     MINIMUM_OUTPUT_TOKENS,
@@ -26,7 +26,7 @@ from windowpane.core.zones import (
     level_tokens,
 )
 from windowpane.models.tokens import counter_for
-from windowpane.outputs.mcp.agent_tools import INSTRUCTIONS
+from windowpane.outputs.mcp.agent_tools import AGENT_TOOLS, INSTRUCTIONS
 
 FOLDER = Path(__file__).parent
 COLUMNS = 120
@@ -169,14 +169,14 @@ def observing() -> str:
 def mcp_tools() -> str:
     """The share of a window that the tools of `windowpane mcp` take."""
     tools = [
-        {"name": one.name, "description": one.description, "input_schema": one.schema} for one in WINDOW_TOOLS
+        {"name": one.name, "description": one.description, "input_schema": one.schema} for one in AGENT_TOOLS
     ]
     sizes = [
         counter_for(model, wait=True).count(json.dumps(tools) + INSTRUCTIONS)
         for model in ("gpt-5", "claude-sonnet-4-5")
     ]
     return (
-        f"- **Small.** The {len(WINDOW_TOOLS)} tools and the server's instructions take {sizes[0]} tokens of an "
+        f"- **Small.** The {len(AGENT_TOOLS)} tools and the server's instructions take {sizes[0]} tokens of an "
         f"OpenAI model's window and about {sizes[1]} of Claude's. Claude Code and Codex load the schemas only "
         f"when they are searched for. An answer has at most about {MAXIMUM_TOKENS:,} tokens, a page of text "
         f"{PAGE_TOKENS:,}."

@@ -1,4 +1,4 @@
-"""What a model gets back after a compaction: rules of its user, and work that was open.
+"""Text for a model after a compaction: the rules of its user, and work that was open.
 
 Instructions of the system prompt and of memory files are not among them: the agents' programs send those again.
 """
@@ -45,7 +45,11 @@ def given_back(
 _PROSE: Final = ("user_message", "assistant_response")
 LATEST_BLOCKS: Final = 20
 """Messages of the user and the model that are searched for open work: earlier ones may be done."""
-_OPEN: Final = r"(?:to-?dos?|next(?: steps?)?|remaining(?: work| steps| tasks)?|still (?:open|to do)|open (?:work|tasks|items))"
+_NAMES: Final = (
+    "to-?dos?", "next(?: steps?)?", "remaining(?: work| steps| tasks)?", "still (?:open|to do)",
+    "open (?:work|tasks|items)",
+)  # fmt: skip
+_OPEN: Final = f"(?:{'|'.join(_NAMES)})"
 _TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN}[*\s]*:?[*\s]*")
 """A line that opens a list of open work."""
 _LABELED: Final = re.compile(rf"(?i)\s*(?:[-*+]|\d+[.)])?\s*\**{_OPEN}\**:\**\s+(\S.{{3,240}})")

@@ -10,12 +10,14 @@ from windowpane.report.block_life import block_name, life_steps
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.formats import turns_band, turns_until
-from windowpane.text.labels import COMPONENT_LABELS, content_name
+from windowpane.text.labels import COMPONENT_LABELS, RULE_SOURCE_LABELS, content_name
 from windowpane.text.status_line import status_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from windowpane.core.vocabulary import RuleFate
+    from windowpane.fidelity.rules import Rule
     from windowpane.report.session_report import ReportedCompression
     from windowpane.store.reads.block_life import BlockLife
     from windowpane.store.records import BlockRow, SessionRow, TurnRow
@@ -158,6 +160,29 @@ def match_lines(hit: TextHit, life: BlockLife) -> list[str]:
     """Return the latest block with a text that matches, whether it was removed, and the passage."""
     state = "in the window" if life.removal is None else f"removed at turn {life.removal.turn}"
     return [f"  {life.block.block_id} {block_name(life.block)}, {state}", f"    {hit.snippet.line}"]
+
+
+_FATES: Final[dict[RuleFate, str]] = {
+    "kept": "in the summary",
+    "reworded": "in the summary, in other words",
+    "restored": "put back after the compaction",
+    "lost": "lost in the compaction",
+    "contradicted": "changed in the compaction",
+}
+
+
+def rule_lines(rules: Sequence[Rule], visible: set[str], fates: Mapping[str, RuleFate]) -> list[str]:
+    """Return the standing instructions, those of the user first.
+
+    *visible* are the ids of the blocks in the window, *fates* what became of the rules, by their wording, in the
+    last compaction.
+    """
+    lines = []
+    for rule in sorted(rules, key=lambda one: one.source != "user"):
+        state = _FATES[fates[rule.text]] if rule.text in fates else "removed"
+        state = "in the window" if rule.block in visible else state
+        lines.append(f"  {RULE_SOURCE_LABELS[rule.source]}, {state}: {rule.text}")
+    return lines or ["the captured text of this session has no standing instructions"]
 
 
 def block_lines(life: BlockLife) -> list[str]:

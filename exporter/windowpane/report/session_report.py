@@ -19,7 +19,7 @@ from windowpane.core.events import (
     RulesFollowed,
 )
 from windowpane.core.times import is_live
-from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, Zone
+from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
@@ -351,6 +351,14 @@ def last_lost_facts(store: EventReader, session_id: str) -> list[str]:
             texts = (store.content(fact.digest) for fact in lost)
             return list(islice((text for text in texts if text), MAXIMUM_FACTS))
     return []
+
+
+def last_rule_fates(store: EventReader, session_id: str) -> dict[str, RuleFate]:
+    """Return what became of the rules in the last compaction, by the digests of their wordings."""
+    for stored in _latest(store, session_id, ("rules.followed",), limit=1):
+        if isinstance(data := stored.event.data, RulesFollowed):
+            return {outcome.digest: outcome.fate for outcome in data.outcomes}
+    return {}
 
 
 def _latest(store: EventReader, session_id: str, types: tuple[str, ...], *, limit: int) -> list[StoredEvent]:

@@ -10,31 +10,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from windowpane.core.window.blocks import Block
 from windowpane.core.window_tools import (
     MATCHES,
     REMOVALS,
     WINDOW_TOOLS,
+    WindowTool,
     WindowToolError,
     bounded,
     marked,
     page_answer,
 )
+from windowpane.fidelity.rules import find_rules
 from windowpane.models.tokens.characters import estimate_by_characters
 from windowpane.report.own_window import (
     COMPRESSIONS,
     block_lines,
     match_lines,
     removal_lines,
+    rule_lines,
     status_lines,
 )
-from windowpane.report.session_report import last_lost_facts, latest_compressions
+from windowpane.report.session_report import last_lost_facts, last_rule_fates, latest_compressions
 from windowpane.store.search.content import ContentFilter
 
 if TYPE_CHECKING:
     from windowpane.core.protocols import Clock
     from windowpane.store.reads.reader import Reader
-    from windowpane.store.records import SessionRow
+    from windowpane.store.records import BlockRow, SessionRow
 
+STATING: Final = ("user_message", "memory_injection")
+"""Content whose rules are listed: those of a system prompt are sent with every call."""
+MAXIMUM_BLOCKS: Final = 500
+"""Removed blocks that are searched for rules, the latest."""
 MAXIMUM_QUERY: Final = 500
 """Characters of a search."""
 NOT_CAPTURED: Final = (
@@ -47,9 +55,15 @@ INSTRUCTIONS: Final = "How full your context window is, and the text that was re
 """Sent to every client at the start; many put it into the system prompt."""
 
 
+AGENT_TOOLS: Final = (
+    *WINDOW_TOOLS,
+    WindowTool("list_rules", "Your standing instructions, and which of them your window still has.", {}),
+)
+
+
 def _is_own(tool_name: str | None) -> bool:
     """Return whether a tool is one of these, whatever a program puts before its name."""
-    return tool_name is not None and any(tool_name.endswith(tool.name) for tool in WINDOW_TOOLS)
+    return tool_name is not None and any(tool_name.endswith(tool.name) for tool in AGENT_TOOLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,8 @@ class AgentTools:
                 return self._matches(session.row, query) if query else self._removed(session.row)
             case "read_block":
                 return self._text(session.row, str(arguments.get("id") or ""), arguments.get("start") or 0)
+            case "list_rules":
+                return self._rules(session.row)
         raise WindowToolError(f"there is no tool {name!r}")
 
     def _status(self, session: OwnSession) -> str:
@@ -129,6 +145,21 @@ class AgentTools:
         more = [] if matches.is_whole and len(hits) <= MATCHES else ["there may be more: add a word"]
         return marked(_bounded([*lines, *more] or ["no captured text of this session has all of these words"]))
 
+    def _rules(self, row: SessionRow) -> str:
+        """Return the rules that the captured text of the user and of memory files states."""
+        window = self._store.blocks_at(row.session_id, row.turns + 1)
+        removed = self._store.removed_blocks(row.session_id, row.turns + 1, limit=MAXIMUM_BLOCKS)
+        stating = [one for one in (*reversed(removed), *window) if one.content_type in STATING]
+        texts = ((one, self._store.content(one.digest)) for one in stating)
+        blocks = [_block(one, text) for one, text in texts if text]
+        if not blocks and not self._captured(row):
+            raise WindowToolError(NOT_CAPTURED)
+        fates = last_rule_fates(self._store, row.session_id)
+        digest = self._store.digester()
+        rules = find_rules(blocks)
+        fates_by_text = {rule.text: fate for rule in rules if (fate := fates.get(digest(rule.text))) is not None}
+        return marked(_bounded(rule_lines(rules, {one.block_id for one in window}, fates_by_text)))
+
     def _captured(self, row: SessionRow) -> bool:
         return any(block.preview is not None for block in self._store.blocks_at(row.session_id, row.turns + 1))
 
@@ -145,6 +176,13 @@ class AgentTools:
             reason = "No text of this block is stored." if self._captured(row) else NOT_CAPTURED
             return f"{marked(_bounded(head))}\n{reason}"
         return page_answer(_bounded(head), text, start, estimate_by_characters)
+
+
+def _block(row: BlockRow, text: str) -> Block:
+    return Block(
+        row.block_id, row.content_type, row.tokens, row.turn_added, row.group, row.exchange, row.digest,
+        row.chars, "estimate", text,
+    )  # fmt: skip
 
 
 def _bounded(lines: Sequence[str]) -> str:

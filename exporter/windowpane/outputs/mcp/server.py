@@ -13,13 +13,12 @@ from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from windowpane.core.version import PACKAGE, package_version
-from windowpane.core.window_tools import WINDOW_TOOLS
 from windowpane.exceptions import WindowpaneError
 from windowpane.outputs.http.asgi_app import guarded_app
 from windowpane.outputs.http.authentication import has_bearer_token, is_from_other_site
 from windowpane.outputs.http.pages import FROM_OTHER_SITE, TOKEN_REQUIRED
 from windowpane.outputs.http.routes import Response
-from windowpane.outputs.mcp.agent_tools import INSTRUCTIONS, AgentTools, Caller
+from windowpane.outputs.mcp.agent_tools import AGENT_TOOLS, INSTRUCTIONS, AgentTools, Caller
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -39,7 +38,7 @@ def mcp_server(tools: AgentTools) -> Server[Any]:
         return types.ListToolsResult(
             tools=[
                 types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema)
-                for tool in WINDOW_TOOLS
+                for tool in AGENT_TOOLS
             ]
         )
 

@@ -45,7 +45,7 @@ def _given_back(document: dict[str, object]) -> str:
 
 
 class _Conversation:
-    """The content of the first session of a recording, without branches that were left."""
+    """The content of the first session of a recording, without abandoned branches."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         from windowpane.sources.transcripts.records import (
@@ -102,7 +102,7 @@ class _Conversation:
 
     @property
     def _last_is_recorded(self) -> bool:
-        """Whether no content follows the last recorded compaction: Codex records it before its hook runs."""
+        """True if no content follows the last recorded compaction: Codex records it before its hook runs."""
         if not self._compactions:
             return False
         since = self._entries[self._compactions[-1][0] :]
