@@ -279,6 +279,24 @@ def test_a_call_after_clear_is_of_the_session_that_made_it(own: Scene) -> None:
     assert f"session {OTHER}" in answer
 
 
+def test_a_call_in_a_sub_agent_is_of_its_own_window(own: Scene) -> None:
+    path = own.transcript().path.with_suffix("") / "subagents" / "agent-a1b2c3.jsonl"
+    side = {"isSidechain": True, "agentId": "a1b2c3", "sessionId": SESSION}
+    child = Transcript(path, own.folder)
+    child.add("user", message={"role": "user", "content": "Count."}, **side)
+    call = {"type": "tool_use", "id": "toolu_inside03", "name": "window_status", "input": {}}
+    usage = {"input_tokens": 444, "output_tokens": 9}
+    reply = {"role": "assistant", "id": "m9", "model": "claude-sonnet-4-5", "content": [call], "usage": usage}
+    child.add("assistant", message=reply, **side)
+    result = {"type": "tool_result", "tool_use_id": "toolu_inside03", "content": ""}
+    child.add("user", message={"role": "user", "content": [result]}, **side)
+
+    answer = own.request("window_status", meta={"claudecode/toolUseId": "toolu_inside03"})
+
+    assert "agent-a1b2c3" in answer
+    assert "444/200k" in answer
+
+
 def test_codex_is_known_by_the_thread_of_its_call(scene: Scene, tmp_path: Path) -> None:
     rollout(scene.home, THREAD, scene.folder, used=2_500)
     rollout(scene.home, THREAD.replace("01a2", "02b3"), tmp_path / "elsewhere", used=88_000)

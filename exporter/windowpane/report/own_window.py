@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.times import is_live
+from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.report.block_life import block_name, life_steps
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
@@ -16,7 +17,7 @@ from windowpane.text.status_line import status_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from windowpane.core.vocabulary import RuleFate
+    from windowpane.core.vocabulary import Component, RuleFate
     from windowpane.fidelity.rules import Rule
     from windowpane.report.session_report import ReportedCompression
     from windowpane.store.reads.block_life import BlockLife
@@ -40,7 +41,7 @@ def status_lines(
         _identity(session, now),
         _size(session),
         *_forecast(session, turn, now),
-        *_components(turn),
+        *_components(window),
         *_largest(window),
         *_losses(session),
     ]
@@ -84,15 +85,17 @@ def _forecast(session: SessionRow, turn: TurnRow | None, now: float) -> list[str
     return [f"forecast: {median}" + (f" (10–90 range {band})" if band else "") + (f"; {level}" if level else "")]
 
 
-def _components(turn: TurnRow | None) -> list[str]:
-    parts = {} if turn is None else turn.components
+def _components(window: Iterable[BlockRow]) -> list[str]:
+    parts: Counter[Component] = Counter()
+    for block in window:
+        parts[COMPONENT_OF[block.content_type]] += block.tokens
     total = sum(parts.values())
     if not total:
         return []
-    shares = sorted(((size, component) for component, size in parts.items() if size), reverse=True)
     listed = ", ".join(
         f"{_LABELS[component]} {formats.tokens_short(size)} ({formats.percent(size / total)})"
-        for size, component in shares
+        for component, size in parts.most_common()
+        if size
     )
     return [f"filled by: {listed}"]
 
@@ -133,7 +136,9 @@ def removal_lines(
     if lost:
         lines += ["facts that the last one lost:", *(f"  {text}" for text in lost)]
     if removed:
-        lines.append("removed blocks, latest first (id, content, tokens, turn, cause):")
+        lines.append(
+            "removed blocks, the latest first, of one turn the largest (id, content, tokens, turn, cause):"
+        )
         lines += [removed_line(block) for block in removed]
     return lines
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 STATING: Final = ("user_message", "memory_injection")
 """Content whose rules are listed: those of a system prompt are sent with every call."""
 MAXIMUM_BLOCKS: Final = 500
-"""Removed blocks that are searched for rules, the latest."""
+"""Removed blocks that are read, the latest."""
 MAXIMUM_QUERY: Final = 500
 """Characters of a search."""
 NOT_CAPTURED: Final = (
@@ -126,10 +126,11 @@ class AgentTools:
     def _removed(self, row: SessionRow) -> str:
         compressions = latest_compressions(self._store, row.session_id, limit=COMPRESSIONS)
         lost = last_lost_facts(self._store, row.session_id)
-        removed = self._store.removed_blocks(row.session_id, row.turns + 1, limit=4 * REMOVALS)
+        removed = self._store.removed_blocks(row.session_id, row.turns + 1, limit=MAXIMUM_BLOCKS)
         others = [
             block for block in removed if block.content_type != "unattributed" and not _is_own(block.tool_name)
         ]
+        others.sort(key=lambda block: (-(block.turn_removed or 0), -block.tokens))
         return marked(_bounded(removal_lines(compressions, lost, others[:REMOVALS])))
 
     def _matches(self, row: SessionRow, query: str) -> str:

@@ -24,10 +24,12 @@ from windowpane.sources.transcripts.locations import (
     gemini_folder,
     opencode_databases,
 )
+from windowpane.sources.transcripts.playback import session_id_of
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.store import Store
 
+CLAUDE_FORMAT: Final = "claude_code"
 CLAUDE_SESSION: Final = "CLAUDE_CODE_SESSION_ID"
 CLAUDE_CALL: Final = "claudecode/toolUseId"
 CODEX_THREAD: Final = "threadId"
@@ -82,17 +84,18 @@ class OwnSessions:
         if watcher is None:
             watcher = self._watchers.setdefault(recording.paths, self._follow(recording.paths))
         watcher.poll()
-        if recording.session_id:
-            row = self._store.session(recording.session_id)
-            if row is not None and (recording.is_own or self._is_here(row)):
-                return row, 1
-        rows = self._of_folder(client)
+        rows = self._stated(recording) if recording.session_id else self._of_folder(client)
         if not rows:
             raise NoOwnSessionError(
                 f"no session of {client or 'this program'} in {self._folder} is recorded yet; it is after its "
                 "first model call, that of another program while `windowpane watch` runs"
             )
         return rows[0], sum(is_live(row, now) for row in rows)
+
+    def _stated(self, recording: Recording) -> list[SessionRow]:
+        """Return the session that the caller's program states, if it is the caller's."""
+        row = self._store.session(recording.session_id)
+        return [row] if row is not None and (recording.is_own or self._is_here(row)) else []
 
     def _of_folder(self, client: str) -> list[SessionRow]:
         """Return the sessions of the caller's program in the folder, the latest first."""
@@ -131,7 +134,11 @@ class OwnSessions:
         )
         latest = nlargest(SEARCHED_FILES, _claude_files(project), key=_changed_at)
         chosen = next((path for path in latest if call and _ends_with(path, call.encode())), started)
-        return Recording(()) if chosen is None else Recording((chosen,), chosen.stem, is_own=started is not None)
+        return (
+            Recording(())
+            if chosen is None
+            else Recording((chosen,), session_id_of(CLAUDE_FORMAT, chosen.stem), is_own=started is not None)
+        )
 
 
 def _codex(thread: str) -> Recording:
