@@ -290,6 +290,7 @@ def test_a_call_in_a_sub_agent_is_of_its_own_window(own: Scene) -> None:
     child.add("assistant", message=reply, **side)
     result = {"type": "tool_result", "tool_use_id": "toolu_inside03", "content": ""}
     child.add("user", message={"role": "user", "content": [result]}, **side)
+    child.add("assistant", message=reply | {"id": "m10", "content": [{"type": "text", "text": "Two."}]}, **side)
 
     answer = own.request("window_status", meta={"claudecode/toolUseId": "toolu_inside03"})
 

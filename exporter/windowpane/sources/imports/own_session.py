@@ -24,12 +24,11 @@ from windowpane.sources.transcripts.locations import (
     gemini_folder,
     opencode_databases,
 )
-from windowpane.sources.transcripts.playback import session_id_of
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.store import Store
 
-CLAUDE_FORMAT: Final = "claude_code"
+SUBAGENTS: Final = "subagents"
 CLAUDE_SESSION: Final = "CLAUDE_CODE_SESSION_ID"
 CLAUDE_CALL: Final = "claudecode/toolUseId"
 CODEX_THREAD: Final = "threadId"
@@ -137,8 +136,14 @@ class OwnSessions:
         return (
             Recording(())
             if chosen is None
-            else Recording((chosen,), session_id_of(CLAUDE_FORMAT, chosen.stem), is_own=started is not None)
+            else Recording((chosen,), _claude_session(chosen), is_own=started is not None)
         )
+
+
+def _claude_session(recording: Path) -> str:
+    """Return the session of a recording; that of a sub-agent is in a folder of its session."""
+    is_subagent = recording.parent.name == SUBAGENTS
+    return f"{recording.parent.parent.name}/{recording.stem}" if is_subagent else recording.stem
 
 
 def _codex(thread: str) -> Recording:
@@ -165,7 +170,7 @@ def _claude_files(project: Path) -> Iterator[Path]:
         if entry.suffix == ".jsonl":
             yield entry
         else:
-            yield from (path for path in _listed(entry / "subagents") if path.suffix == ".jsonl")
+            yield from (path for path in _listed(entry / SUBAGENTS) if path.suffix == ".jsonl")
 
 
 def _listed(folder: Path) -> list[Path]:
