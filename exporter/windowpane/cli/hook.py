@@ -138,8 +138,8 @@ def import_transcript(store_path: StoreName | None) -> None:
 def give_back() -> None:
     """Print what a model gets back after a compaction, for the session that a hook describes on standard input.
 
-    These are the rules that its user stated, and lines that list work as open, in at most 500 tokens: without those
-    that the agent's program puts back by itself. Never fails: a failure is shown to the user of the agent.
+    These are the rules of its user, and lines that list work as open, in at most 500 tokens: without those that
+    the agent's program puts back by itself. Never fails: a failure is shown to the user of the agent.
 
     \b
     Example:
@@ -227,7 +227,7 @@ def merge_settings(
 
 
 def _merged(entries: list[object], name: str, command: str, added: dict[str, str] | None) -> list[object]:
-    """Return the entries of an event with *command* as the hook *name*; one that is missing is *added*, if any."""
+    """Return the entries of an event with *command* as the hook *name*; a missing one is *added*, if any."""
     updated = [_with_command(entry, name, command) for entry in entries]
     if added is None or any(command in _commands(entry) for entry in updated):
         return updated
