@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 WIDTH: Final = 80
 ROWS: Final = 12
 """Rows of each table; further rows are counted."""
+LOST_RULES: Final = 4
+"""Rules listed for each compaction."""
 
 
 def to_text(report: SessionReport, *, unicode: bool = True) -> str:
@@ -244,9 +246,11 @@ def _rules(report: SessionReport) -> list[str]:
     rows = []
     for item in report.rules:
         rows.append(f"  turn {item.turn:>4}  compaction {item.compaction}: {item.summary}")
-        for rule in item.lost:
-            text = rule.text or "(texts are not stored)"
-            rows.append(f"    {RULE_FATE_LABELS[rule.fate]}, {RULE_SOURCE_LABELS[rule.source]}: {text}")
+        rows += [
+            f"    {RULE_FATE_LABELS[rule.fate]}, {RULE_SOURCE_LABELS[rule.source]}: {rule.text}"
+            for rule in item.lost[:LOST_RULES]
+            if rule.text
+        ]
     unrecorded = {source for item in report.rules for source in item.unrecorded}
     rows += [
         f"  the recording has no text of the {RULE_SOURCE_LABELS[source]}: its rules are unknown"
