@@ -37,7 +37,7 @@ def test_the_latest_rules_are_given_back_in_at_most_500_tokens() -> None:
         block(f"Never edit src/module_{number}/generated_{number}.py by hand.", number=number)
         for number in range(90)
     ]
-    done = block("TODO: " + "write the release notes " * 8, "assistant_response", 99)
+    done = block("Next steps: " + "write the release notes " * 8, "assistant_response", 99)
 
     text = text_of(*rules, done)
 
@@ -54,7 +54,7 @@ def test_open_work_is_what_calls_itself_so() -> None:
         "- [ ] Update the docs\n- [x] Run the tests\n**Next:** ask for a review",
         "assistant_response",
     )
-    output = block("TODO: from a file that was read", "tool_result")
+    output = block("Next steps: of a file that was read", "tool_result")
 
     assert open_work([output, reply]) == [
         "Migrate auth.ts", "Remove axios", "Update the docs", "ask for a review",

@@ -117,7 +117,7 @@ class TestWhatIsLoaded:
 
 
 class TestTheCommand:
-    def test_once_prints_the_report_and_leaves_a_store(
+    def test_once_prints_the_report_and_where_the_store_is(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
