@@ -10,7 +10,7 @@ from windowpane.report.rule_survival import survival_curve
 from windowpane.report.svg import window_svg
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_FATE_LABELS, RULE_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
@@ -177,10 +177,7 @@ def _tables(report: SessionReport) -> str:
                         str(item.turn),
                         str(item.compaction),
                         item.summary,
-                        "; ".join(
-                            f"{RULE_SOURCE_LABELS[rule.source]}, {RULE_FATE_LABELS[rule.fate]}: {rule.text or formats.UNKNOWN}"
-                            for rule in item.lost
-                        ),
+                        "; ".join(rule.label for rule in item.lost),
                     ]
                     for item in report.rules
                 ],

@@ -11,7 +11,7 @@ from windowpane.core.vocabulary import COMPONENTS, RULE_SOURCES, ZONES
 from windowpane.report.rule_survival import survival_curve
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_FATE_LABELS, RULE_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_SOURCE_LABELS
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
@@ -246,11 +246,7 @@ def _rules(report: SessionReport) -> list[str]:
     rows = []
     for item in report.rules:
         rows.append(f"  turn {item.turn:>4}  compaction {item.compaction}: {item.summary}")
-        rows += [
-            f"    {RULE_FATE_LABELS[rule.fate]}, {RULE_SOURCE_LABELS[rule.source]}: {rule.text}"
-            for rule in item.lost[:LOST_RULES]
-            if rule.text
-        ]
+        rows += [f"    {rule.label}" for rule in item.lost[:LOST_RULES] if rule.text]
     unrecorded = {source for item in report.rules for source in item.unrecorded}
     rows += [
         f"  the recording has no text of the {RULE_SOURCE_LABELS[source]}: its rules are unknown"

@@ -113,7 +113,7 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RulesFollowed:
-    """The standing instructions that were visible before a compaction were looked up in the first call after it."""
+    """The standing instructions visible before a compaction were looked up in the first call after it."""
 
     type: ClassVar[str] = "rules.followed"
     of: str
@@ -131,7 +131,7 @@ class RulesFollowed:
     followed_by_compactions: tuple[int, ...] = ()
     """Rules that have been through 1, 2, 3 … compactions, those that an earlier one lost included."""
     visible_by_compactions: tuple[int, ...] = ()
-    """How many of these are still visible."""
+    """Those of them that are still visible."""
     unrecorded: tuple[RuleSource, ...] = ()
     """Sources of which the recording holds no text: their rules are unknown."""
     reason: str = ""
