@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -72,7 +73,7 @@ def command(port: int, metrics_port: int, store_path: StoreName | None, *, once:
         click.echo(f"{len(loaded)} sessions, {events:,} events in {seconds(took)}, stored in {store.name}")
         _report(store)
         if once:
-            click.echo(f"\nlook further: windowpane sessions --store {store.name}")
+            click.echo(f"\nlook further: windowpane sessions --store {shlex.quote(store.name)}")
         else:
             _serve(store, config=config, port=port, metrics_port=metrics_port)
 
