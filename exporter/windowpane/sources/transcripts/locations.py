@@ -40,7 +40,7 @@ def locations() -> Iterator[Path]:
         yield from sorted((folder / "agents").glob("*/sessions"))
     yield codex_sessions()
     yield codex_sessions().with_name("archived_sessions")
-    yield _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=home / ".qwen") / "projects"
+    yield qwen_folder()
     yield claude_folder() / "projects"
     copilot = _moved("COPILOT_HOME", otherwise=home / ".copilot")
     yield from (copilot / "session-state", copilot / "history-session-state")
@@ -68,6 +68,11 @@ def claude_folder() -> Path:
 def codex_sessions() -> Path:
     """Return the folder of Codex' recordings, which are in one folder per day."""
     return _moved("CODEX_HOME", otherwise=Path.home() / ".codex") / "sessions"
+
+
+def qwen_folder() -> Path:
+    """Return the folder of Qwen Code's recordings, one folder per project."""
+    return _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=Path.home() / ".qwen") / "projects"
 
 
 def gemini_folder() -> Path:
