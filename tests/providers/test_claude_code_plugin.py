@@ -27,7 +27,8 @@ def test_one_installation_sets_the_hooks_and_the_server(tmp_path: Path) -> None:
     (work / "notes.txt").write_text("A line of notes.\n")
     model = ScriptedModel(CLAUDE, work)
     status = Call("mcp__plugin_windowpane_windowpane__window_status", {}, "toolu")
-    model._steps = iter([CLAUDE.steps[0], status, None])
+    wait = Call("Bash", {"command": "sleep 5", "description": "Wait for the server"}, "toolu")
+    model._steps = iter([wait, status, None])
     program = npm_program("claude")
     with loopback_provider() as provider:
         provider.responder = model

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windowpane.core.events import RuleOutcome, RulesFollowed
+from windowpane.core.events import NO_RULES, RuleOutcome, RulesFollowed
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import REPLY_TYPES, RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
 from windowpane.core.window.blocks import Block
@@ -80,7 +80,7 @@ class RuleRecord:
     ) -> RulesFollowed:
         if not self._followed:
             return RulesFollowed(
-                compaction.of, compaction.number, unrecorded=_unrecorded(before), reason="no rules were found"
+                compaction.of, compaction.number, unrecorded=_unrecorded(before), reason=NO_RULES
             )
         sight = _Sight(compaction, window, before)
         counts: dict[RuleSource, dict[RuleFate, int]] = {source: {} for source in RULE_SOURCES}

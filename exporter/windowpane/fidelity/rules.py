@@ -113,6 +113,7 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
 
 _NOT_INSTRUCTIONS: Final = re.compile(
     r"(?:Message Type: |Here is a demonstration|Another Claude session|Implement the following plan"
+    r"|(?:<local-command-caveat>)?Caveat: The messages below"
     r"|/\*|//|#!|[{\[]|\"\"\""
     r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w-]+: [^\n]*\n\s*[\w-]+:)"
 )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 WIDTH: Final = 80
 ROWS: Final = 12
 """Rows of each table; further rows are counted."""
+COMPACTIONS: Final = 4
+"""Numbers of compactions by which the rules are counted."""
 LOST_RULES: Final = 4
 """Rules listed for each compaction."""
 
@@ -245,16 +247,21 @@ def _rules(report: SessionReport) -> list[str]:
         return []
     rows = []
     for item in report.rules:
+        if item.survival is None and not item.is_unknown:
+            continue
         rows.append(f"  turn {item.turn:>4}  compaction {item.compaction}: {item.summary}")
         rows += [f"    {rule.label}" for rule in item.lost[:LOST_RULES] if rule.text]
     unrecorded = {source for item in report.rules for source in item.unrecorded}
-    rows += [
+    notes = [
         f"  the recording has no text of the {RULE_SOURCE_LABELS[source]}: its rules are unknown"
         for source in RULE_SOURCES
         if source in unrecorded
     ]
-    curve = ", ".join(f"{seen} of {total} after {number}" for number, total, seen in survival_curve(report.rules))
-    return [f"Rules   {curve + ' compactions' if curve else 'none followed'}", *_bounded(rows)]
+    curve = survival_curve(report.rules)[:COMPACTIONS]
+    title = ", ".join(
+        f"{seen} of {total} visible after {formats.count(number, 'compaction')}" for number, total, seen in curve
+    )
+    return [f"Rules   {title or 'none found'}", *_bounded(rows), *notes]
 
 
 def _regrets(report: SessionReport) -> list[str]:

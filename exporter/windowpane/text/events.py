@@ -187,6 +187,8 @@ def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
 
 
 def _rules_followed(data: e.RulesFollowed) -> str:
+    if data.reason == e.NO_RULES:
+        return "The content before the compaction has no rules."
     if data.survival is None:
         return f"Rules after the compaction unknown{_because(data.reason)}."
     fates = [f"{number} {RULE_FATE_LABELS[fate]}" for fate in RULE_FATES if (number := data.count(fate))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from windowpane.core.vocabulary import Component, Fate, RuleFate, RuleSource
 
@@ -109,6 +109,10 @@ class RuleOutcome:
     """Compactions that it has been through, this one included."""
     text: str | None = None
     """Never serialized; content capture stores it under the digest."""
+
+
+NO_RULES: Final = "no rules were found"
+"""Reason of `RulesFollowed` where nothing is missing."""
 
 
 @dataclass(frozen=True, slots=True)
