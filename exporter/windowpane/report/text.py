@@ -258,9 +258,9 @@ def _rules(report: SessionReport) -> list[str]:
         for source in RULE_SOURCES
         if source in unrecorded
     ]
-    curve = survival_curve(report.rules)[:COMPACTIONS]
     title = ", ".join(
-        f"{seen} of {total} visible after {formats.count(number, 'compaction')}" for number, total, seen in curve
+        f"{seen} of {total} visible after {formats.count(number, 'compaction')}"
+        for number, total, seen in survival_curve(report.rules)[:COMPACTIONS]
     )
     return [f"Rules   {title or 'none found'}", *_bounded(rows), *notes]
 
