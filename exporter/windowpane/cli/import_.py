@@ -121,6 +121,7 @@ def _import(
     from windowpane.sources.imports.importer import import_paths
     from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
     from windowpane.sources.imports.remembered_files import RememberedFiles
+    from windowpane.sources.imports.workers import ReadingWorkers
     from windowpane.sources.transcripts.discovery import SUFFIXES, all_readers
 
     config = project_config(project)
@@ -146,14 +147,17 @@ def _import(
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
 
         rules = configured(**config.alert_settings())
-        reports = import_paths(
-            paths,
-            AlertingStore(store, rules=rules),
-            playback=playback,
-            readers=all_readers(),
-            progress=show,
-            memory=RememberedFiles(store, playback, rules=rules),
-        )
+        readers = all_readers()
+        with ReadingWorkers(store, playback=playback, readers=readers, rules=rules) as workers:
+            reports = import_paths(
+                paths,
+                AlertingStore(store, rules=rules),
+                playback=playback,
+                readers=readers,
+                progress=show,
+                memory=RememberedFiles(store, playback, rules=rules),
+                workers=None if live else workers,
+            )
         progress.update(task, completed=len(reports))
         progress.update(task, description="indexing for search")
         while store.index_text():

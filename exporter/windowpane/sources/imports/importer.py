@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -49,6 +50,18 @@ class ImportMemory(Protocol):
         ...
 
 
+class ReadingAhead(Protocol):
+    """Processes that read files before their turn; see `workers`."""
+
+    def start(self, paths: Sequence[Path]) -> Sequence[Path]:
+        """Start to read files in this order; return those that will be read."""
+        ...
+
+    def import_file(self, path: Path) -> FileReport | None:
+        """Store the sessions of the next file, and return its report; None where it has to be read here."""
+        ...
+
+
 class Progress(Protocol):
     """A callback before every file."""
 
@@ -65,27 +78,72 @@ def import_paths(
     readers: Sequence[Reader],
     progress: Progress | None = None,
     memory: ImportMemory | None = None,
+    workers: ReadingAhead | None = None,
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
     They are read in the order in which they started, and reported in the order of their names. A file of unknown
     format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
-    comes from a folder.
+    comes from a folder. *workers* read ahead in other processes, and what is stored is the same.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
     files = list(files_of(paths))
-    reports: dict[Path, FileReport] = {}
-    for number, path in enumerate(by_start(files), 1):
+    reports = {path: reason for path in files if path not in given and (reason := _skipped(path)) is not None}
+    ordered = by_start([path for path in files if path not in reports])
+    read = partial(import_file, store=store, playback=playback, readers=readers, memory=memory)
+    if workers is not None:
+        read = partial(
+            _import_ahead,
+            read_here=read,
+            memory=memory,
+            workers=workers,
+            states=_read_ahead(ordered, workers, memory),
+        )
+    for number, path in enumerate(ordered, 1):
         if progress is not None:
-            progress(path, number=number, total=len(files))
-        if path not in given and (reason := unreadable(path)):
-            reports[path] = FileReport(path, skipped=reason, unknown=True)
-            continue
-        reports[path] = import_file(path, store, playback=playback, readers=readers, memory=memory)
+            progress(path, number=number, total=len(ordered))
+        reports[path] = read(path)
         if path not in given:
             reports[path].skip_unknown()
     return [reports[path] for path in files]
+
+
+def _skipped(path: Path) -> FileReport | None:
+    """Return the report on a file that is not one to read."""
+    reason = unreadable(path)
+    return FileReport(path, skipped=reason, unknown=True) if reason else None
+
+
+def _read_ahead(
+    paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None
+) -> dict[Path, FileState | None]:
+    """Let the workers read the files that changed; return the state of each as it is read."""
+    states = {path: None if memory is None else memory.state(path) for path in paths}
+    changed = [
+        path
+        for path, state in states.items()
+        if memory is None or state is None or memory.report(path, state) is None
+    ]
+    return {path: states[path] for path in workers.start(changed)}
+
+
+def _import_ahead(
+    path: Path,
+    *,
+    read_here: Callable[[Path], FileReport],
+    memory: ImportMemory | None,
+    workers: ReadingAhead,
+    states: Mapping[Path, FileState | None],
+) -> FileReport:
+    """Store what the workers read of a file; one that they do not read is read here."""
+    report = workers.import_file(path) if path in states else None
+    if report is None:
+        return read_here(path)
+    state = states[path]
+    if memory is not None and state is not None and not report.partly:
+        memory.remember(path, state, report)
+    return report
 
 
 def import_file(
@@ -136,17 +194,21 @@ def _read_file(
         else:
             recording = _Recording(path, reader, report)
             _import_sessions(recording, store, playback, report)
-    except UnknownFormatError as error:
-        report.error, report.unknown = error.problem, True
-    except SourceError as error:
-        report.error = error.problem
-    except OSError as error:
-        report.error = error.strerror or "cannot be read"
     except Exception as error:  # noqa: BLE001
         # An internal error in one file must not prevent the import of the others.
-        _log.exception("importing %s failed", path)
-        report.error = f"internal error, please report it: {error!r:.200}"
+        if not isinstance(error, SourceError | OSError):
+            _log.exception("importing %s failed", path)
+        report.error, report.unknown = problem_of(error), isinstance(error, UnknownFormatError)
     return report
+
+
+def problem_of(error: Exception) -> str:
+    """Return the reason, for a report, why a file could not be read."""
+    if isinstance(error, SourceError):
+        return error.problem
+    if isinstance(error, OSError):
+        return error.strerror or "cannot be read"
+    return f"internal error, please report it: {error!r:.200}"
 
 
 def _import_database(
