@@ -147,13 +147,12 @@ def _import(
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
 
         rules = configured(**config.alert_settings())
-        readers = all_readers()
-        with ReadingWorkers(store, playback=playback, readers=readers, rules=rules) as workers:
+        with ReadingWorkers(store, playback=playback, rules=rules) as workers:
             reports = import_paths(
                 paths,
                 AlertingStore(store, rules=rules),
                 playback=playback,
-                readers=readers,
+                readers=all_readers(),
                 progress=show,
                 memory=RememberedFiles(store, playback, rules=rules),
                 workers=None if live else workers,

@@ -39,6 +39,7 @@ from windowpane.sources.imports.worker import (
     WorkerSetup,
     work,
 )
+from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.records import ImportOutcome
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from windowpane.core.events import Event
     from windowpane.sources.imports.worker import Message
     from windowpane.sources.transcripts.playback_settings import PlaybackSettings
-    from windowpane.sources.transcripts.reader import Reader
     from windowpane.store.store import Store
 
 _log: Final = logging.getLogger(__name__)
@@ -112,14 +112,12 @@ class ReadingWorkers:
         store: Store,
         *,
         playback: PlaybackSettings,
-        readers: Sequence[Reader],
         rules: Sequence[Rule] | None = None,
         processes: int | None = None,
     ) -> None:
         """Read with *processes* workers; None for one per processor, if there is enough to read."""
         self._store = store
         self._playback = playback
-        self._readers = readers
         self._rules = rules
         self._processes = processes
         self._files: list[_File] = []
@@ -247,7 +245,7 @@ class ReadingWorkers:
         """Return the events of a session of a file, by its number in it, as this process plays them."""
         played = _OneSession(number)
         import_file(
-            file.path, AlertingStore(played, rules=self._rules), playback=self._playback, readers=self._readers
+            file.path, AlertingStore(played, rules=self._rules), playback=self._playback, readers=all_readers()
         )
         if played.events is None:
             raise _Broken("it changed while it was imported")
