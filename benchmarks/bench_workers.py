@@ -4,8 +4,8 @@
 
 Without paths: the corpora beside the sessions. Both are `windowpane import` into a new store; one process is one
 that may use a single processor. The CPU time is that of all processes, with their start. *Overlap* is how many
-processors they can keep busy: the mean number of threads that run or wait for a processor, of two at most. On free
-processors, wall time is CPU time by overlap; other work on the machine changes wall time, and neither of the two.
+processors they can keep busy: the mean number of threads that run or wait for a processor, of two at most. On
+free processors, wall time is CPU time by overlap; other work on the machine changes neither of these two.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
 from windowpane.report.headline import Subject, session_phrases
+from windowpane.sources.hooks.transcript import start_import
+from windowpane.sources.transcripts.discovery import recording_of
+from windowpane.sources.transcripts.locations import default_folders
 from windowpane.store.records import SessionRow
 from windowpane.store.writes.project_sessions import named_in_projects
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
@@ -56,7 +59,7 @@ from windowpane_dashboard.sections.turn_table import turn_table_section
 from windowpane_dashboard.sections.window import blocks_section, turn_heading, window_section
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-CHOICE, DRAWN = "session_choice", "drawn_session"
+CHOICE, DRAWN, READ = "session_choice", "drawn_session", "read_session"
 BELOW, PIXELS = "below", 800
 PAINTED = f".st-key-{CHART} .main-svg"
 
@@ -206,6 +209,8 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
     if requested not in rows:
         # An agent whose events have a project's token links to the id that it knows, without the project.
         by_id = {row.session_id: row for row in named_in_projects(snapshot.store, requested)}
+        if not by_id and read_recording(requested):
+            st.rerun()
         if len(by_id) != 1:
             explain_missing(requested, by_id)
         rows |= by_id
@@ -220,6 +225,19 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
         label_visibility="collapsed",
     )
     return rows[requested]
+
+
+def read_recording(requested: str) -> bool:
+    """Import the recording of a session that is not stored yet, once; return whether there is one."""
+    if st.session_state.get(READ) == requested or not store_access.can_write():
+        return False
+    st.session_state[READ] = requested
+    recording = recording_of(requested, default_folders())
+    if recording is None:
+        return False
+    with st.spinner("Reading the recording of this session"):
+        start_import(str(recording), live=False).wait()
+    return True
 
 
 def explain_missing(requested: str, by_id: Mapping[str, SessionRow]) -> NoReturn:

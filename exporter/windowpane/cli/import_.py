@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from windowpane.store.store import Store
 
 MAXIMUM_PROBLEMS = 20
+IMPORT_OPTIONS = {
+    "limit_tokens": None, "agent": None, "model": "", "project": None, "capture": False, "live": False,
+}  # fmt: skip
+"""The options on which stored events depend, by default."""
 COMPARED_SESSIONS = 200
 """New sessions that are compared with sessions of other sources."""
 
@@ -51,6 +55,7 @@ COMPARED_SESSIONS = 200
 @click.option("--model", default="", help="Model of recordings that do not name one.")
 @project_option
 @capture_option
+@click.option("--newest-first", is_flag=True, help="Store the latest sessions first, to look at them early.")
 @click.option("--live", is_flag=True, hidden=True, help="A hook of the agent starts this import.")
 @json_option
 @store_option
@@ -65,6 +70,7 @@ def command(
     *,
     project: str | None,
     capture: bool,
+    newest_first: bool,
     live: bool,
     as_json: bool,
     store_path: StoreName | None,
@@ -88,10 +94,17 @@ def command(
     store_file = configured_store(None if store_path is None else str(store_path))
     reports = unchanged_reports(store_file, key)
     if reports is None:
-        reports = _import(
+        reports = import_recordings(
             chosen, key, store_path, limit_tokens=limit_tokens, agent=agent, model=model, project=project,
-            capture=capture, live=live, quiet=as_json,
+            capture=capture, newest_first=newest_first, live=live, quiet=as_json,
         )  # fmt: skip
+    if not reports:
+        from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers
+
+        searched = ", ".join(map(str, chosen))
+        raise click.ClickException(
+            f"no recording in {searched}; expected files that end in {', '.join(sorted(SUFFIXES))}"
+        )
     if as_json:
         print_json([report_document(report) for report in reports])
     else:
@@ -99,30 +112,33 @@ def command(
     ctx.exit(_exit_code(reports))
 
 
-def _import(
+def import_recordings(
     paths: Sequence[Path],
     key: str,
     store_path: StoreName | None,
     *,
-    limit_tokens: int | None,
-    agent: str | None,
-    model: str,
-    project: str | None,
-    capture: bool,
-    live: bool,
-    quiet: bool,
+    limit_tokens: int | None = None,
+    agent: str | None = None,
+    model: str = "",
+    project: str | None = None,
+    capture: bool = False,
+    newest_first: bool = False,
+    live: bool = False,
+    quiet: bool = False,
 ) -> list[FileReport]:
     """Import what has changed, and remember the import under *key*.
 
     The settings of the agent count for a *live* session only, which its hook imports.
     """
     from windowpane.alerts.rules import configured
+    from windowpane.config.paths import local_base
     from windowpane.effects.garbage_collection import rare_collection
     from windowpane.sources.imports.importer import import_paths
     from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+    from windowpane.sources.imports.progress import noted_progress
     from windowpane.sources.imports.remembered_files import RememberedFiles
     from windowpane.sources.imports.workers import ReadingWorkers
-    from windowpane.sources.transcripts.discovery import SUFFIXES, all_readers
+    from windowpane.sources.transcripts.discovery import all_readers
 
     config = project_config(project)
     last_import = LastImport(key, paths)
@@ -130,6 +146,7 @@ def _import(
         rare_collection(),
         open_to_write(store_path, capture=capture) as store,
         progress_bar(quiet=quiet) as progress,
+        noted_progress(local_base(store.address)) as note,
     ):
         playback = playback_settings(
             store.digester(),
@@ -145,6 +162,7 @@ def _import(
 
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
+            note.write(number - 1, total)
 
         rules = configured(**config.alert_settings())
         with ReadingWorkers(store, playback=playback, rules=rules) as workers:
@@ -156,6 +174,7 @@ def _import(
                 progress=show,
                 memory=RememberedFiles(store, playback, rules=rules),
                 workers=None if live else workers,
+                newest_first=newest_first,
             )
         progress.update(task, completed=len(reports))
         progress.update(task, description="indexing for search")
@@ -166,11 +185,6 @@ def _import(
         unidentified = _unidentified(store, reports)
     if unidentified:
         click.echo(unidentified, err=True)
-    if not reports:
-        searched = ", ".join(map(str, paths))
-        raise click.ClickException(
-            f"no recording in {searched}; expected files that end in {', '.join(sorted(SUFFIXES))}"
-        )
     return reports
 
 

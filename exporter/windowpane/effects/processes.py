@@ -1,4 +1,4 @@
-"""New interpreters for work in parallel, which never run the code of an opened project."""
+"""Processes of this machine, and new interpreters that never run the code of an opened project."""
 
 from __future__ import annotations
 
@@ -30,3 +30,14 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process of this machine has this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # alive, owned by another user
+    return True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -24,6 +25,10 @@ _log: Final = logging.getLogger(__name__)
 
 IN_MEMORY_BYTES: Final = 32 * 2**20
 """Files up to this size are read once into memory; larger ones are read again for each session."""
+FIRST_GROUP_BYTES: Final = 8 * 2**20
+FIRST_GROUP_FILES: Final = 100
+GROUP_BYTES: Final = 64 * 2**20
+"""Size of the second of the groups that are read newest first; each further one is twice as large."""
 
 
 class SessionStore(Protocol):
@@ -79,34 +84,71 @@ def import_paths(
     progress: Progress | None = None,
     memory: ImportMemory | None = None,
     workers: ReadingAhead | None = None,
+    newest_first: bool = False,
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
     They are read in the order in which they started, and reported in the order of their names. A file of unknown
     format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
-    comes from a folder. *workers* read ahead in other processes, and what is stored is the same.
+    comes from a folder. *workers* read ahead in other processes, and what is stored is the same. *newest_first*
+    reads them in groups, the latest changed first; it learns less from earlier sessions.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
     files = list(files_of(paths))
     reports = {path: reason for path in files if path not in given and (reason := _skipped(path)) is not None}
-    ordered = by_start([path for path in files if path not in reports])
+    recordings = [path for path in files if path not in reports]
     read = partial(import_file, store=store, playback=playback, readers=readers, memory=memory)
-    if workers is not None:
-        read = partial(
-            _import_ahead,
-            read_here=read,
-            memory=memory,
-            workers=workers,
-            states=_read_ahead(ordered, workers, memory),
-        )
-    for number, path in enumerate(ordered, 1):
-        if progress is not None:
-            progress(path, number=number, total=len(ordered))
-        reports[path] = read(path)
-        if path not in given:
-            reports[path].skip_unknown()
+    number = 0
+    for group in groups_by_change(recordings) if newest_first else [recordings]:
+        ordered = by_start(group)
+        states = {} if workers is None else _read_ahead(ordered, workers, memory)
+        for path in ordered:
+            number += 1
+            if progress is not None:
+                progress(path, number=number, total=len(recordings))
+            if workers is not None and path in states:
+                reports[path] = _import_ahead(path, states[path], read, memory=memory, workers=workers)
+            else:
+                reports[path] = read(path)
+            if path not in given:
+                reports[path].skip_unknown()
     return [reports[path] for path in files]
+
+
+def groups_by_change(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield the files in groups of growing size, the latest changed first.
+
+    The first group is small, so that something is stored at once: it has no large file.
+    """
+    statuses = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        statuses.append((status.st_mtime, status.st_size, path))
+    statuses.sort(key=itemgetter(0), reverse=True)
+    first, size = [], 0
+    for _, bytes_, path in statuses:
+        if bytes_ <= FIRST_GROUP_BYTES // 2 and size + bytes_ <= FIRST_GROUP_BYTES:
+            first.append(path)
+            size += bytes_
+        if size > FIRST_GROUP_BYTES // 2 or len(first) >= FIRST_GROUP_FILES:
+            break
+    yield first
+    in_first = set(first)
+    group: list[Path] = []
+    size, limit = 0, GROUP_BYTES
+    for _, bytes_, path in statuses:
+        if path not in in_first:
+            group.append(path)
+            size += bytes_
+        if size >= limit:
+            yield group
+            group, size, limit = [], 0, 2 * limit
+    yield group
+    yield sorted(set(files) - {path for _, _, path in statuses})
 
 
 def _skipped(path: Path) -> FileReport | None:
@@ -130,17 +172,16 @@ def _read_ahead(
 
 def _import_ahead(
     path: Path,
+    state: FileState | None,
+    read: Callable[[Path], FileReport],
     *,
-    read_here: Callable[[Path], FileReport],
     memory: ImportMemory | None,
     workers: ReadingAhead,
-    states: Mapping[Path, FileState | None],
 ) -> FileReport:
-    """Store what the workers read of a file; one that they do not read is read here."""
-    report = workers.import_file(path) if path in states else None
+    """Store what the workers read of a file in *state*; one that they cannot read is read here."""
+    report = workers.import_file(path)
     if report is None:
-        return read_here(path)
-    state = states[path]
+        return read(path)
     if memory is not None and state is not None and not report.partly:
         memory.remember(path, state, report)
     return report

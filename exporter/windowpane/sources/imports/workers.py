@@ -156,15 +156,19 @@ class ReadingWorkers:
     # -- the storing thread -----------------------------------------------------------------------------------
 
     def start(self, paths: Sequence[Path]) -> Sequence[Path]:
-        """Start to read files in this order; return those that will be read: none where it is not worth it."""
-        count = min(len(paths), self._processes or self._worthwhile(paths))
-        if count < 1:
-            return ()
-        self._files = [_File(path, position) for position, path in enumerate(paths)]
-        self._by_path = {file.path: file for file in self._files}
-        self._workers = [self._started() for _ in range(count)]
-        self._thread = threading.Thread(target=self._receive, name="windowpane-import", daemon=True)
-        self._thread.start()
+        """Start to read further files in this order; return those that will be: none if it is not worth it."""
+        if self._thread is None:
+            count = min(len(paths), self._processes or self._worthwhile(paths))
+            if count < 1:
+                return ()
+            self._workers = [self._started() for _ in range(count)]
+            self._thread = threading.Thread(target=self._receive, name="windowpane-import", daemon=True)
+            self._thread.start()
+        with self._changed:
+            added = [_File(path, len(self._files) + number) for number, path in enumerate(paths)]
+            self._files += added
+            self._by_path |= {file.path: file for file in added}
+            self._wake_receiver()
         return paths
 
     def import_file(self, path: Path) -> FileReport | None:
