@@ -25,9 +25,9 @@ CORES: Final = 2
 SAMPLE_SECONDS: Final = 0.02
 _IMPORT: Final = """
 import os, sys
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(sys.argv.pop(1))])
-from windowpane.cli import main
 if __name__ == "__main__":
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(sys.argv.pop(1))])
+    from windowpane.cli import main
     main()
 """
 

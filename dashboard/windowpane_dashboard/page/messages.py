@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -13,7 +12,7 @@ import streamlit as st
 
 from windowpane.config.paths import default_store, local_base
 from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
-from windowpane.sources.imports.progress import running_import
+from windowpane.sources.imports.progress import ImportProgress, running_import
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +52,10 @@ def show_empty(what: str) -> None:
 
     While an import into the store runs, show that instead, and draw the page again.
     """
-    if show_import():
-        time.sleep(IMPORT_SECONDS)
-        st.rerun()
+    progress = running_import(local_base(default_store()))
+    if progress is not None:
+        _follow_import(progress)
+        st.stop()
     st.subheader("Nothing to show yet", anchor=False)
     st.text(what)
     st.text("Import the sessions that your coding agents have already recorded on this machine:")
@@ -67,14 +67,24 @@ def show_empty(what: str) -> None:
     st.stop()
 
 
-def show_import() -> bool:
-    """Show the progress of an import that runs into the store; return whether one does."""
+def show_import() -> None:
+    """Show the progress of an import that runs into the store, if one does."""
     progress = running_import(local_base(default_store()))
-    if progress is None:
-        return False
+    if progress is not None:
+        _draw(progress)
+
+
+@st.fragment(run_every=IMPORT_SECONDS)
+def _follow_import(progress: ImportProgress) -> None:
+    """Draw the progress, and the page again when there is more."""
+    _draw(progress)
+    if running_import(local_base(default_store())) != progress:
+        st.rerun()
+
+
+def _draw(progress: ImportProgress) -> None:
     text = f"{progress.done:,} of {progress.total:,} recordings of this machine are read, the newest first"
     st.progress(progress.share, text)
-    return True
 
 
 def show_unforeseen(error: Exception) -> bool:

@@ -12,14 +12,12 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
 from windowpane.report.headline import Subject, session_phrases
-from windowpane.sources.hooks.transcript import start_import
-from windowpane.sources.transcripts.discovery import recording_of
-from windowpane.sources.transcripts.locations import default_folders
 from windowpane.store.records import SessionRow
 from windowpane.store.writes.project_sessions import named_in_projects
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.own_links import follow_own_links
+from windowpane_dashboard.page.session_import import import_session
 from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import at_named_turn
@@ -209,7 +207,7 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
     if requested not in rows:
         # An agent whose events have a project's token links to the id that it knows, without the project.
         by_id = {row.session_id: row for row in named_in_projects(snapshot.store, requested)}
-        if not by_id and read_recording(requested):
+        if not by_id and store_access.may_write(snapshot) and read_recording(requested):
             st.rerun()
         if len(by_id) != 1:
             explain_missing(requested, by_id)
@@ -229,15 +227,11 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
 
 def read_recording(requested: str) -> bool:
     """Import the recording of a session that is not stored yet, once; return whether there is one."""
-    if st.session_state.get(READ) == requested or not store_access.can_write():
+    if st.session_state.get(READ) == requested:
         return False
     st.session_state[READ] = requested
-    recording = recording_of(requested, default_folders())
-    if recording is None:
-        return False
-    with st.spinner("Reading the recording of this session"):
-        start_import(str(recording), live=False).wait()
-    return True
+    with st.spinner("Looking for the recording of this session"):
+        return import_session(requested)
 
 
 def explain_missing(requested: str, by_id: Mapping[str, SessionRow]) -> NoReturn:

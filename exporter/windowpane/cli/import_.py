@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from windowpane.alerts.rules import Rule
     from windowpane.core.store_names import StoreName
     from windowpane.sources.imports.file_report import FileReport
-    from windowpane.sources.transcripts.playback_settings import AgentSettings
+    from windowpane.sources.imports.workers import ReadingWorkers
+    from windowpane.sources.transcripts.playback_settings import AgentSettings, PlaybackSettings
     from windowpane.store.store import Store
 
 MAXIMUM_PROBLEMS = 20
@@ -55,6 +58,7 @@ COMPARED_SESSIONS = 200
 @click.option("--model", default="", help="Model of recordings that do not name one.")
 @project_option
 @capture_option
+@click.option("--session", help="Read only the recording of this session, by its id.")
 @click.option("--newest-first", is_flag=True, help="Store the latest sessions first, to look at them early.")
 @click.option("--live", is_flag=True, hidden=True, help="A hook of the agent starts this import.")
 @json_option
@@ -70,6 +74,7 @@ def command(
     *,
     project: str | None,
     capture: bool,
+    session: str | None,
     newest_first: bool,
     live: bool,
     as_json: bool,
@@ -90,6 +95,8 @@ def command(
         "live": live,
     }  # fmt: skip
     chosen = paths or recording_folders()
+    if session is not None:
+        chosen = [_recording_of(session, chosen)]
     key = import_key(chosen, options)
     store_file = configured_store(None if store_path is None else str(store_path))
     reports = unchanged_reports(store_file, key)
@@ -110,6 +117,22 @@ def command(
     else:
         _print(reports)
     ctx.exit(_exit_code(reports))
+
+
+def _workers(store: Store, playback: PlaybackSettings, rules: Sequence[Rule]) -> ReadingWorkers:
+    from windowpane.sources.imports.workers import ReadingWorkers  # not needed for one session of a hook
+
+    return ReadingWorkers(store, playback=playback, rules=rules)
+
+
+def _recording_of(session: str, paths: Sequence[Path]) -> Path:
+    from windowpane.sources.transcripts.discovery import recording_of  # loads all readers
+
+    recording = recording_of(session, paths)
+    if recording is None:
+        searched = ", ".join(map(str, paths))
+        raise click.ClickException(f"no recording named by {plain(session)} in {searched}")
+    return recording
 
 
 def import_recordings(
@@ -137,7 +160,6 @@ def import_recordings(
     from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
     from windowpane.sources.imports.progress import noted_progress
     from windowpane.sources.imports.remembered_files import RememberedFiles
-    from windowpane.sources.imports.workers import ReadingWorkers
     from windowpane.sources.transcripts.discovery import all_readers
 
     config = project_config(project)
@@ -165,7 +187,7 @@ def import_recordings(
             note.write(number - 1, total)
 
         rules = configured(**config.alert_settings())
-        with ReadingWorkers(store, playback=playback, rules=rules) as workers:
+        with nullcontext() if live else _workers(store, playback, rules) as workers:
             reports = import_paths(
                 paths,
                 AlertingStore(store, rules=rules),
@@ -173,7 +195,7 @@ def import_recordings(
                 readers=all_readers(),
                 progress=show,
                 memory=RememberedFiles(store, playback, rules=rules),
-                workers=None if live else workers,
+                workers=workers,
                 newest_first=newest_first,
             )
         progress.update(task, completed=len(reports))

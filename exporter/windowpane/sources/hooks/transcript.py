@@ -25,17 +25,16 @@ def import_named_transcript(store_file: str | None = None) -> None:
         return
 
 
-def start_import(transcript: str, store_file: str | None = None, *, live: bool = True) -> subprocess.Popen[bytes]:
+def start_import(transcript: str, store_file: str | None = None) -> subprocess.Popen[bytes]:
     """Start the import of one transcript, and of its sub-agents' beside it, without waiting for it."""
     import subprocess
 
     subagents = os.path.join(os.path.splitext(transcript)[0], "subagents")  # noqa: PTH118, PTH122
     paths = [transcript, subagents] if os.path.isdir(subagents) else [transcript]  # noqa: PTH112
 
-    mode = ["--live"] if live else []
     store = {} if store_file is None else {"WINDOWPANE_STORE": store_file}  # it may hold a password: no argument
     return subprocess.Popen(  # noqa: S603  # this program, and files that exist
-        [sys.executable, "-P", "-m", "windowpane", "import", *mode, "--", *paths],  # -P: in any folder
+        [sys.executable, "-P", "-m", "windowpane", "import", "--live", "--", *paths],  # -P: in any folder
         env={**os.environ, **store},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
