@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -161,13 +161,11 @@ def _playback(connection: Connection, setup: WorkerSetup) -> PlaybackSettings:
     def history(
         session_id: str, *, agent: str, model: str, started_at: float | None, project: str
     ) -> EarlierSessions:
-        connection.send(Question(session_id, agent, model, started_at, project))
-        earlier: EarlierSessions = connection.recv()
+        earlier: EarlierSessions = _answer(connection, Question(session_id, agent, model, started_at, project))
         return earlier
 
     def stored_project(session_id: str) -> str | None:
-        connection.send(ProjectQuestion(session_id))
-        project: str | None = connection.recv()
+        project: str | None = _answer(connection, ProjectQuestion(session_id))
         return project
 
     playback = playback_settings(
@@ -187,6 +185,14 @@ def _playback(connection: Connection, setup: WorkerSetup) -> PlaybackSettings:
         project=setup.project,
         evaluate=None if playback.evaluate is None else _deferring(playback.evaluate),
     )
+
+
+def _answer(connection: Connection, question: Question | ProjectQuestion) -> Any:
+    connection.send(question)
+    try:
+        return connection.recv()
+    except EOFError as error:
+        raise ConnectionError("the storing process has ended") from error
 
 
 # -- fidelity -------------------------------------------------------------------------------------------------
