@@ -126,8 +126,8 @@ def _tables(report: SessionReport) -> str:
     compressions = [
         [
             str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
-            formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.ratio(item.content_ratio),
-            formats.ratio(item.fidelity), formats.ratio(item.faithfulness),
+            formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
+            formats.tokens(item.window_after), formats.ratio(item.fidelity), formats.ratio(item.faithfulness),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN, item.note,
         ]
         for item in report.compressions
@@ -160,7 +160,8 @@ def _tables(report: SessionReport) -> str:
                     "before",
                     "after",
                     "ratio",
-                    "content ratio",
+                    "window before",
+                    "window after",
                     "fidelity",
                     "faithfulness",
                     "facts lost",

@@ -223,8 +223,9 @@ def _compressions(report: SessionReport) -> list[str]:
         before, after, subject = item.sizes
         sizes = f"{subject} {formats.tokens_short(before)} to {formats.tokens_short(after)}"
         measured = f"ratio {formats.ratio(item.ratio)}"
-        if subject == "window" and item.content_ratio is not None:
-            measured += f"  content ratio {formats.ratio(item.content_ratio)}"
+        if subject == "content" and item.window_before is not None and item.window_after is not None:
+            window = (formats.tokens_short(size) for size in (item.window_before, item.window_after))
+            measured += f"  window {' to '.join(window)}"
         lost = "" if item.facts is None else f", lost {item.facts.damaged}/{item.facts.total}"
         if item.faithfulness is not None:
             lost += f"  faithfulness {formats.ratio(item.faithfulness)}"
@@ -278,7 +279,7 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage"]
+        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage of single calls"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     estimated = session.is_cost_estimated
     written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"

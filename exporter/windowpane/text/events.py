@@ -163,11 +163,8 @@ def _content_compressed(data: e.ContentCompressed) -> str:
 
 def _compaction_measured(data: e.CompactionMeasured) -> str:
     stated = ", as the agent states it," if data.source_before == "reported" else ""
-    smaller = f", {reduction(data.ratio)}" if data.ratio is not None else ""
-    return (
-        f"The compaction took the window from {tokens(data.tokens_before)} tokens{stated} "
-        f"to {tokens(data.tokens_after)}{smaller}."
-    )
+    before, after = tokens(data.tokens_before), tokens(data.tokens_after)
+    return f"The compaction took the window from {before} tokens{stated} to {after}."
 
 
 def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
