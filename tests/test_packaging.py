@@ -24,11 +24,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("exporter/windowpane", "dashboard/windowpane_dashboard")
 
 DASHBOARD_LIBRARIES = ("streamlit", "plotly", "pandas")
-BEHIND_AN_EXTRA = {f"windowpane.outputs.otlp.{module}": "otel" for module in ("logs", "metrics")}
+BEHIND_AN_EXTRA = {
+    "windowpane.outputs.mcp.server": "mcp",
+    "windowpane.outputs.otlp.logs": "otel",
+    "windowpane.outputs.otlp.metrics": "otel",
+}
 """Modules that are only imported where their extra is installed."""
 OPTIONAL_LIBRARIES = (
     *DASHBOARD_LIBRARIES,
     "apprise",
+    "mcp",
     "opentelemetry",
     "pyarrow",
     "openai",

@@ -45,11 +45,17 @@ from windowpane.text import formats
 Verdict = Literal["ok", "note", "problem"]
 
 EXTRAS: Final = {
+    "bulk": ("toktok-rs",),
+    "clickhouse": ("clickhouse-connect",),
     "dashboard": ("streamlit", "plotly", "pandas"),
+    "login": ("Authlib", "httpx", "itsdangerous"),
+    "mcp": ("mcp",),
     "notify": ("apprise",),
     "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
     "parquet": ("pyarrow",),
     "postgres": ("psycopg",),
+    "proxy": ("httpx2",),
+    "serve": ("starlette", "uvicorn"),
 }
 DASHBOARD_PORT: Final = 8501
 ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # checked on loopback

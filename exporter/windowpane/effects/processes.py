@@ -1,9 +1,36 @@
-"""Other processes of this machine."""
+"""Processes of this machine, and new interpreters that never run the code of an opened project."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
+"""The variable for `-P`: multiprocessing has no option for it."""
+
+
+@contextmanager
+def without_current_folder() -> Iterator[None]:
+    """Let interpreters that start in the block not import from the current folder, which may be any project."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def usable_cores() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def is_running(pid: int) -> bool:
