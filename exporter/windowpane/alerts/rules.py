@@ -191,6 +191,12 @@ RULES: Final[tuple[Rule, ...]] = (
         threshold=0.10, metric="context_window_regrets_total",
     ),
     Rule(
+        "rule_lost", "Compaction loses a rule", "warning", "occurrence", "rule.lost", "occurs", "count",
+        "standing instructions that the compaction lost or reversed: {value}",
+        "Give the agent the instruction again, and move it to a file that its program loads for every session.",
+        metric="context_window_rules_followed_total",
+    ),
+    Rule(
         "thrashing", "Reductions follow one another", "warning", "level", "reductions", "at_least", "count",
         "the window was reduced in {value} of the last 10 turns",
         "Lower the reduction target so that each one frees more.",

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, str]] = {
     "grafana": "Export the Grafana dashboards and the files around them.",
     "hook": "Show the window in Claude Code's status line.",
     "import": "Read recorded sessions into the store.",
+    "mcp": "Serve tools by which an agent asks about its own window.",
     "migrate": "Move a store to another database.",
     "proxy": "Forward model calls to their providers and observe them.",
     "prune": "Delete whole sessions, oldest first.",

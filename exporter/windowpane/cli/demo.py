@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -58,13 +57,15 @@ def command(port: int, metrics_port: int, store_path: StoreName | None, *, once:
       windowpane demo --once
     """
     started, config = time.perf_counter(), load_config()
-    with _fresh_store(store_path, once=once) as store:
+    with _fresh_store(store_path, "demo-once" if once else "demo") as store:
         loaded = load(store, now=time.time(), progress=_print_progress, config=config)
         events = sum(session.events for session in loaded)
         took = time.perf_counter() - started
         click.echo(f"{len(loaded)} sessions, {events:,} events in {seconds(took)}, stored in {store.name}")
         _report(store)
-        if not once:
+        if once:
+            click.echo(f"\nlook further: windowpane sessions --store {shlex.quote(store.name)}")
+        else:
             _serve(store, config=config, port=port, metrics_port=metrics_port)
 
 
@@ -73,22 +74,15 @@ def _print_progress(step: str) -> None:
 
 
 @contextmanager
-def _fresh_store(path: StoreName | None, *, once: bool) -> Iterator[Store]:
-    """Open an empty store: at *path*, else a temporary one where *once*, else the demo's, which is recreated."""
+def _fresh_store(path: StoreName | None, name: str) -> Iterator[Store]:
+    """Open an empty store: at *path*, else that of the demo *name*, which is recreated."""
     if path is not None:
         if store_exists(path):
             raise click.ClickException(f"{path} exists; the demo needs a new store")
         with open_to_write(path, capture=True) as store:
             yield store
         return
-    if once:
-        with (
-            tempfile.TemporaryDirectory(prefix="windowpane-demo-") as temporary,
-            open_to_write(Path(temporary) / "demo.db", capture=True) as store,
-        ):
-            yield store
-        return
-    folder = data_folder() / "demo"
+    folder = data_folder() / name
     shutil.rmtree(folder, ignore_errors=True)
     with open_to_write(folder / "demo.db", capture=True) as store:
         yield store

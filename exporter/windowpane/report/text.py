@@ -7,10 +7,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.characters import plain
-from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.core.vocabulary import COMPONENTS, RULE_SOURCES, ZONES
+from windowpane.report.rule_survival import survival_curve
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_SOURCE_LABELS
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 WIDTH: Final = 80
 ROWS: Final = 12
 """Rows of each table; further rows are counted."""
+COMPACTIONS: Final = 4
+"""Numbers of compactions by which the rules are counted."""
+LOST_RULES: Final = 4
+"""Rules listed for each compaction."""
 
 
 def to_text(report: SessionReport, *, unicode: bool = True) -> str:
@@ -35,6 +40,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _evictions(report),
         _rewinds(report),
         _compressions(report),
+        _rules(report),
         _cache_breaks(report),
         _regrets(report),
         _alerts(report),
@@ -235,6 +241,28 @@ def _compressions(report: SessionReport) -> list[str]:
         )
     made = f"{report.session.compressions} accepted of {len(report.compressions)}"
     return [f"Compressions   {made}", *_bounded(rows)]
+
+
+def _rules(report: SessionReport) -> list[str]:
+    if not report.rules:
+        return []
+    rows = []
+    for item in report.rules:
+        if item.survival is None and not item.is_unknown:
+            continue
+        rows.append(f"  turn {item.turn:>4}  compaction {item.compaction}: {item.summary}")
+        rows += [f"    {rule.label}" for rule in item.lost[:LOST_RULES] if rule.text]
+    unrecorded = {source for item in report.rules for source in item.unrecorded}
+    notes = [
+        f"  the recording has no text of the {RULE_SOURCE_LABELS[source]}: its rules are unknown"
+        for source in RULE_SOURCES
+        if source in unrecorded
+    ]
+    title = ", ".join(
+        f"{seen} of {total} visible after {formats.count(number, 'compaction')}"
+        for number, total, seen in survival_curve(report.rules)[:COMPACTIONS]
+    )
+    return [f"Rules   {title or 'none found'}", *_bounded(rows), *notes]
 
 
 def _regrets(report: SessionReport) -> list[str]:

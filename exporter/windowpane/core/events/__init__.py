@@ -16,7 +16,15 @@ from windowpane.core.events.annotations import (
     SessionIdentified,
     SessionTitled,
 )
-from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
+from windowpane.core.events.compression import (
+    NO_RULES,
+    ContentCompressed,
+    FactOutcome,
+    FidelityEvaluated,
+    RuleOutcome,
+    RulesFollowed,
+    Strategy,
+)
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
@@ -82,6 +90,7 @@ from windowpane.core.events.facts import (
 __all__ = [
     "ALERT_STREAM",
     "ANNOTATIONS",
+    "NO_RULES",
     "PAYLOADS",
     "SCHEMA",
     "AlertFired",
@@ -122,6 +131,8 @@ __all__ = [
     "Pressure",
     "PressureMeasured",
     "ReplyDiscarded",
+    "RuleOutcome",
+    "RulesFollowed",
     "SessionContinued",
     "SessionDescribed",
     "SessionEnded",

@@ -1,0 +1,230 @@
+"""Rules: the standing instructions of the user, the system prompt and memory files.
+
+A rule fixes how the agent has to act whenever a situation arises: what it never or always does, asks before, is
+limited to. A request for one step, a question, a description, quoted code and tool output are not rules. Rules
+are recognized by the grammar of a sentence, without a model, in English, German, French, Spanish, Chinese and
+Japanese.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from windowpane.core.vocabulary import ContentType, RuleSource
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.rule_grammar import LIST_MARK, Passage, Register, plain, rule_of, worded
+from windowpane.fidelity.statements import units, unwrapped
+from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
+
+SOURCE_OF: Final[dict[ContentType, RuleSource]] = {
+    "user_message": "user",
+    "system_prompt": "system",
+    "memory_injection": "memory",
+}
+"""Sources of rules, by the content that states them."""
+MAXIMUM_RULES: Final = 400
+"""Rules of one conversation at most."""
+MAXIMUM_CHARACTERS: Final = 600
+"""A longer sentence is pasted data."""
+MINIMUM_CHARACTERS: Final = 8
+HEAD_CHARACTERS: Final = 600
+"""Characters at the start of a text by which its kind is recognized."""
+MAXIMUM_TEXT: Final = 400_000
+"""Characters of one block that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A standing instruction."""
+
+    text: str
+    """Its wording, on one line and without list marks and emphasis."""
+    source: RuleSource
+    block: str
+    """Id of the block that states it."""
+    values: frozenset[str]
+    """The numbers, names, paths and quoted code that it fixes."""
+
+
+def find_rules(blocks: Sequence[Block]) -> tuple[Rule, ...]:
+    """Return the rules that *blocks* state, in order, each wording once and at most `MAXIMUM_RULES`.
+
+    The text of a skill or command that was loaded for one task is not read: it is a request.
+    """
+    rules: dict[str, Rule] = {}
+    for block, source in instructing(blocks):
+        for text in rules_of(block.text or "", source):
+            rules.setdefault(text.casefold(), Rule(text, source, block.id, values_of(text)))
+        if len(rules) >= MAXIMUM_RULES:
+            break
+    return tuple(rules.values())[:MAXIMUM_RULES]
+
+
+def instructing(blocks: Iterable[Block]) -> Iterator[tuple[Block, RuleSource]]:
+    """Yield the blocks that may state rules, with their sources."""
+    previous = ""
+    for block in blocks:
+        text = block.text or ""
+        source = SOURCE_OF.get(block.content_type)
+        if source is not None and text and not (source == "memory" and _is_procedure(text, previous)):
+            yield block, source
+        previous = text[:40]
+
+
+def _is_procedure(text: str, previous: str) -> bool:
+    """Return whether *text* is a skill or command, by its start or by the call in the block before it."""
+    return text.startswith("Base directory for this skill: ") or previous.lstrip().startswith(_LOADING)
+
+
+_LOADING: Final = ("<command-", "Launching skill")
+
+
+def rules_of(text: str, source: RuleSource) -> Iterator[str]:
+    """Yield the wordings of the rules that one text states."""
+    register = _register_of(text, source)
+    if register is None:
+        return
+    for passage in _passages(_without_code(text[:MAXIMUM_TEXT])):
+        wording = rule_of(passage, register)
+        if wording is not None and len(wording) <= MAXIMUM_CHARACTERS:
+            yield wording
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a text; an item of a list that forbids with its heading."""
+    return map(worded, _passages(_without_code(text[:MAXIMUM_TEXT])))
+
+
+def _register_of(text: str, source: RuleSource) -> Register | None:
+    """Return the register of a text; None if it does not instruct."""
+    head = text[:HEAD_CHARACTERS].lstrip()
+    if _NOT_INSTRUCTIONS.match(head):
+        return None
+    if source == "memory" and (_DESIGN.search(head) or _REQUIREMENT.search(text)):
+        return None
+    if source == "system":
+        return "prompt"
+    return "request" if source == "user" and _PROMPT.match(head) is None else "instructions"
+
+
+_NOT_INSTRUCTIONS: Final = re.compile(
+    r"(?:Message Type: |Here is a demonstration|Another Claude session|Implement the following plan"
+    r"|(?:<local-command-caveat>)?Caveat: The messages below"
+    r"|/\*|//|#!|[{\[]|\"\"\""
+    r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w-]+: [^\n]*\n\s*[\w-]+:)"
+)
+"""The start of a message from another agent, of a plan that the model wrote, or of a file of code or data."""
+_REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
+_DESIGN: Final = re.compile(
+    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons)\b"
+    r"|^- \[[ xX]\] \d+\.\d"
+)
+"""A specification, a design or its tasks: it obliges the product, not the agent."""
+_PROMPT: Final = re.compile(
+    r"(?:<\w+>\s*)?(?:you are (?:a|an|the|taking over)\b|act as an?\b|<skill\b|<name>"
+    r"|<recommended_plugins>|<system-reminder>|<\w+_instructions>)",
+    re.IGNORECASE,
+)
+"""The start of a prompt that the user pastes or a command expands to."""
+
+
+def _passages(text: str) -> Iterator[Passage]:
+    """Yield the sentences of *text*, each with its place in lists and steps."""
+    heading, in_steps, is_step = "", False, False
+    for line in unwrapped(text):
+        if not line or line.isspace():
+            continue
+        mark = LIST_MARK.match(line)
+        item = mark is not None and mark["item"] is not None
+        is_heading = not item and _HEADING.match(line) is not None
+        is_step = (item and mark is not None and mark["number"] is not None) or (is_step and line[0].isspace())
+        sentences = [plain(part) for unit in units(line) for part in _CJK_END.split(unit)]
+        for sentence in sentences:
+            if len(sentence) >= MINIMUM_CHARACTERS and not _CODE.search(sentence):
+                yield Passage(sentence, heading if item else "", is_heading, item, is_step or in_steps)
+        if is_heading or (not item and line.rstrip().endswith((":", ":**", "："))):
+            heading = sentences[-1] if sentences else ""
+        if is_heading:
+            in_steps = _STEPS.match(line) is not None
+
+
+_STEPS: Final = re.compile(
+    r"\s*(?:#{1,6} |\*\*)\W*(?:(?:the )?(?:\w+ )?(?:steps?|phases?|process|workflow|procedure|usage)\b"
+    r"|\d+[.a-z]*\.? )",
+    re.IGNORECASE,
+)
+"""A heading of the steps of a task."""
+_HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
+_OUTPUT: Final = re.compile(
+    r"<((?:local-command|bash|command|ide|tool)[_-]\w+|task-notification|system-output|diff|examples?)\b"
+)
+"""The start of the output of a command, or of an example."""
+_LISTED: Final = re.compile(r"- [a-z][\w:.@/-]*: \S.{40,}$")
+_LOCATED: Final = re.compile(r"- [\w:.@/-]+: .*\((?:file|Tools): ")
+MAXIMUM_LISTED: Final = 5
+"""So many lines `- name: description` are a list of skills, agents or tools."""
+
+
+def _without_code(text: str) -> str:
+    """Return *text* without quoted code, output of commands, quotations, tables, and lists of skills."""
+    lines = [line for line in _unquoted(text) if not _LOCATED.match(line)]
+    listed = [line for line in lines if _is_listed(line)]
+    if len(listed) > MAXIMUM_LISTED:
+        if sum(map(len, listed)) > sum(map(len, lines)) / 2:
+            return ""
+        lines = [line for line in lines if not _is_listed(line)]
+    return "\n".join(lines)
+
+
+def _is_listed(line: str) -> bool:
+    return line.startswith("- ") and _LISTED.match(line) is not None
+
+
+def _unquoted(text: str) -> Iterator[str]:
+    """Yield the lines outside fences and outside the output of commands; a blank one in place of those."""
+    end = ""
+    position = 0
+    for line in text.split("\n"):
+        position += len(line) + 1
+        start = line.lstrip(" \t")
+        if end:
+            if start.startswith(end) if end[0] in "`~" else end in line:
+                end = ""
+            continue
+        if start.startswith(("```", "~~~")):
+            end = start[:3]
+        elif start.startswith("<") and (opened := _OUTPUT.match(start)) is not None:
+            closing = f"</{opened[1]}>"
+            if closing not in start and text.find(closing, position, position + MAXIMUM_QUOTED) >= 0:
+                end = closing
+        elif not start.startswith((">", "│", "|")):
+            yield line
+            continue
+        yield ""
+
+
+MAXIMUM_QUOTED: Final = 50_000
+"""Characters of one output in which its end is looked for."""
+_CJK_END: Final = re.compile(r"(?<=[。！？])")
+_CODE: Final = re.compile(
+    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$"
+    r"|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
+    r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
+)
+"""A line of code, data or markup, or the description of a command."""
+
+
+@lru_cache(maxsize=4_096)
+def values_of(text: str) -> frozenset[str]:
+    """Return the numbers, names, paths and quoted code of a sentence."""
+    quoted = {code.strip() for code in _INLINE.findall(text)}
+    names = {token for token in TOKEN.findall(_INLINE.sub(" ", text)) if TOKEN_KINDS[token] in _NAMES}
+    return frozenset(quoted | names)
+
+
+_INLINE: Final = re.compile(r"`([^`\n]{1,120})`")
+_NAMES: Final = ("identifier", "number", "path")
