@@ -45,12 +45,15 @@ MAXIMUM_NAME: Final = 200
 """A longer token is no name that a person would look for."""
 _CJK_RUN: Final = re.compile(f"[{_CJK}]")
 _CJK_NEGATION: Final = re.compile("|".join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True)))
-_QUOTES: Final = frozenset("`\"'“«")
+_EMPHASIS: Final = dict.fromkeys(map(ord, "*_`"))
 _ELISION: Final = re.compile(r"^(?:qu|[cdjlmnst])['’](?=\w{2})", re.IGNORECASE)
 """Of French, as in `l'option` and `n'utilise`."""
+_NEGATED_END: Final = re.compile(rf"(?:{'|'.join(sorted(NEGATIONS, key=len, reverse=True))}|n't)\W*$")
 _DOTTED: Final = re.compile(r"\w\.[A-Za-z]|\d[.:-]\d")
-_ALTERNATIVES: Final = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
-"""Words with slashes between them, such as `and/or`."""
+_ALTERNATIVES: Final = frozenset(
+    {"and/or", "either/or", "he/she", "his/her", "n/a", "w/o", "und/oder", "et/ou", "y/o"}
+)
+"""Words with slashes that are no names."""
 _ITEM: Final = re.compile(r"\s*(?:[-*+>#|•]\s?|\d{1,3}[.)]\s|```|$)")
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?])[\"')\]*`]*\s+(?=[\"'(\[*`¿¡]*[^\W\d_a-z]|[\"'(\[*`]*\d)|(?<=[。！？])"
@@ -117,7 +120,7 @@ def _is_name(token: str) -> bool:
         or "_" in token
         or "@" in token
         or ("-" in token and (token.count("-") > 1 or not token.islower()))
-        or ("/" in token and not _ALTERNATIVES.fullmatch(token))
+        or ("/" in token and token.lower() not in _ALTERNATIVES)
         or (has_digit and len(token) > 2)
         or (len(token) > 3 and _DOTTED.search(token) is not None)
     )
@@ -134,10 +137,15 @@ def terms_of(text: str) -> Iterator[Term]:
             yield from _pairs(token, start)
             continue
         term, kind = _READ[token]
-        if kind in ("word", "other") and "/" in token and text[start - 1 : start] in _QUOTES:
-            term, kind = token, "name"
-        if kind != "other":
+        if kind != "other" and not (kind == "number" and _is_list_mark(text, start, match.end())):
             yield Term(term, kind, start, match.end())
+
+
+def _is_list_mark(text: str, start: int, end: int) -> bool:
+    """Return whether a number is that of a list's item."""
+    return text[end : end + 2] in (". ", ") ") and not text[text.rfind("\n", 0, start) + 1 : start].strip(
+        "*_# \t"
+    )
 
 
 def _pairs(run: str, start: int) -> Iterator[Term]:
@@ -260,6 +268,20 @@ class Passage:
     def has_share(self, wanted: Passage, least: float) -> bool:
         """Return whether one span has at least the share *least* of the terms of *wanted*."""
         return wanted.weight > 0 and bool(self.spans(wanted, least=least))
+
+    def quotes(self, other: Passage) -> bool:
+        """Return whether it has another text word for word, not negated, whatever emphasis and line breaks."""
+        own, text = self._plain, other._plain
+        at = own.find(text)
+        while at >= 0:
+            if not _NEGATED_END.search(own, max(0, at - 12), at):
+                return True
+            at = own.find(text, at + 1)
+        return False
+
+    @cached_property
+    def _plain(self) -> str:
+        return " ".join(self.text.translate(_EMPHASIS).casefold().split())
 
     def clauses(self) -> Iterator[tuple[int, int]]:
         """Yield the positions, from and to, of the terms of each clause."""

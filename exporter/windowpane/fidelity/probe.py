@@ -13,6 +13,7 @@ The score is the share of the facts that is kept. A probe that finds no fault ha
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -60,6 +61,10 @@ KINDS: Final = (
 """Kinds of facts, those that do the most harm first."""
 _TRANSCRIPT: Final = "read the full transcript at"
 """Announces the file in which Claude Code keeps what it removed."""
+
+
+_NO_STATEMENT: Final = re.compile(r"^#|[{};]\s*$|:=|==|&&|=>|^\W*[\w.]+\(.*\)$|^\W*\"?[\w-]+\"?\s*[:=]\s*\S+,?$")
+"""A heading, or a line of code or data."""
 
 
 class Outcome(NamedTuple):
@@ -140,7 +145,7 @@ def _requests(removed: Sequence[Block]) -> Iterator[str]:
     for block in reversed(removed):
         if is_written(block):
             own = sentences(without_wrappers(block.text or "")[:READ_CHARACTERS])
-            yield from (sentence[:MAXIMUM_CHARACTERS] for sentence in own if not sentence.startswith("#"))
+            yield from (sentence[:MAXIMUM_CHARACTERS] for sentence in own if not _NO_STATEMENT.search(sentence))
 
 
 class _Visible:

@@ -53,10 +53,15 @@ MAXIMUM_STATEMENTS: Final = 300
 _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
+MINIMUM_WORDS: Final = 2
+"""Words, not names or numbers, of a statement whose values are compared."""
 MINIMUM_REVERSED: Final = 2
 """Distinct terms of a statement that can be reversed."""
 SHORT: Final = 5
 """Weight up to which a statement has to be repeated whole."""
+
+
+_COMPONENT: Final = re.compile(r"[.:/–-]")
 
 
 class Contradiction(NamedTuple):
@@ -112,7 +117,7 @@ def _clauses(statement: Passage) -> list[Passage]:
 
 def _wrong_values(statement: Passage, replacement: Passage, support: _Support) -> Iterator[Contradiction]:
     positions = statement.exact
-    if len(statement.terms) < MINIMUM_CLAUSE:
+    if sum(term.kind == "word" for term in statement.terms) < MINIMUM_WORDS:
         return
     for position in positions[:MAXIMUM_VALUES]:
         value = statement.terms[position]
@@ -150,24 +155,21 @@ def _other_value(statement: Passage, position: int, replacement: Passage, span: 
     """Return the value that *span* has in the place of one of *statement*; None if it has none, or that one."""
     term = statement.terms[position]
     context = _context(statement, position)
-    near = len(statement.terms) + EDGE
-    around = range(max(0, span.start - near), min(len(replacement.terms), span.end + near))
+    own = range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE))
     expected = _touching(statement, position)
     needed = 1 if term.kind == "number" else 2
-    if any(
-        replacement.terms[at].text == term.text and len(expected & _touching(replacement, at)) >= needed
-        for at in around
-    ):
-        return None
-    own = range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE))
     best: _Other | None = None
     for at in own:
         one = replacement.terms[at]
         if one.kind != term.kind:
             continue
         touched = expected & _touching(replacement, at)
-        if len(touched) < needed:
+        if len(touched) < needed or term.text in _COMPONENT.split(one.text):
+            if touched and one.text == term.text:
+                return None
             continue
+        if one.text == term.text:
+            return None
         shared = context & _context(replacement, at)
         if (
             one.text not in statement
@@ -199,11 +201,12 @@ def _context(passage: Passage, position: int) -> frozenset[str]:
 
 def _reversals(statement: Passage, replacement: Passage, stated: Passage) -> Iterator[Contradiction]:
     """Yield the statement if *replacement* repeats it with the opposite meaning, and never with the same."""
-    if len(statement.distinct) < MINIMUM_REVERSED:
+    if len(statement.distinct) < MINIMUM_REVERSED or replacement.quotes(statement):
         return
     least = REPEATED if statement.weight > SHORT else 1.0
     own = statement.negated(0, len(statement.terms))
-    spans = replacement.spans(statement, least=least)
+    longest = 2 * len(statement.terms) - 1
+    spans = [span for span in replacement.spans(statement, least=least) if span.end - span.start <= longest]
     if not spans or not all(_is_opposite(own, replacement, span, statement) for span in spans):
         return
     if any(_is_opposite(own, stated, span, statement) for span in stated.spans(statement, least=least)):
