@@ -1,7 +1,7 @@
 """Form: damage to a summary that can be seen without the text that it replaces.
 
-A summary that was cut ends within a sentence, misses sections of its agent's template, skips numbers, or leaves code
-blocks and tags open. The reports have no words of the summary, only headings of known templates.
+A summary that was cut ends within a sentence, misses sections of its agent's template, skips numbers, or leaves
+code blocks and tags open. What is reported has no words of the summary, only headings of known templates.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ _HEADING: Final = re.compile(
 _LEVEL: Final = re.compile(r"\s{0,3}(#{1,6})\s")
 _NUMBERED: Final = re.compile(r"^(\s{0,12})(\d{1,2})[.)]\s+(\S?)")
 _TITLE: Final = re.compile(
-    r"^\s{0,3}(?:#{1,6}\s*)?(?:\d{1,2}[.)]\s*)?[*_]{0,2}(?:\d{1,2}[.)]\s*)?([A-Za-z][A-Za-z /&]{3,40}?)[*_]{0,2}(?::|\s*$)"
+    r"^\s{0,3}(?:#{1,6}\s{0,2})?(?:\d{1,2}[.)]\s{0,2})?[*_]{0,2}(?:\d{1,2}[.)]\s{0,2})?"
+    r"([A-Za-z][A-Za-z /&]{3,40})[*_]{0,2}(?::|\s{0,9}$)"
 )
 _TAG: Final = re.compile(
-    r"(?m)^\s{0,8}<(/?)(state_snapshot|summary|analysis|overall_goal|key_knowledge|file_system_state|recent_actions|current_plan)>"
+    r"(?m)^ {0,8}<(/?)(state_snapshot|summary|analysis"
+    r"|overall_goal|key_knowledge|file_system_state|recent_actions|current_plan)>"
 )
 _UNENDED: Final = re.compile(
     r"(?:[,(\[{“«/=+&]|\b(?:a|an|the|and|or|of|to|in|on|for|with|by|is|are|was|that|which|from|at|as|be|this|but"

@@ -26,27 +26,27 @@ def _words(text: str) -> frozenset[str]:
 
 _FUNCTION_WORDS: Final[dict[Language, frozenset[str]]] = {
     "English": _words(
-        "a about after all also an and any are as at be because been before both but by can could did do does each"
-        " else for from had has have he her here him his how i if in into is it its just let like make may more"
-        " most my need of on only or other our out over same she should so some such than that the their them then"
-        " there these they this those through to under up use used uses using very want was we were what when"
-        " where which while who why will with would you your"
+        "a about after all also an and any are as at be because been before both but by can could did do"
+        " does each else for from had has have he her here him his how i if in into is it its just let like"
+        " make may more most my need of on only or other our out over same she should so some such than that"
+        " the their them then there these they this those through to under up use used uses using very want"
+        " was we were what when where which while who why will with would you your"
     ),
     "German": _words(
-        "aber als am an auch auf aus bei bin bis bitte da damit das dass dem den der des die dies diese dieser du"
-        " durch ein eine einem einen einer eines er es für haben hat ich im in ist ja jede jeder kann man mit nach"
-        " noch nur oder schon sein sich sie sind so soll über um und uns unter von vor war weil wenn wie wir wird"
-        " wurde zu zum zur"
+        "aber als am an auch auf aus bei bin bis bitte da damit das dass dem den der des die dies diese"
+        " dieser du durch ein eine einem einen einer eines er es für haben hat ich im in ist ja jede jeder"
+        " kann man mit nach noch nur oder schon sein sich sie sind so soll über um und uns unter von vor war"
+        " weil wenn wie wir wird wurde zu zum zur"
     ),
     "French": _words(
-        "au aux avec ce cela ces cette c'est comme d dans de des du elle en est et être fait ici il ils j je l la"
-        " le les leur lui mais même mon ne nous on ont ou où par parce plus pour qu que qui s sa sans se ses si"
-        " son sont sur tous tout un une vous y été"
+        "au aux avec ce cela ces cette c'est comme d dans de des du elle en est et être fait ici il ils j"
+        " je l la le les leur lui mais même mon ne nous on ont ou où par parce plus pour qu que qui s sa"
+        " sans se ses si son sont sur tous tout un une vous y été"
     ),
     "Spanish": _words(
-        "a al algo como con cuando de del desde donde el ella en entre era es esta está este esto fue ha hay la"
-        " las le lo los más me mi muy o para pero por porque que qué se ser si sí sobre su sus también tan tiene"
-        " todo todos un una uno y ya yo"
+        "a al algo como con cuando de del desde donde el ella en entre era es esta está este esto fue ha"
+        " hay la las le lo los más me mi muy o para pero por porque que qué se ser si sí sobre su sus"
+        " también tan tiene todo todos un una uno y ya yo"
     ),
     "Chinese": frozenset(),
     "Japanese": frozenset(),
@@ -81,7 +81,8 @@ def stem(word: str) -> str:
 
 
 _DECIDED: Final = (
-    r"\b(?:decided|chose|chosen|opted|agreed|settled on|(?:went|going|go) with|use\b.{1,60}\b(?:instead of|rather than)"
+    r"\b(?:decided|chose|chosen|opted|agreed|settled on|(?:went|going|go) with"
+    r"|use\b.{1,60}\b(?:instead of|rather than)"
     r"|entschieden|beschlossen|gewählt|nehmen wir|décidé|choisi|opté|retenu"
     r"|decidido|decidí|decidimos|elegido|elegí|elegimos|optado)\b"
     r"|决定|選んだ|選びました|选择了|选用|采用|改用|に決め|採用し|ことにし"

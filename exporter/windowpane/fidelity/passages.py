@@ -80,7 +80,7 @@ class Span(NamedTuple):
 class Negated(NamedTuple):
     """The number of negations, and the terms next to them."""
 
-    count: int
+    number: int
     terms: frozenset[str]
 
 
@@ -336,3 +336,9 @@ class Passage:
             if (at := self.text.find(mark, last, last + 160) if mark else last + 160) >= 0
         )
         return " ".join(self.text[max(0, before) : after].split())[:MAXIMUM_CHARACTERS]
+
+
+def states_nothing(text: str) -> bool:
+    """Return whether *text* has neither a name or number nor a sentence: `ok`, `Done.`, `I understand`."""
+    passage = Passage(text[: 4 * MAXIMUM_CHARACTERS])
+    return not passage.exact and len(passage.distinct) < MINIMUM_TERMS

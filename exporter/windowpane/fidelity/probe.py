@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated

@@ -15,8 +15,8 @@ from typing import Final, Literal
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.passages import sentences as units
 from windowpane.fidelity.rule_grammar import plain, states_rule
-from windowpane.fidelity.statements import units
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 RuleSource = Literal["user", "system", "memory"]

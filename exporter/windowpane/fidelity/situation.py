@@ -35,11 +35,12 @@ _EXIT_CODE: Final = re.compile(
     r'(?i)(?:\bexit(?:ed)?(?: with)?(?: code| status)|"exit_code")"?[:=]?\s{0,3}(\d{1,3})\b'
 )
 _FAULT: Final = re.compile(
-    r"(?i)\b(?:error|failed|failure|fatal|panic|exception|cannot|undefined|not found|denied|refused|assert\w*)\b|\w(?:Error|Exception)\b"
+    r"(?i)\b(?:error|failed|failure|fatal|panic|exception|cannot|undefined|not found|denied|refused|assert)"
+    r"|\w(?:Error|Exception)\b"
 )
 _TRIVIAL: Final = re.compile(r"^\s*(?:import|from|except|raise|catch|File \"|at )\b|^\s*Traceback|^\W*$")
 _PATCHED: Final = re.compile(r"\*\*\* (?:Update|Add) File: ([^\n\\\"]{1,300})")
-_FILE: Final = re.compile(r"(?:[\w@.+~-]*/)*[\w@.+-]*\w\.[A-Za-z]\w{0,9}")
+_FILE: Final = re.compile(r"[\w@.+~/-]{0,300}\w\.[A-Za-z]\w{0,9}")
 _COMMAND: Final = re.compile(r'"?(?:command|cmd|script)"?\s{0,4}:\s{0,4}')
 _OPEN: Final = frozenset({"pending", "in_progress", "open", "todo", "blocked", "not_started"})
 _PLAN_KEYS: Final = ("todos", "plan", "items", "tasks", "todo_list")
@@ -136,7 +137,7 @@ def _items(arguments: str) -> Iterator[tuple[str, bool]]:
         data: Any = json.loads(arguments)
     except ValueError:
         return
-    entries = (
+    entries: list[Any] = (
         next((data[key] for key in _PLAN_KEYS if isinstance(data.get(key), list)), [])
         if isinstance(data, dict)
         else []

@@ -1,8 +1,8 @@
 """Soundness: numbers, names and negations of a replacement that the text it replaces denies.
 
-What the user asked for, rules and decisions are looked up in the replacement. Where it repeats one with another
-number or name in the same place, that is wrong unless the removed text has that value in the same context, as
-after a change of mind. Where it repeats one with the opposite meaning, that is wrong unless another passage agrees.
+What the user asked for, rules and decisions are looked up in the replacement. A number or name in the place of
+another is wrong unless the removed text has it in the same context, as after a change of mind. A rule or goal with
+the opposite meaning is wrong unless another passage agrees.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
-from os.path import commonprefix
+from itertools import islice, takewhile
 from typing import Final, Literal, NamedTuple
 
 from windowpane.fidelity.languages import stem
@@ -217,7 +216,7 @@ def _reversals(statement: Passage, replacement: Passage, stated: Passage) -> Ite
 def _is_opposite(own: Negated, other: Passage, span: Span, statement: Passage) -> bool:
     """Return whether a span has another number of negations, and one of them is about a term of the statement."""
     its = other.negated(span.start, span.end)
-    return own.count != its.count and bool((own.terms ^ its.terms) & statement.distinct & other.within(span))
+    return own.number != its.number and bool((own.terms ^ its.terms) & statement.distinct & other.within(span))
 
 
 def _altered_names(
@@ -241,10 +240,14 @@ def _is_altered(name: str, real: str) -> bool:
     longest = max(len(name), len(real))
     if abs(len(name) - len(real)) > (1 - ALIKE) * longest:
         return False
-    start = len(commonprefix((name, real)))
-    end = len(commonprefix((name[start:][::-1], real[start:][::-1])))
+    start = _shared_start(name, real)
+    end = _shared_start(name[start:][::-1], real[start:][::-1])
     is_inside = start >= 2 and end >= MINIMUM_END
     return start + end >= ALIKE * longest and (is_inside or min(len(name), len(real)) > start + end)
+
+
+def _shared_start(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 class _Support:

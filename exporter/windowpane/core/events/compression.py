@@ -66,8 +66,10 @@ class FactOutcome:
     outcome: Fate
     digest: str
     text: str | None = None
-    """Never serialized; content capture stores it under the digest. Of a contradiction the first line has the fact,
-    the second what the replacement says instead."""
+    """Never serialized; content capture stores it under the digest.
+
+    Of a contradiction the first line has the fact, the second what the replacement says instead.
+    """
     block: str | None = None
     """Id of the removed block that has the content of the fact, by which a regret refers to it."""
 
@@ -79,8 +81,10 @@ class FidelityEvaluated:
     type: ClassVar[str] = "fidelity.evaluated"
     method: Literal["probe", "judge", "behavior"]
     score: float | None
-    """Share of the facts that are kept, 0 to 1, or a judge's score; None when the text of less than half of the removed
-    tokens was seen, or without facts."""
+    """Share of the facts that are kept, 0 to 1, or a judge's score.
+
+    None when the text of less than half of the removed tokens was seen, or without facts.
+    """
     coverage: float
     """Share of the removed tokens whose text was seen, 0 to 1."""
     key_facts: float | None = None
@@ -102,5 +106,7 @@ class FidelityEvaluated:
     """Of events recorded before the probe counted faults."""
     form: tuple[str, ...] = ()
     """Damage to the form of the replacement, such as `section missing: Pending Tasks`."""
+    spread: float | None = None
+    """Of a judge: the difference between the highest and the lowest score of its repetitions."""
     unmeasured: tuple[str, ...] = ()
     """What could not be measured, with the reason."""
