@@ -51,7 +51,15 @@ _FUNCTION_WORDS: Final[dict[Language, frozenset[str]]] = {
     "Chinese": frozenset(),
     "Japanese": frozenset(),
 }
-STOPWORDS: Final = frozenset().union(*_FUNCTION_WORDS.values())
+_FILLERS: Final = _words(
+    "keep keeps kept stay stays remain remains remained set sets number count value currently still now"
+    " bleiben bleibt halte lass setze anzahl wert garde gardez reste restent nombre valeur"
+    " mantén mantener queda quedan número valor"
+)
+"""Words between a value and what it is the value of."""
+STOPWORDS: Final = _FILLERS.union(*_FUNCTION_WORDS.values())
+CJK_FUNCTION: Final = frozenset("的了为是在和与把被将は を が の に で も と へ や".replace(" ", ""))
+"""Characters of Chinese and Japanese that stand between words."""
 
 NEGATIONS: Final = _words(
     "not no never cannot without neither nor none dont don't can't won't unable avoid forbidden prohibited refuse"

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.core.remembered import Remembered
 from windowpane.core.vocabulary import ContentType
-from windowpane.fidelity.languages import NEGATIONS, STOPWORDS, stem
+from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, STOPWORDS, stem
 
 Kind = Literal["word", "number", "name", "negation", "other"]
 
@@ -154,7 +154,9 @@ def _pairs(run: str, start: int) -> Iterator[Term]:
     for negation in (*_CJK_NEGATION.finditer(run), None):
         end = len(run) if negation is None else negation.start()
         for index in range(position, max(position + 1, end - 1) if end > position else position):
-            yield Term(run[index : min(index + 2, end)], "word", start + index, start + min(index + 2, end))
+            pair = run[index : min(index + 2, end)]
+            if CJK_FUNCTION.isdisjoint(pair):
+                yield Term(pair, "word", start + index, start + index + len(pair))
         if negation is not None:
             yield Term(negation.group(), "negation", start + end, start + negation.end())
             position = negation.end()

@@ -54,12 +54,17 @@ _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 MINIMUM_WORDS: Final = 2
 """Words, not names or numbers, of a statement whose values are compared."""
+MAXIMUM_BETWEEN: Final = 24
+"""Characters between a word and the number that it is set to."""
 MINIMUM_REVERSED: Final = 2
 """Distinct terms of a statement that can be reversed."""
 SHORT: Final = 5
 """Weight up to which a statement has to be repeated whole."""
 
 
+_SET: Final = re.compile(
+    r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
+)
 _COMPONENT: Final = re.compile(r"[.:/–-]")
 
 
@@ -92,7 +97,7 @@ def contradictions(
         *(
             found
             for own in passages.values()
-            for unit in (own, *_clauses(own))
+            for unit in (own, *_clauses(own), *_settings(own))
             for found in _wrong_values(unit, replacement, support)
         ),
     ):
@@ -114,9 +119,25 @@ def _clauses(statement: Passage) -> list[Passage]:
     return clauses if len(clauses) > 1 else []
 
 
+def _settings(statement: Passage) -> Iterator[Passage]:
+    """Yield each word with the number that it is set to: `retries at 17`, `timeout = 30`."""
+    for position, term in enumerate(statement.terms):
+        if position and term.kind == "number" and len(statement.terms) > 2 and _is_setting(statement, position):
+            yield Passage(statement.text[statement.terms[position - 1].start : term.end])
+
+
+def _is_setting(passage: Passage, position: int) -> bool:
+    """Return whether the number at *position* is the value of the word before it, and not its label (`phase 1`)."""
+    if not 0 < position < len(passage.terms) or passage.terms[position].kind != "number":
+        return False
+    before = passage.terms[position - 1]
+    between = passage.text[before.end : passage.terms[position].start]
+    return before.kind == "word" and len(between) <= MAXIMUM_BETWEEN and _SET.search(between) is not None
+
+
 def _wrong_values(statement: Passage, replacement: Passage, support: _Support) -> Iterator[Contradiction]:
     positions = statement.exact
-    if sum(term.kind == "word" for term in statement.terms) < MINIMUM_WORDS:
+    if sum(term.kind == "word" for term in statement.terms) < MINIMUM_WORDS and not _is_setting(statement, 1):
         return
     for position in positions[:MAXIMUM_VALUES]:
         value = statement.terms[position]
@@ -156,6 +177,7 @@ def _other_value(statement: Passage, position: int, replacement: Passage, span: 
     context = _context(statement, position)
     own = range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE))
     expected = _touching(statement, position)
+    is_setting = len(statement.terms) == 2
     needed = 1 if term.kind == "number" else 2
     best: _Other | None = None
     for at in own:
@@ -163,6 +185,8 @@ def _other_value(statement: Passage, position: int, replacement: Passage, span: 
         if one.kind != term.kind:
             continue
         touched = expected & _touching(replacement, at)
+        if is_setting and not _is_setting(replacement, at):
+            continue
         if len(touched) < needed or term.text in _COMPONENT.split(one.text):
             if touched and one.text == term.text:
                 return None

@@ -173,10 +173,9 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
     lost = facts.damaged
-    text = f"{what} lost {f'{lost:,}' if lost else 'none'} of {count(facts.total, 'fact')}"
-    if facts.recoverable:
-        return f"{text}, {facts.kept:,} still visible and {facts.recoverable:,} only through a handle"
-    return text
+    looked_up = count(facts.total, "fact")
+    text = f"{what} lost {lost:,} of {looked_up}" if lost else f"{what} with no loss found among {looked_up}"
+    return f"{text}, {facts.recoverable:,} only in files or through a handle" if facts.recoverable else text
 
 
 def fleet_headline(totals: FleetTotals) -> str:

@@ -16,11 +16,13 @@ from windowpane.text.zones import gauge, zone_mark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windowpane.report.session_report import SessionReport
+    from windowpane.report.session_report import ReportedCompression, SessionReport
     from windowpane.store.records import SessionRow
 
 WIDTH: Final = 80
 ROWS: Final = 12
+LOSSES: Final = 3
+"""Losses of one compression that are listed."""
 """Rows of each table; further rows are counted."""
 
 
@@ -226,14 +228,24 @@ def _compressions(report: SessionReport) -> list[str]:
         if subject == "window" and item.content_ratio is not None:
             measured += f"  content ratio {formats.ratio(item.content_ratio)}"
         lost = "" if item.facts is None else f", lost {item.facts.damaged}/{item.facts.total}"
-        if item.faithfulness is not None:
-            lost += f"  faithfulness {formats.ratio(item.faithfulness)}"
         what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
         rows.append(
             f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  fidelity {formats.ratio(item.fidelity)}{lost}"
         )
+        rows += _losses(item)
     made = f"{report.session.compressions} accepted of {len(report.compressions)}"
     return [f"Compressions   {made}", *_bounded(rows)]
+
+
+def _losses(item: ReportedCompression) -> list[str]:
+    """Return what the probe found, the worst first."""
+    again = ", ".join(item.needed_again[:LOSSES])
+    return [
+        *(f"    {loss}" for loss in item.worst[:LOSSES]),
+        *(["    faults: " + "; ".join(item.faults[:LOSSES])] if item.faults else []),
+        *([f"    needed again: {again}"] if again else []),
+        *(f"    not measured: {what}" for what in item.unmeasured),
+    ]
 
 
 def _regrets(report: SessionReport) -> list[str]:

@@ -19,6 +19,7 @@ from windowpane.text.labels import (
     LIMIT_SOURCE_LABELS,
     content_name,
 )
+from windowpane.text.losses import facts_text, soundness_text
 from windowpane.text.zones import zone_label
 
 NOTE_CHARACTERS: Final = 160
@@ -173,16 +174,10 @@ def _compaction_measured(data: e.CompactionMeasured) -> str:
 def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
     if data.score is None:
         return f"Fidelity unknown ({data.method}){_because(data.reason)}."
-    facts = ""
-    if data.facts_total:
-        facts = (
-            f": {data.facts_kept} of {count(data.facts_total, 'fact')} kept, "
-            f"{data.facts_recoverable} recoverable, {data.facts_lost} lost"
-        )
-        if data.facts_contradicted:
-            facts += f", {data.facts_contradicted} contradicted"
-    faithful = "" if data.faithfulness is None else f" Faithfulness {ratio(data.faithfulness)}."
-    return f"Fidelity {ratio(data.score)} ({data.method}){facts}.{faithful}"
+    facts = f": {facts_text(data)}" if data.facts_total else ""
+    spread = "" if data.spread is None else f", between repetitions ±{ratio(data.spread / 2)}"
+    sound = soundness_text(data)
+    return f"Fidelity {ratio(data.score)} ({data.method}{spread}){facts}. {sound[0].upper()}{sound[1:]}."
 
 
 def _overflow_detected(data: e.OverflowDetected) -> str:
