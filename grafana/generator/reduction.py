@@ -167,4 +167,8 @@ def _misses() -> list[Any]:
             about(c.OVERFLOWS, "Overflows a minute", "By what was done."),
             Query(per_minute(c.OVERFLOWS, "outcome"), "{{outcome}}"),
         ),
+        lines(
+            about(c.RULES_FOLLOWED, "Rules through compactions a minute", "By what became of them."),
+            Query(per_minute(c.RULES_FOLLOWED, "fate"), "{{fate}}"),
+        ),
     ]

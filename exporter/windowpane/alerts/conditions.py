@@ -37,11 +37,12 @@ from windowpane.core.events import (
     OverflowDetected,
     Payload,
     PressureMeasured,
+    RulesFollowed,
     VelocitySpiked,
     WindowRolled,
     ZoneChanged,
 )
-from windowpane.core.vocabulary import REWOUND, STATIC_TYPES, ZONES
+from windowpane.core.vocabulary import REWOUND, STATIC_TYPES, ZONES, RuleFate
 from windowpane.core.window.blocks import Block
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
@@ -58,6 +59,7 @@ RELEVANT_PAYLOADS: Final[frozenset[type[Payload]]] = frozenset(
         OverflowDetected,
         BreakerOpened,
         WindowRolled,
+        RulesFollowed,
     }
 )
 """The payloads that change a signal; all others are skipped."""
@@ -78,6 +80,8 @@ class Occurrence(NamedTuple):
     signal: str
     value: float | None
     threshold: float | None = None
+    subject: str = ""
+    """What it is about, which is content."""
 
 
 class DueEvent(NamedTuple):
@@ -344,8 +348,22 @@ def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
             return (Occurrence("reduction.exhausted", None),)
         case WindowRolled():
             return (Occurrence("window.rolled", data.tokens_before),)
+        case RulesFollowed():
+            return _lost_rules(data)
         case _:
             return ()
+
+
+def _lost_rules(data: RulesFollowed) -> tuple[Occurrence, ...]:
+    """Return an occurrence for rules of the user and of memory files; a provider renews the system prompt."""
+    lost = sum(source.get(fate, 0) for source in (data.user, data.memory) for fate in LOST_FATES)
+    if not lost:
+        return ()
+    texts = (rule.text for rule in data.outcomes if rule.fate in LOST_FATES and rule.source != "system")
+    return (Occurrence("rule.lost", lost, subject=next(filter(None, texts), "")),)
+
+
+LOST_FATES: Final[tuple[RuleFate, ...]] = ("contradicted", "lost")
 
 
 def _turns_until_compaction(pressure: PressureMeasured) -> float | None:

@@ -173,7 +173,7 @@ class _Session:
 class AlertEngine:
     """Turns events into `alert.fired` and `alert.resolved`. Not thread-safe; its owner serializes calls.
 
-    Alerts name the file or command that they are about only *with_subjects*, which is content.
+    Alerts name the file, command or rule that they are about only *with_subjects*, which is content.
     """
 
     def __init__(
@@ -360,8 +360,9 @@ class AlertEngine:
                     state = session.alert(rule)
                     state.last_occurred = turn
                     alerts += state.hold(
-                        rule, turn, occurrence.value, occurrence.threshold, session.history.pressure
-                    )
+                        rule, turn, occurrence.value, occurrence.threshold, session.history.pressure,
+                        subject=occurrence.subject if self.with_subjects else "",
+                    )  # fmt: skip
         return alerts
 
 

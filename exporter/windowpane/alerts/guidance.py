@@ -81,6 +81,20 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "For this session, give the agent the lost facts again, or roll back to the checkpoint.",
         ),
     ),
+    "rule_lost": Guidance(
+        "A standing instruction of the user or of a memory file was visible before a compaction, and in the first "
+        "call after it neither the summary nor anything that the agent's program put back states it; or the "
+        "summary states its opposite, or another number or name. The alert names the worst of them where texts "
+        "are stored.",
+        "The agent goes on without it: it pushes, deletes or asks differently than it was told.",
+        "`windowpane report` lists what became of each rule, the worst first.",
+        (
+            "Read the lost rules; a request that is done may be among them.",
+            "Give the agent those that still hold again, in the next message.",
+            "Move them to a file that its program loads for every session, such as the root CLAUDE.md or AGENTS.md. "
+            "Rules that are loaded with certain paths only, or that were said in the chat, are not put back.",
+        ),
+    ),
     "tool_results": Guidance(
         "More than 0.60 of the used tokens are tool results, in a window that is at least orange.",
         "Most of a tool result is dead weight after the turn that read it, and every later call pays for it.",

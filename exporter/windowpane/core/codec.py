@@ -1,7 +1,7 @@
 """Events to JSON and back, exactly.
 
 One event is one JSON object: the fields of its context, `n`, `at`, `type`, `event_id`, `schema`, and the payload
-under `data`. None is omitted; texts of blocks and facts are never written. The audit chain hashes these bytes, so
+under `data`. None is omitted; texts of blocks, facts and rules are never written. The audit chain hashes these bytes, so
 the order of keys is fixed by the order of the fields. Reading validates every field and names the invalid one;
 events of an older schema pass through `UPCASTERS` first, and unknown fields are ignored.
 """
@@ -25,9 +25,10 @@ from windowpane.core.events import (
     FidelityEvaluated,
     Payload,
     PressureMeasured,
+    RulesFollowed,
     event_ids,
 )
-from windowpane.core.events.compression import FactOutcome
+from windowpane.core.events.compression import FactOutcome, RuleOutcome
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import EventFormatError
 
@@ -61,6 +62,7 @@ def _reader(
 _CONTEXT: Final = _reader(EventContext)
 _BLOCK: Final = _reader(Block, without=("text",))
 _FACT: Final = _reader(FactOutcome, without=("text",))
+_RULE: Final = _reader(RuleOutcome, without=("text",))
 _PAYLOADS: Final = {name: _reader(cls) for name, cls in PAYLOADS.items()}
 
 _REQUIRED: Final = {
@@ -104,6 +106,8 @@ _CONTEXT_MIRROR: Final = _mirror("EventContext", _CONTEXT[0])
 _read_context: Final = _CONTEXT[1]
 _FACT_MIRROR: Final = _mirror("FactOutcome", _FACT[0])
 _read_fact: Final = _FACT[1]
+_RULE_MIRROR: Final = _mirror("RuleOutcome", _RULE[0])
+_read_rule: Final = _RULE[1]
 
 
 def to_document(event: Event) -> Document:
@@ -126,6 +130,8 @@ def _payload_document(data: Payload) -> Document:
     document = _present(_PAYLOADS[data.type], data)
     if isinstance(data, FidelityEvaluated):
         document["facts"] = [_present(_FACT, fact) for fact in data.facts]
+    elif isinstance(data, RulesFollowed):
+        document["outcomes"] = [_present(_RULE, rule) for rule in data.outcomes]
     for name in _INFINITE:
         if document.get(name) == math.inf:
             document[name] = "inf"
@@ -174,6 +180,9 @@ def _filled(event: Event, identity: bytes) -> bytes:
     elif type(data) is FidelityEvaluated:
         facts = tuple(_FACT_MIRROR(*_read_fact(fact)) for fact in data.facts)
         payload = replace(data, facts=facts)  # type: ignore[arg-type]  # the same fields, without the text
+    elif type(data) is RulesFollowed:
+        rules = tuple(_RULE_MIRROR(*_read_rule(rule)) for rule in data.outcomes)
+        payload = replace(data, outcomes=rules)  # type: ignore[arg-type]  # likewise
     values = read(payload)
     if type(data) is PressureMeasured and math.inf in _read_infinite(data):
         items = zip(mirror.__struct_fields__, values, strict=True)

@@ -42,6 +42,13 @@ Severity = Literal["info", "warning", "critical"]
 Fate = Literal["kept", "recoverable", "lost", "contradicted"]
 """State of a fact after a compression."""
 
+RuleSource = Literal["user", "system", "memory"]
+"""Author of a standing instruction: a message of the user, the system prompt, or a memory file or reminder."""
+
+RuleFate = Literal["kept", "reworded", "restored", "lost", "contradicted"]
+"""State of a standing instruction after a compaction: visible word for word, in other words, or since the agent's
+program put it back; not visible; or replaced by its opposite, or by one with another number or name."""
+
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -49,6 +56,9 @@ SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 
 ZONES: Final[tuple[Zone, ...]] = get_args(Zone)
 FATES: Final[tuple[Fate, ...]] = get_args(Fate)
+RULE_SOURCES: Final[tuple[RuleSource, ...]] = get_args(RuleSource)
+RULE_FATES: Final[tuple[RuleFate, ...]] = get_args(RuleFate)
+"""From the mildest to the worst."""
 
 COMPONENT_OF: Final[dict[ContentType, Component]] = {
     "system_prompt": "system_prompt",

@@ -8,18 +8,17 @@ recognized by the grammar of a sentence, without a model, in English, German, Fr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
-from windowpane.core.vocabulary import ContentType
+from windowpane.core.vocabulary import ContentType, RuleSource
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.passages import sentences as units
-from windowpane.fidelity.rule_grammar import plain, states_rule
+from windowpane.fidelity.passages import unwrapped
+from windowpane.fidelity.rule_grammar import LIST_MARK, Passage, Register, plain, rule_of, worded
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
-
-RuleSource = Literal["user", "system", "memory"]
 
 SOURCE_OF: Final[dict[ContentType, RuleSource]] = {
     "user_message": "user",
@@ -29,7 +28,7 @@ SOURCE_OF: Final[dict[ContentType, RuleSource]] = {
 """Sources of rules, by the content that states them."""
 MAXIMUM_RULES: Final = 400
 """Rules of one conversation at most."""
-MAXIMUM_CHARACTERS: Final = 400
+MAXIMUM_CHARACTERS: Final = 600
 """A longer sentence is pasted data."""
 MINIMUM_CHARACTERS: Final = 8
 MAXIMUM_TEXT: Final = 400_000
@@ -50,60 +49,132 @@ class Rule:
 
 
 def find_rules(blocks: Sequence[Block]) -> tuple[Rule, ...]:
-    """Return the rules that *blocks* state, in order, each wording once and at most `MAXIMUM_RULES`."""
+    """Return the rules that *blocks* state, in order, each wording once and at most `MAXIMUM_RULES`.
+
+    The text of a skill or command that was loaded for one task is not read: it is a request.
+    """
     rules: dict[str, Rule] = {}
-    for block in blocks:
-        source = SOURCE_OF.get(block.content_type)
-        if source is None or not block.text:
-            continue
-        for text in _rules_of(block.text, source):
+    for block, source in instructing(blocks):
+        for text in rules_of(block.text or "", source):
             rules.setdefault(text.casefold(), Rule(text, source, block.id, values_of(text)))
         if len(rules) >= MAXIMUM_RULES:
             break
     return tuple(rules.values())[:MAXIMUM_RULES]
 
 
-def _rules_of(text: str, source: RuleSource) -> Iterator[str]:
-    text = text[:MAXIMUM_TEXT]
-    is_instructions = source == "system" or _INSTRUCTIONS.search(text[:600]) is not None
-    for sentence in _sentences(text):
-        if states_rule(sentence, is_request=source == "user", is_instructions=is_instructions):
-            yield sentence
+def instructing(blocks: Iterable[Block]) -> Iterator[tuple[Block, RuleSource]]:
+    """Yield the blocks that may state rules, with their sources."""
+    previous = ""
+    for block in blocks:
+        text = block.text or ""
+        source = SOURCE_OF.get(block.content_type)
+        if source is not None and text and not (source == "memory" and _is_procedure(text, previous)):
+            yield block, source
+        previous = text[:40]
 
 
-_INSTRUCTIONS: Final = re.compile(
-    r"(?:CLAUDE|AGENTS?|GEMINI|COPILOT|copilot-instructions|CONVENTIONS)(?:\.local)?\.md\b|\.(?:cursor|windsurf|cline)rules"
-    r"|/rules/[\w/.-]+\.mdc?\b|<INSTRUCTIONS>|\bkey rules\b|\bguidelines?\b",
+def _is_procedure(text: str, previous: str) -> bool:
+    """Return whether *text* is a skill or command, by its start or by the call in the block before it."""
+    return text.startswith("Base directory for this skill: ") or previous.lstrip().startswith(_LOADING)
+
+
+_LOADING: Final = ("<command-", "Launching skill")
+
+
+def rules_of(text: str, source: RuleSource) -> Iterator[str]:
+    """Yield the wordings of the rules that one text states."""
+    register = _register_of(text, source)
+    if register is None:
+        return
+    for passage in _passages(_without_code(text[:MAXIMUM_TEXT])):
+        wording = rule_of(passage, register)
+        if wording is not None and len(wording) <= MAXIMUM_CHARACTERS:
+            yield wording
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a text; an item of a list that forbids with its heading."""
+    return map(worded, _passages(_without_code(text[:MAXIMUM_TEXT])))
+
+
+def _register_of(text: str, source: RuleSource) -> Register | None:
+    """Return the register of a text; None if it does not instruct."""
+    if _NOT_INSTRUCTIONS.match(text) or (source == "memory" and _SPECIFICATION.search(text)):
+        return None
+    if source == "system":
+        return "prompt"
+    return "request" if source == "user" and _PROMPT.match(text) is None else "instructions"
+
+
+_NOT_INSTRUCTIONS: Final = re.compile(
+    r"\s*(?:Message Type: |Another Claude session|Implement the following plan|/\*|//|#!|[{\[]|\"\"\""
+    r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w-]+: [^\n]*\n\s*[\w-]+:)"
 )
-"""The start of a memory file, or of a document that calls itself instructions."""
+"""The start of a message from another agent, of a plan that the model wrote, or of a file of code or data."""
+_SPECIFICATION: Final = re.compile(
+    r"(?m)^#{2,4} Requirement: |\A\s*(?:[^\n]*\n\s*){0,3}#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions"
+    r"|Relevant Lessons)\b|\A(?:.*\n){0,30}- \[[ xX]\] \d+\.\d"
+)
+"""A specification, a design or its tasks: it obliges the product, not the agent."""
+_PROMPT: Final = re.compile(
+    r"\s*(?:<\w+>\s*)?(?:you are (?:a|an|the|taking over)\b|act as an?\b|<skill\b|<name>|<recommended_plugins>|<system-reminder>|<\w+_instructions>)",
+    re.IGNORECASE,
+)
+"""The start of a prompt that the user pastes or a command expands to."""
 
 
-def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of *text* outside quoted code, listings and the output of tools."""
-    for unit in units(_without_code(text)):
-        for part in _CJK_END.split(unit):
-            sentence = plain(part)
-            if MINIMUM_CHARACTERS <= len(sentence) <= MAXIMUM_CHARACTERS and not _CODE.search(sentence):
-                yield sentence
+def _passages(text: str) -> Iterator[Passage]:
+    """Yield the sentences of *text*, each with its place in lists and steps."""
+    heading, in_steps, is_step = "", False, False
+    for line in unwrapped(text):
+        if not line or line.isspace():
+            continue
+        mark = LIST_MARK.match(line)
+        item = mark is not None and mark["item"] is not None
+        is_heading = not item and _HEADING.match(line) is not None
+        is_step = (item and mark is not None and mark["number"] is not None) or (is_step and line[0].isspace())
+        sentences = [plain(part) for unit in units(line) for part in _CJK_END.split(unit)]
+        for sentence in sentences:
+            if len(sentence) >= MINIMUM_CHARACTERS and not _CODE.search(sentence):
+                yield Passage(sentence, heading if item else "", is_heading, item, is_step or in_steps)
+        if is_heading or (not item and line.rstrip().endswith((":", ":**", "："))):
+            heading = sentences[-1] if sentences else ""
+        if is_heading:
+            in_steps = _STEPS.match(line) is not None
 
 
+_STEPS: Final = re.compile(
+    r"\s*(?:#{1,6} |\*\*)\W*(?:(?:the )?(?:\w+ )?(?:steps?|phases?|process|workflow|procedure|usage)\b|\d+[.a-z]*\.? )",
+    re.IGNORECASE,
+)
+"""A heading of the steps of a task."""
+_HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
 _QUOTED: Final = re.compile(
     r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)"
-    r"|<(local-command-\w+|bash-\w+|task-notification|command-\w+|ide_\w+|system-output|diff|tool_\w+|example|examples)\b[^>]*>.*?(?:</\2>|\Z)"
+    r"|^[ \t]*<(local-command-\w+|bash-\w+|task-notification|command-\w+|ide_\w+|system-output|diff|tool_\w+|examples?)\b[^>]*>"
+    r".*?</\2>"
     r"|^[ \t]*[>│|].*?$"
+    r"|^- [\w:.@/-]+: [^\n]*\((?:file|Tools): [^\n]*$"
 )
-"""Quoted code, output of commands, quotations and tables."""
+"""Quoted code, output of commands, quotations, tables, and lists of skills and agents."""
+_LISTED: Final = re.compile(r"(?m)^- [a-z][\w:.@/-]*: \S.{40,}$")
+MAXIMUM_LISTED: Final = 5
+"""So many lines `- name: description` are a list of skills, agents or tools."""
 
 
 def _without_code(text: str) -> str:
-    return _QUOTED.sub("\n", text)
+    text = _QUOTED.sub("\n", text)
+    if len(_LISTED.findall(text)) > MAXIMUM_LISTED:
+        text = _LISTED.sub("\n", text)
+    return text
 
 
 _CJK_END: Final = re.compile(r"(?<=[。！？])")
 _CODE: Final = re.compile(
-    r"[{};]\s*$|^[\w.]+\(.*\)$|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]|^/[/*]|^\w+: \w+$"
+    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
+    r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
 )
-"""A line of code, data or markup."""
+"""A line of code, data or markup, or the description of a command."""
 
 
 @lru_cache(maxsize=4_096)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from windowpane.core.events import Event, FidelityEvaluated
+from windowpane.core.events import Event, Payload
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.background_writer import END_SECONDS, WAIT_SECONDS, BackgroundWriter, writer_named
@@ -32,6 +32,7 @@ from windowpane.effects.commands import (
 )
 from windowpane.exceptions import UnfinishedWriteError
 from windowpane.fidelity.judge.sampling import JudgedSession
+from windowpane.fidelity.rule_survival import RuleFollower
 from windowpane.manager import hooks
 from windowpane.manager.dependencies import ContainedCounter, Dependencies, Task
 from windowpane.manager.engine import Engine
@@ -126,9 +127,14 @@ class ManagedSession:
         if dependencies.evaluations is not None:
             self.engine.defer_evaluation = self._defer_evaluation
             self.engine.readings.later = self._read_later
+        if settings.evaluate is not None:
+            defer = None if dependencies.evaluations is None else self._defer_evaluation
+            RuleFollower(tracker, digest=dependencies.digest, defer=defer)
         if dependencies.judge is not None:
             judged = JudgedSession(dependencies.judge, dependencies.digest, self._record_evaluation)
-            tracker.on_compressed = lambda event, removed: judged.offer(event.event_id, removed, tracker.window)
+            tracker.compression_listeners.append(
+                lambda event, removed: judged.offer(event.event_id, removed, tracker.window)
+            )
         tracker.start(task=task.goal or None)
         self.resumed = self._start_task(resume_task=resume_task)
 
@@ -316,7 +322,7 @@ class ManagedSession:
         self.listeners.collect(batch)
         self.dependencies.emit(batch)
 
-    def _defer_evaluation(self, measure: Callable[[], FidelityEvaluated], characters: int) -> bool:
+    def _defer_evaluation(self, measure: Callable[[], Payload], characters: int) -> bool:
         """Queue the evaluation of a compression; called with the lock held."""
         writer = self.dependencies.evaluations
         assert writer is not None, "deferred only to a writer"
@@ -329,7 +335,7 @@ class ManagedSession:
         assert writer is not None, "deferred only to a writer"
         writer.run(read, characters=characters, wait_seconds=0.0)
 
-    def _evaluate(self, measure: Callable[[], FidelityEvaluated]) -> None:
+    def _evaluate(self, measure: Callable[[], Payload]) -> None:
         """Measure a compression on the evaluations' thread, and record its fidelity."""
         self._evaluating_thread = threading.get_ident()
         try:
@@ -339,7 +345,7 @@ class ManagedSession:
         finally:
             self._evaluating_thread = None
 
-    def _record_evaluation(self, evaluated: FidelityEvaluated) -> None:
+    def _record_evaluation(self, evaluated: Payload) -> None:
         """Record what a probe or judge measured on its thread; that of a session that has ended is discarded."""
         with self.lock:
             if self.closed:

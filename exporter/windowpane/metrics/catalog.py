@@ -230,6 +230,11 @@ REGRETS: Final = _counter(
     "regrets", "{block}", "Removed blocks that were needed again within 20 turns.",
     "content.regretted", "cause", by=("cause",),
 )  # fmt: skip
+RULES_FOLLOWED: Final = _counter(
+    "rules_followed", "{rule}",
+    "Standing instructions that were visible before a compaction, by what became of them and by their source.",
+    "rules.followed", "user", "system", "memory", by=("fate", "rule_source"),
+)  # fmt: skip
 ZONE_TRANSITIONS: Final = _counter(
     "zone_transitions",
     "{transition}",
@@ -379,7 +384,8 @@ SESSION_METRICS: Final = (
     TURNS_UNTIL_EXHAUSTED, TURNS_UNTIL_COMPACTION, COMPACTION_TOKENS, BUDGET_UTILIZATION, TOOL_RESULT, DUPLICATE,
     STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, SUMMARY_FAULTS, ESTIMATE_ERROR, CACHE_HIT, ALERTS_FIRING,
     SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS, CARRIED_TOKENS, EVICTED_BLOCKS,
-    EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS, ZONE_TRANSITIONS,
+    EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS, RULES_FOLLOWED,
+    ZONE_TRANSITIONS,
     VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST, CACHE_BREAKS, CACHE_REWRITTEN,
     CACHE_BREAK_COST, ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
     INFERENCE_DURATION,

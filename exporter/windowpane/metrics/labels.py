@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windowpane.core.protocols import ModelCatalog
-from windowpane.core.vocabulary import CACHE_BREAK_CAUSES, COMPONENTS, CONTENT_TYPES, ZONES
+from windowpane.core.vocabulary import (
+    CACHE_BREAK_CAUSES,
+    COMPONENTS,
+    CONTENT_TYPES,
+    RULE_FATES,
+    RULE_SOURCES,
+    ZONES,
+)
 
 AGENT_NAMES: Final = 50
 """Distinct agent names before the rest share `other`."""
@@ -54,6 +61,8 @@ LABELS: Final = {
         Label(
             "state", "of a carried token, or of an alert", ("fresh", "stale", "duplicate", "firing", "resolved")
         ),
+        Label("fate", "state of a standing instruction after a compaction", RULE_FATES),
+        Label("rule_source", "author of a standing instruction", RULE_SOURCES),
         Label("policy", "eviction policy; `agent` for evictions by the agent itself", cap=16),
         Label("content_type", "content type of the block", CONTENT_TYPES),
         Label(

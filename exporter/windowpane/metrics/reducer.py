@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, Final, NamedTuple
 
 from windowpane.core import events
@@ -19,6 +19,8 @@ from windowpane.core.vocabulary import (
     COMPONENT_OF,
     CONTENT_TYPES,
     DERIVED_TYPES,
+    RULE_FATES,
+    RULE_SOURCES,
     STATIC_TYPES,
     ZONES,
 )
@@ -129,6 +131,7 @@ class EventReducer:
         self._compression_input = instrument(catalog.COMPRESSION_INPUT)
         self._compression_output = instrument(catalog.COMPRESSION_OUTPUT)
         self._compression_seconds = instrument(catalog.COMPRESSION_SECONDS)
+        self._rules_followed = instrument(catalog.RULES_FOLLOWED)
         self._model_tokens = instrument(catalog.MODEL_TOKENS)
         self._cost = instrument(catalog.COST)
         self._cache_breaks, self._cache_rewritten, self._cache_cost = map(instrument, _CACHE_BREAKS)
@@ -144,6 +147,7 @@ class EventReducer:
             events.PressureMeasured: self._pressure_measured,
             events.BlocksEvicted: self._blocks_evicted,
             events.ContentCompressed: self._content_compressed,
+            events.RulesFollowed: self._rules_counted,
             events.CacheBroken: self._cache_broken,
             events.AlertFired: self._alert_fired,
             events.AlertResolved: self._alert_resolved,
@@ -225,6 +229,11 @@ class EventReducer:
         if unstated > 0:  # the size of the blocks is not recorded, or only a lower total shows the removal
             self._evicted_tokens.add(row, unstated, (data.policy, "unattributed"))
 
+    def _rules_counted(self, row: Row, data: events.RulesFollowed) -> None:
+        for source in RULE_SOURCES:
+            for fate, count in getattr(data, source).items():
+                self._rules_followed.add(row, count, (fate, source))
+
     def _content_compressed(self, row: Row, data: events.ContentCompressed) -> None:
         """Count an attempt to compress; its tokens only where they are the replaced content's."""
         self._compressions.add(row, 1, (data.strategy, data.outcome))
@@ -276,6 +285,7 @@ def possible_series(
         (catalog.COMPRESSION_INPUT, [()]),
         (catalog.COMPRESSION_OUTPUT, [()]),
         (catalog.REGRETS, [(cause,) for cause in REMOVAL_CAUSES]),
+        (catalog.RULES_FOLLOWED, list(product(RULE_FATES, RULE_SOURCES))),
         (catalog.ZONE_TRANSITIONS, list(permutations(ZONES, 2))),
         (catalog.VELOCITY_SPIKES, [()]),
         (catalog.BUDGET_EVENTS, [(name, outcome) for name in LABELS["component"].values for outcome in budgeted]),

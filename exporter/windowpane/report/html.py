@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
+from windowpane.report.rule_survival import survival_curve
 from windowpane.report.svg import window_svg
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_FATE_LABELS, RULE_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
@@ -157,6 +158,27 @@ def _tables(report: SessionReport) -> str:
                     "note",
                 ),
                 compressions,
+            ),
+            table(
+                "Rules after compactions",
+                ("turn", "compaction", "rules", "lost or changed"),
+                [
+                    [
+                        str(item.turn),
+                        str(item.compaction),
+                        item.summary,
+                        "; ".join(
+                            f"{RULE_SOURCE_LABELS[rule.source]}, {RULE_FATE_LABELS[rule.fate]}: {rule.text or formats.UNKNOWN}"
+                            for rule in item.lost
+                        ),
+                    ]
+                    for item in report.rules
+                ],
+            ),
+            table(
+                "Rules by number of compactions",
+                ("compactions", "rules", "still visible"),
+                [[str(number), str(total), str(seen)] for number, total, seen in survival_curve(report.rules)],
             ),
             table(
                 "Cache breaks",

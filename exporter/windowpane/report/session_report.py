@@ -15,6 +15,7 @@ from windowpane.core.events import (
     ContentRegretted,
     FidelityEvaluated,
     HistoryRewound,
+    RulesFollowed,
 )
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, Zone
@@ -22,6 +23,7 @@ from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
+from windowpane.report.rule_survival import ReportedRules, reported_rules
 from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
@@ -188,6 +190,8 @@ class SessionReport:
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
+    rules: Sequence[ReportedRules] = ()
+    """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
     live: bool = False
@@ -287,6 +291,11 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for turn, data in evidence.breaks
         ],
         uses=evidence.uses,
+        rules=[
+            reported_rules(data, one.event.context.turn, store.content)
+            for one in events
+            if isinstance(data := one.event.data, RulesFollowed)
+        ],
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
         live=now is not None and is_live(session, now),
         records=[
@@ -301,6 +310,7 @@ _READ: Final = (
     ("history.rewound",),
     ("content.compressed", "compaction.measured", "fidelity.evaluated"),
     ("content.regretted",),
+    ("rules.followed",),
     NOTE_EVENTS,
 )
 """Event types of each bounded read."""

@@ -7,10 +7,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.characters import plain
-from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.core.vocabulary import COMPONENTS, RULE_SOURCES, ZONES
+from windowpane.report.rule_survival import survival_curve
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_FATE_LABELS, RULE_SOURCE_LABELS
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _evictions(report),
         _rewinds(report),
         _compressions(report),
+        _rules(report),
         _cache_breaks(report),
         _regrets(report),
         _alerts(report),
@@ -246,6 +248,25 @@ def _losses(item: ReportedCompression) -> list[str]:
         *([f"    needed again: {again}"] if again else []),
         *(f"    not measured: {what}" for what in item.unmeasured),
     ]
+
+
+def _rules(report: SessionReport) -> list[str]:
+    if not report.rules:
+        return []
+    rows = []
+    for item in report.rules:
+        rows.append(f"  turn {item.turn:>4}  compaction {item.compaction}: {item.summary}")
+        for rule in item.lost:
+            text = rule.text or "(texts are not stored)"
+            rows.append(f"    {RULE_FATE_LABELS[rule.fate]}, {RULE_SOURCE_LABELS[rule.source]}: {text}")
+    unrecorded = {source for item in report.rules for source in item.unrecorded}
+    rows += [
+        f"  the recording has no text of the {RULE_SOURCE_LABELS[source]}: its rules are unknown"
+        for source in RULE_SOURCES
+        if source in unrecorded
+    ]
+    curve = ", ".join(f"{seen} of {total} after {number}" for number, total, seen in survival_curve(report.rules))
+    return [f"Rules   {curve + ' compactions' if curve else 'none followed'}", *_bounded(rows)]
 
 
 def _regrets(report: SessionReport) -> list[str]:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from windowpane.core import events as e
-from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ContentType
+from windowpane.core.vocabulary import REWOUND, RULE_FATES, UNKNOWN_CAUSE, ContentType
 from windowpane.text.formats import count, decimal, dollars, percent, ratio, reduction, seconds, tokens
 from windowpane.text.labels import (
     CACHE_BREAK_LABELS,
     CONTENT_LABELS,
     COUNT_SOURCE_LABELS,
     LIMIT_SOURCE_LABELS,
+    RULE_FATE_LABELS,
     content_name,
 )
 from windowpane.text.losses import facts_text, soundness_text
@@ -180,6 +181,14 @@ def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
     return f"Fidelity {ratio(data.score)} ({data.method}{spread}){facts}. {sound[0].upper()}{sound[1:]}."
 
 
+def _rules_followed(data: e.RulesFollowed) -> str:
+    if data.survival is None:
+        return f"Rules after the compaction unknown{_because(data.reason)}."
+    fates = [f"{number} {RULE_FATE_LABELS[fate]}" for fate in RULE_FATES if (number := data.count(fate))]
+    visible = data.count("kept", "reworded", "restored")
+    return f"{visible} of {count(data.count(), 'rule')} visible after the compaction: {', '.join(fates)}."
+
+
 def _overflow_detected(data: e.OverflowDetected) -> str:
     seen = "the provider refused the call" if data.where == "provider" else "detected before the call"
     limit = "" if data.limit_tokens is None else f" of {tokens(data.limit_tokens)}"
@@ -287,6 +296,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "content.compressed": _content_compressed,
     "compaction.measured": _compaction_measured,
     "fidelity.evaluated": _fidelity_evaluated,
+    "rules.followed": _rules_followed,
     "budget.warned": lambda data: (
         f"Budget of {_spaced(data.component)} nearly used: {tokens(data.used_tokens)} "
         f"of {tokens(data.budget_tokens)} tokens."

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from windowpane.core.events import PAYLOADS
-from windowpane.core.vocabulary import CacheBreakCause, Component, ContentType, Severity
+from windowpane.core.vocabulary import (
+    CacheBreakCause,
+    Component,
+    ContentType,
+    RuleFate,
+    RuleSource,
+    Severity,
+)
 
 SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
 """A shape for each severity; the worse, the fuller."""
@@ -47,6 +54,18 @@ COUNT_SOURCE_LABELS: Final[dict[str, str]] = {
     "usage": "reported by the provider",
     "reported": "reported by the model itself",
     "estimate": "estimated",
+}
+RULE_FATE_LABELS: Final[dict[RuleFate, str]] = {
+    "kept": "word for word",
+    "reworded": "in other words",
+    "restored": "put back",
+    "lost": "lost",
+    "contradicted": "reversed or changed",
+}
+RULE_SOURCE_LABELS: Final[dict[RuleSource, str]] = {
+    "user": "user",
+    "system": "system prompt",
+    "memory": "memory file",
 }
 CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
     "added": "content was added before content that was sent already",

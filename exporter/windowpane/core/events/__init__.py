@@ -16,7 +16,14 @@ from windowpane.core.events.annotations import (
     SessionIdentified,
     SessionTitled,
 )
-from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
+from windowpane.core.events.compression import (
+    ContentCompressed,
+    FactOutcome,
+    FidelityEvaluated,
+    RuleOutcome,
+    RulesFollowed,
+    Strategy,
+)
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
@@ -122,6 +129,8 @@ __all__ = [
     "Pressure",
     "PressureMeasured",
     "ReplyDiscarded",
+    "RuleOutcome",
+    "RulesFollowed",
     "SessionContinued",
     "SessionDescribed",
     "SessionEnded",

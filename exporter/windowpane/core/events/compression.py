@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from windowpane.core.vocabulary import Component, Fate
+from windowpane.core.vocabulary import Component, Fate, RuleFate, RuleSource
 
 Strategy = Literal[
     "tool_result_summarization",
@@ -110,3 +110,54 @@ class FidelityEvaluated:
     """Of a judge: the difference between the highest and the lowest score of its repetitions."""
     unmeasured: tuple[str, ...] = ()
     """What could not be measured, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """One standing instruction after a compaction."""
+
+    fate: RuleFate
+    source: RuleSource
+    digest: str
+    compactions: int = 1
+    """Compactions that it has been through, this one included."""
+    text: str | None = None
+    """Never serialized; content capture stores it under the digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesFollowed:
+    """The standing instructions that were visible before a compaction were looked up in the first call after it."""
+
+    type: ClassVar[str] = "rules.followed"
+    of: str
+    """Event id of the compaction."""
+    compaction: int
+    """Number of the compaction in the session, from 1."""
+    user: dict[RuleFate, int] = field(default_factory=dict)
+    """Rules that a message of the user stated, by what became of them."""
+    system: dict[RuleFate, int] = field(default_factory=dict)
+    """Those of the system prompt."""
+    memory: dict[RuleFate, int] = field(default_factory=dict)
+    """Those of memory files and reminders."""
+    outcomes: tuple[RuleOutcome, ...] = ()
+    """Outcome of each rule, the worst first, at most 100."""
+    followed_by_compactions: tuple[int, ...] = ()
+    """Rules that have been through 1, 2, 3 … compactions, those that an earlier one lost included."""
+    visible_by_compactions: tuple[int, ...] = ()
+    """How many of these are still visible."""
+    unrecorded: tuple[RuleSource, ...] = ()
+    """Sources of which the recording holds no text: their rules are unknown."""
+    reason: str = ""
+    """Reason why nothing could be followed."""
+
+    def count(self, *fates: RuleFate) -> int:
+        """Return the number of rules with one of *fates*, or of all."""
+        sources = (self.user, self.system, self.memory)
+        return sum(count for source in sources for fate, count in source.items() if not fates or fate in fates)
+
+    @property
+    def survival(self) -> float | None:
+        """Share of the rules that are visible in the first call after the compaction; None without any."""
+        total = self.count()
+        return self.count("kept", "reworded", "restored") / total if total else None

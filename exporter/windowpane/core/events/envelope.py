@@ -15,7 +15,11 @@ from windowpane.core.events.annotations import (
     SessionIdentified,
     SessionTitled,
 )
-from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
+from windowpane.core.events.compression import (
+    ContentCompressed,
+    FidelityEvaluated,
+    RulesFollowed,
+)
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
@@ -81,6 +85,7 @@ Fact = (
     | ReplyDiscarded
     | ContentCompressed
     | FidelityEvaluated
+    | RulesFollowed
     | BudgetWarned
     | BudgetBlocked
     | NoteWritten

@@ -74,7 +74,7 @@ class SessionTracker(TurnTracker):
             smaller_limit=smaller_limit,
             program=program,
         )
-        self.on_compressed: Callable[[Event, Sequence[Block]], object] | None = None
+        self.compression_listeners: list[Callable[[Event, Sequence[Block]], object]] = []
         """Called after each accepted compression with its event and the removed blocks."""
         self._removed = RemovedBlocks(self.settings)
         self._call_blocks: dict[str, Block] = {}
@@ -352,8 +352,8 @@ class SessionTracker(TurnTracker):
             self._attribute_next = True
         if compression.is_own_compaction or by_provider:
             self._record_own_compaction(used_before, at, is_at_limit=not by_provider)
-        if self.on_compressed is not None:
-            self.on_compressed(event, removed)
+        for listener in self.compression_listeners:
+            listener(event, removed)
         return event
 
     def roll(self, reason: str, at: float | None = None, *, carried: Iterable[Block] = ()) -> list[Block]:

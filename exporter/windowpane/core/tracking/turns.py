@@ -167,6 +167,8 @@ class TurnTracker:
         self.limits = limits
         self.limits_of: Callable[[int, LimitSource], WindowLimits] | None = None
         """Makes the limits of a size that is learnt later; None for the default reserve and margin."""
+        self.on_call: Callable[[float | None], object] | None = None
+        """Called at the next measurement of a call, with its time: the window is what the call sends."""
         self.turn = 0
         self.window_id = 1
         self.exchange = 0
@@ -262,6 +264,8 @@ class TurnTracker:
         gauge.count_call()
         self._measured = True
         self._call_end = self.window.next_position
+        if self.on_call is not None:
+            self.on_call(at)
         measured = gauge.measure(phase, self.limits)
         self.record(measured, at)
         self._trend.count(measured, self.turn, self.info.model)
@@ -403,6 +407,8 @@ class TurnTracker:
         else:
             self.gauge.count_call()
             self._call_end = self.window.next_position
+            if self.on_call is not None:
+                self.on_call(at)
         self._replied = True
 
     def _accept_total(self, total: int, at: float | None) -> bool:

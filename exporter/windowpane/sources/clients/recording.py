@@ -20,6 +20,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.names import SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.fidelity.rule_survival import RuleFollower
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.wire.calls import ApiCall, Shape, message_blocks
 from windowpane.models.wire.replies import FailedReplyError, Reply
@@ -205,6 +206,7 @@ def open_conversation(
             earlier=EarlierSessions(earlier),
         ),
     )
+    RuleFollower(tracker, digest=outputs.digest)
     tracker.start()
     names = SessionDescriptions()
     described = names.state(project=project)

@@ -15,6 +15,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.version import package_version
 from windowpane.exceptions import ConfigurationError
+from windowpane.fidelity.rule_survival import RuleFollower
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for, image_tokens
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
@@ -65,6 +66,7 @@ def playback_settings(
         settings=None if config is None else config.tracker_settings(),
         thresholds=None if config is None else config.thresholds(),
         evaluate=_probe if with_fidelity else None,
+        follow_rules=RuleFollower if with_fidelity else None,
         media_tokens=image_tokens,
         history=history,
         first_message_titles=config is None or config.store.first_message_titles,

@@ -24,6 +24,7 @@ from windowpane.core.events import Event
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.fidelity.rule_survival import RuleFollower
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.wire.calls import ApiCall
 from windowpane.models.wire.replies import Reply
@@ -216,6 +217,7 @@ class CallRecorder:
             smaller_limit=lambda used: packaged_catalog().smaller_limit(tracker.info.model, used),
             program=AgentProgram(agent),
         )
+        RuleFollower(tracker, digest=settings.digest)
         tracker.start(opening.started_at)
         observer = self._observers[session_id] = WindowObserver(tracker, profile, digest=settings.digest)
         return Conversation(observer, scope, call.shape)

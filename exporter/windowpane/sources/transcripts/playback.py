@@ -213,6 +213,8 @@ class SessionPlayer:
             smaller_limit=lambda used: playback.smaller_limit(self._model, used),
             program=playback.program(info, opened, limits),
         )
+        watch = playback.follow_rules
+        self._rules = None if watch is None else watch(self.tracker, digest=playback.digest)
         self.tracker.start(opened.at, derived_by=playback.release)
         self._describe(agent_version=opened.agent_version, project=playback.project_of(session_id))
 
@@ -380,6 +382,8 @@ class SessionPlayer:
         return [window.slot(block_id).block for block_id in self._blocks.get(key, ()) if block_id in window]
 
     def _closed(self, record: SessionClosed) -> None:
+        if self._rules is not None:
+            self._rules.finish(self._at)
         self.tracker.end(record.reason[:MAXIMUM_REASON], self._at)
 
     def _broken(self, record: Broken) -> None:

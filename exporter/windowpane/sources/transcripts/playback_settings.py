@@ -10,7 +10,7 @@ from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSes
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
-from windowpane.core.tracking import SessionInfo
+from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.window.blocks import Block
 from windowpane.sources.transcripts.records import SessionOpened
 
@@ -22,6 +22,22 @@ class FidelityProbe(Protocol):
         self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
     ) -> FidelityEvaluated | None:
         """Return the share of *removed* that *visible* still holds; *of* is the compression's event id."""
+        ...
+
+
+class RuleWatch(Protocol):
+    """A function that has the rules of a session followed through its compactions."""
+
+    def __call__(self, tracker: SessionTracker, /, *, digest: Digester) -> Follower:
+        """Listen to *tracker* from now on."""
+        ...
+
+
+class Follower(Protocol):
+    """What follows the rules of one session."""
+
+    def finish(self, at: float | None = None, /) -> None:
+        """Measure a compaction that no call follows."""
         ...
 
 
@@ -71,6 +87,7 @@ class PlaybackSettings:
     thresholds: Thresholds | None = None
     """Thresholds of the zones; None for those of the window's size."""
     evaluate: FidelityProbe | None = None
+    follow_rules: RuleWatch | None = None
     media_tokens: Callable[[str], int] | None = None
     """Flat cost of one image for a model."""
     history: SessionHistory | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from windowpane.core.events import BlockAdded, Event, FidelityEvaluated
+from windowpane.core.events import BlockAdded, Event, FidelityEvaluated, RulesFollowed
 from windowpane.core.redaction import join_split_secrets
 from windowpane.store import captured_content
 from windowpane.store.captured_content import CapturedText, Redactor
@@ -62,6 +62,8 @@ class ContentCapture:
             self._set_run(session_id, None)
             if isinstance(data, FidelityEvaluated):
                 self.add(CapturedText(fact.digest, fact.text) for fact in data.facts if fact.text and fact.digest)
+            elif isinstance(data, RulesFollowed):
+                self.add(CapturedText(rule.digest, rule.text) for rule in data.outcomes if rule.text)
             return
         block, run = data.block, self._runs.get(session_id)
         if run is not None and run.content_type != block.content_type:

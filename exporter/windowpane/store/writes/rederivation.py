@@ -34,6 +34,7 @@ from windowpane.core.events import (
     Fact,
     FidelityEvaluated,
     LimitChanged,
+    RulesFollowed,
     SessionRederived,
     SessionStarted,
     TurnEnded,
@@ -49,7 +50,7 @@ _BEFORE: Final = "SELECT body FROM events WHERE session = ? AND seq < ? ORDER BY
 _AFTER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 
 _BY_RELEASE: Final = (
-    FidelityEvaluated, ChangeUnidentified, LimitChanged, UsageRejected, BlocksReferenced, SessionRederived,
+    FidelityEvaluated, RulesFollowed, ChangeUnidentified, LimitChanged, UsageRejected, BlocksReferenced, SessionRederived,
 )  # fmt: skip
 """Facts that depend on the release as well as on the recording."""
 _STATED: Final = (
@@ -196,7 +197,7 @@ class _Numbering:
     def number(self, event: Event) -> Event:
         """Return *event* as it is stored."""
         context, n, at, data = event
-        if isinstance(data, FidelityEvaluated | CompactionMeasured) and data.of in self._names:
+        if isinstance(data, FidelityEvaluated | CompactionMeasured | RulesFollowed) and data.of in self._names:
             data = replace(data, of=self._names[data.of])
         elif isinstance(data, ContentRegretted):
             data = replace(data, cause_event_id=self._names.get(data.cause_event_id, data.cause_event_id))

@@ -1,0 +1,367 @@
+"""Comparison of a rule with a text: whether it states the rule word for word, in other words, or reversed.
+
+A clause states a rule in other words if it has most of its words, all of its numbers and names, and its stance:
+both forbid, both permit or both oblige. A clause contradicts a rule if it is otherwise nearly the same, and has the
+opposite stance, or another number or name in place of one of the rule's. Anything in between proves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain, islice
+from typing import Final, Literal, NamedTuple
+
+from windowpane.fidelity.languages import STEMS
+from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of, values_of
+from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
+
+Stance = Literal["forbid", "permit", "oblige"]
+Match = Literal["verbatim", "reworded", "contradicted"]
+
+REWORDED: Final = 0.7
+"""Share of a rule's words that another wording has at least."""
+NEARLY_SAME: Final = 0.7
+"""Share of the words of both sides from which a clause with another stance, number or name contradicts."""
+MINIMUM_WORDS: Final = 2
+MAXIMUM_CLAUSES: Final = 4_000
+"""Clauses of a text that are compared."""
+MAXIMUM_COMPARED: Final = 12
+"""Clauses that each rule is compared with: those that share most of its words."""
+
+_PERMIT_PHRASES: Final = (
+    r"\bno (?:need|reason|requirement)\b|\bneed ?(?:not|n['’]t)\b|\b(?:not|n['’]t) (?:need|have|required?|necessary|obliged)\b"
+    r"|\bunnecessary\b|\boptional(?:ly)?\b|\bfeel free\b|\bno longer (?:required|necessary|needed)\b|\bwithout asking\b"
+    r"|\bmuss(?:t|en)? (?:\w+ ){0,4}nicht\b|\b(?:nicht|keine?) (?:\w+ )?(?:nötig|notwendig|erforderlich)\b|\bunnötig\b"
+    r"|\bpas (?:besoin|nécessaire|obligé|obligatoire)\b|\binutile\b|\bno (?:hace falta|es (?:necesario|obligatorio))\b"
+    r"|\bsin necesidad\b|无需|不必|不用|不需要|没必要|必要(?:は|が)?(?:な|あり?ません)|なくて(?:も)?(?:よ|い|構)|不要です"
+)
+_FORBID: Final = (
+    r"\b(?:never|not|cannot|no|none|neither|nor|avoid\w*|forbidden|prohibit\w*|forbid\w*|refrain|stop|disallow\w*|without|skip)\b"
+    r"|n['’]t\b|\b(?:nie|niemals|nicht|keine?n?|keiner|keinesfalls|verboten|ohne|untersagt|vermeide\w*)\b"
+    r"|\b(?:jamais|pas|interdit\w*|aucune?|sans|évite\w*)\b|\b(?:nunca|jamás|prohibid\w+|sin|evita\w*|ningun\w*)\b"
+    r"|不要|禁止|不得|切勿|绝不|不能|不可(?!以)|请勿|严禁|不准|不允许|未经|ないで|しない|するな|てはいけ|てはなら|ではなら|ではいけ|厳禁|せずに|なしに"
+)
+_PERMIT: Final = (
+    r"\b(?:may|can|could|allowed|permitted|okay|fine|acceptable|welcome|free to)\b|\b(?:darf|darfst|dürfen|kann|kannst|erlaubt|gerne)\b"
+    r"|\b(?:peux|peut|pouvez|permis|autorisée?)\b|\b(?:puedes?|pueden|permitido)\b|可以|允许|てもよ|ても良|てもい|てよい|可能"
+)
+_PATTERNS: Final = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in (("phrase", _PERMIT_PHRASES), ("forbid", _FORBID), ("permit", _PERMIT))
+}
+_STANCE_WORDS: Final = frozenset(
+    [
+        "always",
+        "must",
+        "should",
+        "shall",
+        "will",
+        "would",
+        "never",
+        "not",
+        "cannot",
+        "dont",
+        "don't",
+        "do",
+        "does",
+        "did",
+        "avoid",
+        "may",
+        "can",
+        "could",
+        "allowed",
+        "permitted",
+        "okay",
+        "fine",
+        "forbidden",
+        "prohibited",
+        "required",
+        "require",
+        "requires",
+        "need",
+        "needs",
+        "necessary",
+        "optional",
+        "please",
+        "only",
+        "ensure",
+        "make",
+        "sure",
+        "prefer",
+        "rule",
+        "rules",
+        "constraint",
+        "constraints",
+        "user",
+        "users",
+        "said",
+        "says",
+        "asked",
+        "want",
+        "wants",
+        "explicit",
+        "explicitly",
+        "instruction",
+        "instructions",
+        "immer",
+        "nie",
+        "niemals",
+        "nicht",
+        "muss",
+        "müssen",
+        "darf",
+        "dürfen",
+        "soll",
+        "sollen",
+        "bitte",
+        "nur",
+        "toujours",
+        "jamais",
+        "pas",
+        "doit",
+        "dois",
+        "devez",
+        "faut",
+        "siempre",
+        "nunca",
+        "no",
+        "debe",
+        "debes",
+        "deben",
+        "hay",
+        "que",
+        "the",
+        "a",
+        "an",
+        "and",
+        "or",
+        "of",
+        "to",
+        "in",
+        "on",
+        "for",
+        "with",
+        "by",
+        "at",
+        "as",
+        "is",
+        "are",
+        "be",
+        "it",
+        "its",
+        "this",
+        "that",
+        "these",
+        "those",
+        "you",
+        "your",
+        "we",
+        "our",
+        "i",
+        "me",
+        "my",
+        "any",
+        "all",
+        "each",
+        "every",
+        "when",
+        "if",
+        "before",
+        "after",
+        "from",
+        "into",
+        "than",
+        "then",
+        "so",
+        "ever",
+        "strictly",
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "ein",
+        "eine",
+        "einen",
+        "und",
+        "oder",
+        "le",
+        "la",
+        "les",
+        "des",
+        "un",
+        "une",
+        "et",
+        "ou",
+        "du",
+        "de",
+        "el",
+        "los",
+        "las",
+        "una",
+        "y",
+        "o",
+        "en",
+        "con",
+        "por",
+        "para",
+        "del",
+        "al",
+    ]
+)
+_CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
+_WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_WIDE_STANCE: Final = re.compile(
+    "不要|禁止|不得|切勿|绝不|不能|不可|请勿|严禁|不准|不允许|必须|务必|始终|总是|一律|可以|允许|无需|不必|不用|ないで(?:ください)?|しない(?:こと)?|"
+    "するな|ては(?:いけ|なり?)ま?せ?ん?|必ず|絶対に|常に|決して|厳禁|してください|しても(?:よい|良い|いい)(?:です)?|する"
+)
+_PLAIN: Final = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause in the form that it is compared in."""
+
+    plain: str
+    words: frozenset[str]
+    """Stems without those that only make it a rule; pairs of characters where words are not separated."""
+    values: frozenset[str]
+    stance: Stance
+    negations: int
+
+    @property
+    def terms(self) -> frozenset[str]:
+        """Its words and values."""
+        return self.words | self.values
+
+
+@lru_cache(maxsize=8_192)
+def read_clause(text: str) -> Clause:
+    """Return *text* in the form that it is compared in."""
+    text = text[:MAXIMUM_CHARACTERS]
+    values = values_of(text)
+    phrase = _PATTERNS["phrase"].search(text)
+    negations = len(_PATTERNS["forbid"].findall(text))
+    if phrase:
+        stance: Stance = "permit"
+    elif negations:
+        stance = "forbid"
+    else:
+        stance = "permit" if _PATTERNS["permit"].search(text) else "oblige"
+    return Clause(_normal(text), _words(text), values, stance, negations)
+
+
+def _words(text: str) -> frozenset[str]:
+    if _WIDE.search(text):
+        kept = "".join(filter(str.isalnum, _WIDE_STANCE.sub(" ", text).lower()))
+        return frozenset(kept[at : at + 2] for at in range(len(kept) - 1))
+    tokens = (token for token in TOKEN.findall(text) if token[0].isalnum() and TOKEN_KINDS[token] not in _VALUES)
+    return frozenset(STEMS[token] for token in tokens if token.lower() not in _STANCE_WORDS and len(token) > 1)
+
+
+_VALUES: Final = ("identifier", "number", "path")
+
+
+def _normal(text: str) -> str:
+    return _PLAIN.sub(" ", text.casefold()).strip()
+
+
+class ComparedText:
+    """A text that rules are compared with, by the words of its clauses."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = [text for text in texts if text]
+        self._plain = [f" {_normal(text)} " for text in self._texts]
+
+    @cached_property
+    def _index(self) -> tuple[list[str], dict[str, list[int]]]:
+        """The clauses, and the numbers of those that have a word or value."""
+        clauses = list(islice(chain.from_iterable(map(_clauses_of, self._texts)), MAXIMUM_CLAUSES))
+        postings: dict[str, list[int]] = {}
+        for number, clause in enumerate(clauses):
+            for term in read_clause(clause).terms:
+                postings.setdefault(term, []).append(number)
+        return clauses, postings
+
+    def has(self, rule: str) -> bool:
+        """Return whether a text has the rule word for word, whatever its case, marks and line breaks."""
+        wanted = f" {_normal(rule)} "
+        return any(wanted in text for text in self._plain)
+
+    def near(self, rule: Clause) -> Iterator[Clause]:
+        """Yield the clauses that share most words with a rule, the closest first."""
+        clauses, postings = self._index
+        votes = Counter(number for term in rule.terms for number in postings.get(term, ()))
+        for number, _ in votes.most_common(MAXIMUM_COMPARED):
+            yield read_clause(clauses[number])
+
+    def states(self, clause: Clause) -> bool:
+        """Return whether the text states a clause, word for word or in other words."""
+        return any(one.plain == clause.plain or compare(one, clause) == "reworded" for one in self.near(clause))
+
+    def match(self, text: str) -> Found:
+        """Return how the text states a rule, and the clause that contradicts it."""
+        if self.has(text):
+            return Found("verbatim")
+        rule = read_clause(text)
+        contradicting = None
+        for clause in self.near(rule):
+            match = "verbatim" if clause.plain == rule.plain else compare(rule, clause)
+            if match in ("verbatim", "reworded"):
+                return Found(match)
+            if match == "contradicted" and contradicting is None:
+                contradicting = clause
+        return Found("contradicted", contradicting) if contradicting is not None else Found(None)
+
+
+class Found(NamedTuple):
+    """How a text states a rule."""
+
+    match: Match | None
+    contradicting: Clause | None = None
+
+
+def _clauses_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, and the clauses of those that have several."""
+    for sentence in sentences_of(text):
+        yield sentence
+        parts = [part.strip() for part in _CLAUSE.split(sentence) if part and part.strip()]
+        if len(parts) > 1:
+            yield from parts
+
+
+def compare(rule: Clause, clause: Clause) -> Match | None:
+    """Return whether *clause* states *rule* in other words or contradicts it; None if it does neither."""
+    if len(rule.terms) < MINIMUM_WORDS:
+        return None
+    covered = _covered(rule.words, clause.words)
+    if covered < min(REWORDED, NEARLY_SAME):
+        return None
+    is_nearly_same = min(covered, _covered(clause.words, rule.words)) >= NEARLY_SAME
+    missing, other = rule.values - clause.values, clause.values - rule.values
+    if missing:
+        is_replaced = is_nearly_same and bool(other) and _are_alike(missing, other)
+        return "contradicted" if is_replaced else None
+    if _is_reversed(rule, clause):
+        return "contradicted" if is_nearly_same else None
+    return "reworded" if covered >= REWORDED else None
+
+
+def _covered(words: frozenset[str], others: frozenset[str]) -> float:
+    return len(words & others) / len(words) if words else 1.0
+
+
+def _is_reversed(rule: Clause, clause: Clause) -> bool:
+    if rule.stance != clause.stance:
+        return True
+    return rule.stance == "forbid" and (rule.negations - clause.negations) % 2 == 1
+
+
+def _are_alike(missing: Iterable[str], other: Sequence[str] | frozenset[str]) -> bool:
+    """Return whether a value of each side is of one kind, so that one replaces the other."""
+    kinds = {TOKEN_KINDS[value] for value in missing}
+    return any(TOKEN_KINDS[value] in kinds for value in other)

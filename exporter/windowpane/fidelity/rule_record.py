@@ -1,0 +1,151 @@
+"""What became of the rules of a session in a compaction, and how many survive 1, 2, 3 … compactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.core.events import RuleOutcome, RulesFollowed
+from windowpane.core.protocols import Digester
+from windowpane.core.vocabulary import REPLY_TYPES, RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.rule_comparison import ComparedText
+from windowpane.fidelity.rules import MAXIMUM_RULES, Rule, find_rules, instructing
+
+MAXIMUM_OUTCOMES: Final = 100
+"""Rules listed in one event."""
+MAXIMUM_COUNTED: Final = 20
+"""Numbers of compactions that rules are counted by; more count as the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCompaction:
+    """A compaction whose first call has not come yet."""
+
+    of: str
+    """Its event id."""
+    number: int
+    window_id: int
+    removed: tuple[Block, ...]
+    remaining: tuple[Block, ...]
+    """The window after it, without its results."""
+    results: frozenset[str]
+    """Ids of the blocks of the summary."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A rule of the session."""
+
+    rule: Rule
+    compactions: int = 0
+    is_visible: bool = True
+
+
+class RuleRecord:
+    """The rules of one session, through its compactions in their order."""
+
+    def __init__(self, digest: Digester) -> None:
+        self._digest = digest
+        self._window_id = 0
+        self._followed: dict[str, _Followed] = {}
+        """By wording."""
+
+    def measure(self, compaction: ObservedCompaction, window: Sequence[Block]) -> RulesFollowed:
+        """Return what became of the rules; *window* is the content of the first call after the compaction."""
+        if compaction.window_id != self._window_id:
+            self._window_id = compaction.window_id
+            self._followed.clear()
+        before = (*compaction.removed, *compaction.remaining)
+        if not any(block.text for block in window if block.id in compaction.results):
+            self._followed.clear()
+            reason = "the text of the summary was not recorded"
+            return RulesFollowed(compaction.of, compaction.number, unrecorded=_unrecorded(before), reason=reason)
+        for rule in find_rules(before):
+            key = rule.text.casefold()
+            known = self._followed.get(key)
+            if known is not None:
+                known.rule, known.is_visible = rule, True
+            elif len(self._followed) < MAXIMUM_RULES:
+                self._followed[key] = _Followed(rule)
+        return self._outcomes(compaction, window, before)
+
+    def _outcomes(
+        self, compaction: ObservedCompaction, window: Sequence[Block], before: Sequence[Block]
+    ) -> RulesFollowed:
+        if not self._followed:
+            return RulesFollowed(
+                compaction.of, compaction.number, unrecorded=_unrecorded(before), reason="no rules were found"
+            )
+        sight = _Sight(compaction, window, before)
+        counts: dict[RuleSource, dict[RuleFate, int]] = {source: {} for source in RULE_SOURCES}
+        outcomes: list[RuleOutcome] = []
+        for one in self._followed.values():
+            was_visible, rule = one.is_visible, one.rule
+            one.compactions += 1
+            fate = sight.fate_of(rule)
+            one.is_visible = fate not in ("lost", "contradicted")
+            if was_visible:
+                counted = counts[rule.source]
+                counted[fate] = counted.get(fate, 0) + 1
+                outcomes.append(
+                    RuleOutcome(fate, rule.source, self._digest(rule.text), one.compactions, rule.text)
+                )
+        outcomes.sort(key=lambda outcome: -RULE_FATES.index(outcome.fate))
+        followed, visible = self._by_compactions()
+        return RulesFollowed(
+            compaction.of, compaction.number, user=counts["user"], system=counts["system"], memory=counts["memory"], outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
+            followed_by_compactions=followed, visible_by_compactions=visible, unrecorded=_unrecorded(before),
+        )  # fmt: skip
+
+    def _by_compactions(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return how many rules have been through 1, 2, 3 … compactions, and how many of these are visible."""
+        most = min(MAXIMUM_COUNTED, max(one.compactions for one in self._followed.values()))
+        followed, visible = [0] * most, [0] * most
+        for one in self._followed.values():
+            at = min(one.compactions, most) - 1
+            followed[at] += 1
+            visible[at] += one.is_visible
+        return tuple(followed), tuple(visible)
+
+
+class _Sight:
+    """What the first call after a compaction shows: what remained, the summary, and what was put back."""
+
+    def __init__(self, compaction: ObservedCompaction, window: Sequence[Block], before: Sequence[Block]) -> None:
+        known = {block.id for block in compaction.remaining}
+        self._present = {block.id for block in window} & known
+        summary = [block for block in window if block.id in compaction.results]
+        remaining = [block for block, _ in instructing(block for block in window if block.id in known)]
+        added = [block for block in window if block.id not in known and block.id not in compaction.results]
+        self._summary = ComparedText(block.text or "" for block in summary)
+        self._remaining = ComparedText(block.text or "" for block in remaining)
+        self._restored = ComparedText(block.text or "" for block in added if _is_by_program(block))
+        self._instructions = ComparedText(block.text or "" for block, _ in instructing(before))
+
+    def fate_of(self, rule: Rule) -> RuleFate:
+        """Return what became of a rule."""
+        stated, contradicting = self._summary.match(rule.text)
+        if stated == "verbatim":
+            return "kept"
+        if contradicting is not None and not self._instructions.states(contradicting):
+            return "contradicted"  # and the summary does not just repeat another rule, or a later one
+        if rule.block in self._present or self._remaining.has(rule.text):
+            return "kept"
+        if self._restored.match(rule.text).match in ("verbatim", "reworded"):
+            return "restored"
+        return "reworded" if stated == "reworded" else "lost"
+
+
+def _is_by_program(block: Block) -> bool:
+    """Return whether the agent's program added a block, and neither the model nor the user did."""
+    if block.content_type in REPLY_TYPES or block.content_type == "tool_result":
+        return False
+    return block.content_type != "user_message" or (block.text or "").lstrip().startswith("<")
+
+
+def _unrecorded(blocks: Iterable[Block]) -> tuple[RuleSource, ...]:
+    """Return the sources of which no block has text."""
+    recorded = {source for _, source in instructing(blocks)}
+    return tuple(source for source in RULE_SOURCES if source not in recorded)

@@ -1,0 +1,77 @@
+"""Rules followed through the compactions of a session: kept, reworded, put back by the agent's program, or lost.
+
+A compaction is looked at in the first call after it. Content that neither was in the window nor is the summary was
+added in between: rules in it were put back by the agent's program, as far as the user did not type it. Nothing is
+assumed of what a program puts back. A rule that an earlier compaction lost is not lost again, but stays in the
+count by the number of compactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from windowpane.core.events import ContentCompressed, Event, RulesFollowed
+from windowpane.core.protocols import Digester
+from windowpane.core.tracking import SessionTracker
+from windowpane.core.window.blocks import Block
+
+if TYPE_CHECKING:
+    from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
+
+Defer = Callable[[Callable[[], RulesFollowed], int], bool]
+"""Runs a measurement of so many characters later; False if too many wait."""
+
+
+class RuleFollower:
+    """Follows the rules of one session, whose tracker it listens to."""
+
+    def __init__(self, tracker: SessionTracker, *, digest: Digester, defer: Defer | None = None) -> None:
+        """*defer* runs a measurement outside the agent's thread, one after the other, and records its event."""
+        self._tracker = tracker
+        self._digest = digest
+        self._defer = defer
+        self._count = 0
+        self._pending: ObservedCompaction | None = None
+        self._record: RuleRecord | None = None
+        tracker.compression_listeners.append(self._compressed)
+
+    def finish(self, at: float | None = None) -> None:
+        """Measure a compaction that no call follows."""
+        self._settle(at)
+
+    def _compressed(self, event: Event, removed: Sequence[Block]) -> None:
+        data = event.data
+        if not isinstance(data, ContentCompressed) or data.strategy != "compaction":
+            return
+        from windowpane.fidelity.rule_record import ObservedCompaction  # few sessions are compacted
+
+        self._settle(event.at)
+        self._count += 1
+        tracker, results = self._tracker, frozenset(data.results)
+        remaining = tuple(block for block in tracker.window if block.id not in results)
+        self._pending = ObservedCompaction(
+            event.event_id, self._count, tracker.window_id, tuple(removed), remaining, results
+        )
+        tracker.on_call = self._settle
+
+    def _settle(self, at: float | None = None) -> None:
+        """Measure the last compaction, now that the content of the first call after it is complete."""
+        tracker, pending, self._pending = self._tracker, self._pending, None
+        tracker.on_call = None
+        if pending is None or pending.window_id != tracker.window_id:  # the user started anew
+            return
+        measure = partial(self._measure, pending, tuple(tracker.window))
+        if self._defer is None:
+            tracker.record(measure(), at)
+        elif not self._defer(measure, sum(block.chars for block in (*pending.removed, *pending.remaining))):
+            reason = "too many evaluations wait"
+            tracker.record(RulesFollowed(pending.of, pending.number, reason=reason), at)
+
+    def _measure(self, compaction: ObservedCompaction, window: Sequence[Block]) -> RulesFollowed:
+        from windowpane.fidelity.rule_record import RuleRecord
+
+        if self._record is None:
+            self._record = RuleRecord(self._digest)
+        return self._record.measure(compaction, window)
