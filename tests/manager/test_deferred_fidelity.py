@@ -207,17 +207,17 @@ def test_a_large_block_without_text_does_not_switch_the_acceptance_check_off() -
     image = replace(texts[0], id="image", text=None, tokens=tokens // 3)
     summary = replace(texts[0], content_type="summary", text="The weather in src/paris.py was fine.")
 
-    fidelity = sampled_fidelity(probe.evaluate, [image, *texts], summary)
+    fidelity = sampled_fidelity([image, *texts], summary)
     assert fidelity is not None
     assert fidelity < MODEL_FIDELITY_FLOOR
-    assert sampled_fidelity(probe.evaluate, [replace(image, tokens=2 * tokens), *texts], summary) is None
+    assert sampled_fidelity([replace(image, tokens=2 * tokens), *texts], summary) is None
 
 
 def test_what_a_replacement_states_of_the_text_that_is_not_read_is_not_invented() -> None:
     older, newer = (repetitive_lines(1_000, kind="assistant_response", number=n) for n in (1, 2))
     kept = replace(newer, content_type="summary", text=(newer.text or "")[:20_000])
     more = replace(kept, text=f"{kept.text}\nThe refund handler handle_refund is in src/ledger_import.py.")
-    known, added = (sampled_fidelity(probe.evaluate, [older, newer], summary) for summary in (kept, more))
+    known, added = (sampled_fidelity([older, newer], summary) for summary in (kept, more))
 
     assert known == added
     assert known is not None

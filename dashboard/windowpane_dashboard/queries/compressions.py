@@ -10,8 +10,7 @@ from typing import Final, Literal, NamedTuple
 import pandas as pd
 
 from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated
-from windowpane.core.vocabulary import FATES, Fate
-from windowpane.fidelity.probe import severity
+from windowpane.core.vocabulary import FATES, Fate, severity
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, ContentRegretted, Event, FactOutcome, FidelityEvaluated
-from windowpane.core.vocabulary import ContentType
+from windowpane.core.vocabulary import ContentType, severity
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.fidelity.passages import Passage
-from windowpane.fidelity.probe import KEPT, evaluate, severity
+from windowpane.fidelity.probe import KEPT, evaluate
 from windowpane.fidelity.situation import base_name
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.discovery import all_readers, reader_for

@@ -331,13 +331,14 @@ class Passage:
     def excerpt(self, start: int, end: int) -> str:
         """Return the text of the terms from position *start* to *end* with the sentence around them."""
         first, last = self.terms[start].start, self.terms[end - 1].end
-        before = max(self.text.rfind(mark, max(0, first - 160), first) + len(mark) for mark in ("\n", ". ", "。"))
+        found = ((self.text.rfind(mark, max(0, first - 160), first), mark) for mark in ("\n", ". ", "。"))
+        before = max((at + len(mark) for at, mark in found if at >= 0), default=max(0, first - 160))
         after = min(
             at
             for mark in ("\n", ". ", "。", "")
             if (at := self.text.find(mark, last, last + 160) if mark else last + 160) >= 0
         )
-        return " ".join(self.text[max(0, before) : after].split())[:MAXIMUM_CHARACTERS]
+        return " ".join(self.text[before:after].split())[:MAXIMUM_CHARACTERS]
 
 
 def states_nothing(text: str) -> bool:

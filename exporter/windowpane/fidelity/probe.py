@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.names import without_wrappers
 from windowpane.core.protocols import Digester
-from windowpane.core.vocabulary import Fate
+from windowpane.core.vocabulary import Fate, severity
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
@@ -51,13 +51,6 @@ UNKNOWN_SHARE: Final = 0.5
 """Share of the removed prose in an unknown language from which its decisions and rules are not measured."""
 UNMEASURED: Final = "decisions, rules and reversals: in this language no words for them are known"
 
-SEVERITY: Final[tuple[Fate, ...]] = ("contradicted", "lost", "recoverable", "kept")
-"""Fates, the most severe first."""
-KINDS: Final = (
-    "reversed", "rule", "wrong_number", "wrong_name", "failed_command", "open_work", "changed_file", "read_file",
-    "decision", "goal",
-)  # fmt: skip
-"""Kinds of facts, those that do the most harm first."""
 _TRANSCRIPT: Final = "read the full transcript at"
 """Announces the file in which Claude Code keeps what it removed."""
 
@@ -75,11 +68,6 @@ class Outcome(NamedTuple):
     """The fact; of a contradiction a second line has what the replacement says."""
     block: str | None = None
     """Id of the block that has the content of the fact."""
-
-
-def severity(kind: str, fate: Fate) -> tuple[int, int]:
-    """Return the order in which outcomes are shown, the worst first."""
-    return SEVERITY.index(fate), KINDS.index(kind) if kind in KINDS else len(KINDS)
 
 
 def evaluate(
@@ -144,7 +132,8 @@ def _requests(removed: Sequence[Block]) -> Iterator[str]:
     for block in reversed(removed):
         if is_written(block):
             own = sentences(without_wrappers(block.text or "")[:READ_CHARACTERS])
-            yield from (sentence[:MAXIMUM_CHARACTERS] for sentence in own if not _NO_STATEMENT.search(sentence))
+            heads = (sentence[:MAXIMUM_CHARACTERS] for sentence in own)
+            yield from (head for head in heads if not _NO_STATEMENT.search(head))
 
 
 class _Visible:

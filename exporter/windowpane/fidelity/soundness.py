@@ -46,7 +46,7 @@ EDGE: Final = 2
 SUPPORT_CHARACTERS: Final = 60
 """Characters around another value in which its context is looked for."""
 MAXIMUM_OCCURRENCES: Final = 40
-MAXIMUM_STATEMENTS: Final = 300
+MAXIMUM_STATEMENTS: Final = 200
 
 
 _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -98,7 +98,7 @@ def contradictions(
             found
             for own in passages.values()
             for unit in (own, *_clauses(own), *_settings(own))
-            for found in _wrong_values(unit, replacement, support)
+            for found in _wrong_values(unit, replacement, support, own.text)
         ),
     ):
         if (one.value, one.replaced_by) not in seen:
@@ -135,7 +135,10 @@ def _is_setting(passage: Passage, position: int) -> bool:
     return before.kind == "word" and len(between) <= MAXIMUM_BETWEEN and _SET.search(between) is not None
 
 
-def _wrong_values(statement: Passage, replacement: Passage, support: _Support) -> Iterator[Contradiction]:
+def _wrong_values(
+    statement: Passage, replacement: Passage, support: _Support, whole: str
+) -> Iterator[Contradiction]:
+    """Yield the values that *replacement* has in place of those of a statement, or of a part of the *whole*."""
     positions = statement.exact
     if sum(term.kind == "word" for term in statement.terms) < MINIMUM_WORDS and not _is_setting(statement, 1):
         return
@@ -149,7 +152,7 @@ def _wrong_values(statement: Passage, replacement: Passage, support: _Support) -
             if found is not None and not support.has(found):
                 kind: Kind = "wrong_number" if found.value.kind == "number" else "wrong_name"
                 claim = replacement.excerpt(span.start, span.end)
-                yield Contradiction(kind, statement.text, claim, value.text, found.value.text)
+                yield Contradiction(kind, whole, claim, value.text, found.value.text)
 
 
 class _Beside(NamedTuple):
@@ -266,8 +269,9 @@ def _is_altered(name: str, real: str) -> bool:
         return False
     start = _shared_start(name, real)
     end = _shared_start(name[start:][::-1], real[start:][::-1])
-    is_inside = start >= 2 and end >= MINIMUM_END
-    return start + end >= ALIKE * longest and (is_inside or min(len(name), len(real)) > start + end)
+    is_inserted = min(len(name), len(real)) == start + end
+    is_inside = (start >= 2 and end >= MINIMUM_END) if is_inserted else (end > 0 or len(name) == len(real))
+    return is_inside and start + end >= ALIKE * longest
 
 
 def _shared_start(one: str, other: str) -> int:

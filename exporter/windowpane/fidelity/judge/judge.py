@@ -16,7 +16,7 @@ from typing import Final
 from windowpane.core.choices import MAXIMUM_QUESTIONS, MINIMUM_REPLICATES
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
-from windowpane.core.vocabulary import Fate
+from windowpane.core.vocabulary import FATES, Fate
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.exceptions import ConfigurationError
@@ -32,7 +32,6 @@ from windowpane.fidelity.judge.prompts import (
 from windowpane.fidelity.judge.questions import Question, questions_from, write_questions
 from windowpane.fidelity.probe import (
     MINIMUM_COVERAGE,
-    SEVERITY,
     WEIGHTS,
     Dimension,
     Outcome,
@@ -88,8 +87,7 @@ class JudgedQuestion:
         """`kept` if more than half of the replicates are; else the most frequent, in a tie the most severe."""
         if 2 * self.fates.count("kept") > len(self.fates):
             return "kept"
-        *others, _ = SEVERITY
-        return max(others, key=self.fates.count)
+        return max(reversed(FATES[1:]), key=self.fates.count)
 
 
 @dataclass(frozen=True, slots=True)
