@@ -111,13 +111,17 @@ def forecasts() -> str:
     )
 
 
-def scores() -> str:
-    """The spread of scores between summaries."""
-    deviation = results("TRUTH.md", r"score ([\d.]+) with a standard deviation of\s+([\d.]+)")
-    return (
-        "Compare scores within one session only: the score of undamaged summaries has a standard deviation of "
-        f"{float(deviation[2]):.2f}."
-    )
+def losses() -> str:
+    """What the probe finds of planted faults, and what it wrongly finds, over both halves."""
+    text = (FOLDER / "LOSSES.md").read_text(encoding="utf-8")
+    whole = [tuple(map(int, row)) for row in re.findall(r"\| (?:tuning|reporting) \| (\d+) \| (\d+) \| \d+ \|", text)]
+    compactions, wrong = (sum(column) for column in zip(*whole, strict=True))
+    shares = {}
+    for kind in ("wrong number", "wrong name", "reversed rule"):
+        rows = re.findall(rf"\| {kind} \| \w+ \| (\d+) \| ([\d.]+)% \|", text)
+        shares[kind] = sum(int(copies) * float(share) for copies, share in rows) / sum(int(copies) for copies, _ in rows)
+    found = ", ".join(f"{share:.0f}% of planted {kind}s" for kind, share in shares.items())
+    return f"In recorded summaries it finds {found}; of {compactions} undamaged ones {wrong} had a contradiction."
 
 
 def alerts() -> str:
@@ -128,16 +132,6 @@ def alerts() -> str:
         "On the reporting half of the sessions, an automatic compaction came within "
         f"fifteen turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten of {red[1]} of {red[2]} "
         "`red_imminent`."
-    )
-
-
-def faithfulness() -> str:
-    """The loss of faithfulness by damage to a tenth of a recorded summary."""
-    pattern = r"\| {} \| 10% \| \d+ \| faithfulness \|[^|]*\|[^|]*\| ([\d.]+)"
-    corrupt, negate = (results("TRUTH.md", pattern.format(kind))[1] for kind in ("corrupt", "negate"))
-    return (
-        f"Changing the names and numbers of a tenth of a recorded summary's sentences lowers it by {corrupt}, "
-        f"negating as many by {negate}."
     )
 
 
@@ -166,9 +160,8 @@ VALUES: dict[str, Callable[[], str]] = {
     "zones": zones,
     "policies": policies,
     "forecasts": forecasts,
-    "scores": scores,
+    "losses": losses,
     "alerts": alerts,
-    "faithfulness": faithfulness,
     "redaction": redaction,
     "observing": observing,
 }

@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.core.remembered import Remembered
 from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, STOPWORDS, stem
 
 Kind = Literal["word", "number", "name", "negation", "other"]
@@ -339,6 +340,14 @@ class Passage:
             if (at := self.text.find(mark, last, last + 160) if mark else last + 160) >= 0
         )
         return " ".join(self.text[before:after].split())[:MAXIMUM_CHARACTERS]
+
+
+def words_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
+    """Return the share of the terms in *visible* that *removed* has, 0 to 1; None without any."""
+    own, others = (
+        Passage("\n".join(block.text or "" for block in blocks)).distinct for blocks in (visible, removed)
+    )
+    return len(own & others) / len(own) if own and others else None
 
 
 def states_nothing(text: str) -> bool:

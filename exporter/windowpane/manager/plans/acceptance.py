@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import names_kept
-from windowpane.fidelity.passages import states_nothing
+from windowpane.fidelity.passages import states_nothing, words_in_common
 from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of, sample
 from windowpane.manager.plans.summary import HEADINGS, Section
 
@@ -51,13 +51,16 @@ class ProposedSummary:
 def sampled_fidelity(removed: Sequence[Block], replacement: Block, *, checks: int = 1) -> float | None:
     """Return the share of the newest names that a replacement still has; None if the content has no text.
 
-    The text is shared among so many *checks* of one step.
+    Of content without names it is the share of the replacement's words that the content has. The text is shared
+    among so many *checks* of one step.
     """
     if coverage_of(removed) < MINIMUM_COVERAGE:
         return None
     limit = SAMPLE_CHARACTERS // checks
     read = sample(removed, characters=limit)
-    return names_kept(read, sample([replacement], characters=REPLACEMENT_CHARACTERS // checks))
+    visible = sample([replacement], characters=REPLACEMENT_CHARACTERS // checks)
+    kept = names_kept(read, visible)
+    return words_in_common(read, visible) if kept is None else kept
 
 
 def reply_rejection_reason(reply: str, proposed: ProposedSummary) -> str:
