@@ -2,10 +2,10 @@
 
     WINDOWPANE_SESSIONS_DIR=... python benchmarks/bench_losses.py [FOLDER...]
 
-Without folders the recordings are those of WINDOWPANE_SESSIONS_DIR and of `corpus` and `corpus-new` beside it, and
-benchmarks/LOSSES.md is written. With folders of your own recordings, in any format that `windowpane import` reads, the
-tables about your agent's summaries are printed. Constants were tuned on one half of the sessions by a hash of their
-id; the tables report both halves. `losses/plants.py` makes the damage with no code of the product.
+Without folders the recordings are those of WINDOWPANE_SESSIONS_DIR and of `corpus` and `corpus-new` beside it,
+and benchmarks/LOSSES.md is written. With folders of your own recordings, in any format that `windowpane import`
+reads, the tables about your agent's summaries are printed. Constants were tuned on one half of the sessions by a
+hash of their id; the tables report both halves. `losses/plants.py` makes the damage with no code of the product.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from losses.plants import cuts, harmless, plants, reversed_rule, with_line
 from truth.recordings import Session, recorded_sessions, sessions_of
 
 from windowpane.core.digests import keyed_digester
-from windowpane.core.events import ContentCompressed, FidelityEvaluated
+from windowpane.core.events import FidelityEvaluated
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.passages import sentences
@@ -32,6 +32,7 @@ from windowpane.fidelity.rules import find_rules
 from windowpane.fidelity.situation import is_written
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.playback import session_events
+from windowpane.sources.transcripts.records import CallSent, Compacted
 
 HALVES: Final = ("tuning", "reporting")
 VALUES_A_SUMMARY: Final = 30
@@ -42,6 +43,11 @@ MINIMUM_CHARACTERS: Final = 500
 HOST_CONTEXT: Final = "<permissions instructions>"
 """Starts what Codex puts back after a compaction whose summary is encrypted: no summary."""
 DIGEST: Final = keyed_digester(b"losses")
+
+
+PLANTED: Final = """\
+Values of what the user wrote, of rules and of decisions, where the summary repeats them. A value that occurs twice
+in its statement, list marks, lines of code and line numbers are not changed."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Summary:
 
 def summaries_of(session: Session) -> Iterator[Summary]:
     """Yield the compactions of a session whose removed text and summary were recorded."""
-    if not any(isinstance(event.data, ContentCompressed) for event in session.events):
+    if not any(isinstance(record, Compacted | CallSent) for record in session.records):
         return
     found: list[tuple[tuple[Block, ...], tuple[Block, ...]]] = []
 
@@ -150,7 +156,7 @@ def cut_lines(summaries: Sequence[Summary]) -> list[str]:
 
 
 def harmless_lines(summaries: Sequence[Summary]) -> list[str]:
-    """Return the table of copies that say the same."""
+    """Return the table of harmless copies."""
     chance = random.Random(7)
     changes: dict[str, list[float]] = {}
     new: dict[str, int] = {}
@@ -202,11 +208,10 @@ def document(summaries: Sequence[Summary]) -> str:
         f"## Undamaged summaries\n\n{chr(10).join(contradictions_lines(summaries))}",
         "A contradiction in an undamaged summary was read by hand; it is false unless the summary is wrong.",
         f"## Planted values and reversed rules\n\n{chr(10).join(planted_lines(summaries))}",
-        "Values of what the user wrote, of rules and of decisions, where the summary repeats them. A value that occurs "
-        "twice in its\nstatement, list marks, lines of code and line numbers are not changed.",
+        PLANTED,
         f"## Cut summaries\n\n{chr(10).join(cut_lines(summaries))}",
-        "The form is judged without the text that was replaced. Lines that are missing within one section leave no trace.",
-        f"## Changes that say the same\n\n{chr(10).join(harmless_lines(summaries))}",
+        "The form is judged without the text that was replaced. Lines missing within one section leave no trace.",
+        f"## Harmless changes\n\n{chr(10).join(harmless_lines(summaries))}",
         f"## Facts of these summaries\n\n{chr(10).join(kinds_lines(summaries))}",
         cost_line(summaries),
     ]
@@ -214,7 +219,7 @@ def document(summaries: Sequence[Summary]) -> str:
 
 
 def main(folders: Sequence[str]) -> int:
-    """Write the document, or print it for folders of one's own; 0 also where there are no recordings."""
+    """Write the document, or print it for other folders; 0 also where there are no recordings."""
     sessions = [one for name in folders for one in sessions_of(Path(name))] if folders else recorded_sessions()
     summaries = [summary for session in sessions for summary in summaries_of(session)]
     if not summaries:

@@ -112,14 +112,16 @@ def forecasts() -> str:
 
 
 def losses() -> str:
-    """What the probe finds of planted faults, and what it wrongly finds, over both halves."""
+    """The planted faults that the probe finds, and its findings in undamaged summaries, over both halves."""
     text = (FOLDER / "LOSSES.md").read_text(encoding="utf-8")
-    whole = [tuple(map(int, row)) for row in re.findall(r"\| (?:tuning|reporting) \| (\d+) \| (\d+) \| \d+ \|", text)]
+    rows = re.findall(r"\| (?:tuning|reporting) \| (\d+) \| (\d+) \| \d+ \|", text)
+    whole = [tuple(map(int, row)) for row in rows]
     compactions, wrong = (sum(column) for column in zip(*whole, strict=True))
     shares = {}
     for kind in ("wrong number", "wrong name", "reversed rule"):
         rows = re.findall(rf"\| {kind} \| \w+ \| (\d+) \| ([\d.]+)% \|", text)
-        shares[kind] = sum(int(copies) * float(share) for copies, share in rows) / sum(int(copies) for copies, _ in rows)
+        copies = sum(int(count) for count, _ in rows)
+        shares[kind] = sum(int(count) * float(share) for count, share in rows) / copies
     found = ", ".join(f"{share:.0f}% of planted {kind}s" for kind, share in shares.items())
     return f"In recorded summaries it finds {found}; of {compactions} undamaged ones {wrong} had a contradiction."
 

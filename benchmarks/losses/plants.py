@@ -1,7 +1,7 @@
-"""Damage to real summaries of which the truth is known: values changed, rules reversed, text cut, words exchanged.
+"""Damage to real summaries: values changed, rules reversed, text cut, and words exchanged.
 
-Made with no code of the product. A value is planted where a summary has the same number or name as the removed text,
-between similar characters on at least one side: there it repeats what was asked for.
+Made with no code of the product. A value is planted where a summary has the same number or name as the removed
+text, between similar characters on at least one side: there it repeats what was asked for.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def cuts(summary: str, chance: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def harmless(summary: str, chance: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield copies that say the same, each with what was changed."""
+    """Yield harmless copies, each with what was changed."""
 
     def exchanged(match: re.Match[str]) -> str:
         return _SYNONYMS.get(match.group(), match.group()) if chance.random() < 0.8 else match.group()

@@ -83,5 +83,5 @@ def test_names_in_use_weigh_more_than_old_ones() -> None:
     assert newer > 2 * older > 0
 
 
-def test_without_names_nothing_is_said_about_them() -> None:
+def test_without_names_their_share_is_unknown() -> None:
     assert names_kept([block("well then, hello")], [block("hi")]) is None

@@ -29,7 +29,7 @@ def test_a_whole_summary_has_no_faults(text: str) -> None:
         (WHOLE[: WHOLE.index("8. ")], "section missing: Current Work"),
         (WHOLE.replace("7. Pending Tasks:", "").replace("it.\n8", "it\n8"), "section missing: Pending Tasks"),
         (SNAPSHOT.replace("</state_snapshot>", ""), "<state_snapshot> is not closed"),
-        ("1. one is done.\n2. two is done.\n5. five is done.", "numbering goes from 2 to 5"),
+        ("1. one is done.\n2. two is done.\n5. five is done.", "numbering jumps from 2 to 5"),
         ("The fix:\n```py\nx = 1", "a code block is not closed"),
         ("## Goal\n## Notes\nAll tests pass.", "a heading has no text"),
         ("All tests pass.\n## Next", "it ends with a heading"),
@@ -45,7 +45,7 @@ def test_a_list_within_an_item_starts_anew() -> None:
     assert form_faults("1. one:\n   1. a.\n   2. b.\n2. two:\n   1. c.\n3. three.") == ()
 
 
-def test_faults_have_no_words_of_the_summary() -> None:
+def test_faults_contain_nothing_of_the_summary() -> None:
     secret = "xyzzy"
 
     assert not [fault for fault in form_faults(f"## {secret}\n## {secret}\n`{secret} the") if secret in fault]

@@ -1,4 +1,4 @@
-"""The probe: where the agent was, what stays visible of it, and what is said about what cannot be measured."""
+"""The probe: where the agent was, what stays visible of it, and what cannot be measured."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ POLISH = (
 )
 
 
-def test_the_report_says_what_it_cannot_measure_in_a_language_it_does_not_know() -> None:
+def test_an_unknown_language_is_reported_as_not_measured() -> None:
     polish = block(POLISH, "user_message")
 
     assert "no words for them are known" in judged("x", (polish, *SESSION[1:4])).unmeasured[0]

@@ -8,7 +8,7 @@ from windowpane.fidelity.passages import Passage
 from windowpane.fidelity.soundness import Contradiction, contradictions
 
 
-def found(statement: str, claim: str, *sources: str) -> list[Contradiction]:
+def wrong(statement: str, claim: str, *sources: str) -> list[Contradiction]:
     return list(contradictions([statement], [statement], Passage(claim), [statement, *sources]))
 
 
@@ -33,20 +33,20 @@ REVERSALS = {
 @pytest.mark.parametrize("language", SETTINGS)
 def test_a_wrong_number_is_found_with_the_one_it_replaces(language: str) -> None:
     statement, claim = SETTINGS[language]
-    (one,) = found(statement, claim)
+    (one,) = wrong(statement, claim)
 
     assert (one.kind, one.value, one.replaced_by) == ("wrong_number", "17", "19")
     assert one.statement == statement
     assert one.claim == claim.rstrip("。")
-    assert not found(statement, claim.replace("19", "17"))
+    assert not wrong(statement, claim.replace("19", "17"))
 
 
 @pytest.mark.parametrize("language", REVERSALS)
 def test_a_reversed_rule_is_found(language: str) -> None:
     statement, claim = REVERSALS[language]
 
-    assert [one.kind for one in found(statement, claim)] == ["reversed"]
-    assert not found(statement, f"The user said: {statement}")
+    assert [one.kind for one in wrong(statement, claim)] == ["reversed"]
+    assert not wrong(statement, f"The user said: {statement}")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_reversed_rule_is_found(language: str) -> None:
     ],
 )
 def test_what_the_statement_denies_is_found(statement: str, claim: str) -> None:
-    assert found(statement, claim)
+    assert wrong(statement, claim)
 
 
 @pytest.mark.parametrize(
@@ -83,16 +83,16 @@ def test_what_the_statement_denies_is_found(statement: str, claim: str) -> None:
     ],
 )
 def test_what_agrees_or_has_another_reason_is_not_wrong(statement: str, claim: str, sources: list[str]) -> None:
-    assert found(statement, claim, *sources) == []
+    assert wrong(statement, claim, *sources) == []
 
 
 def test_a_report_of_the_agent_cannot_be_reversed() -> None:
-    """What was reported may have changed since; only rules and goals bind."""
+    """A report may be outdated; only rules and goals bind."""
     report = "The integration tests of the billing service do not pass."
 
     assert not list(contradictions([report], [], Passage(report.replace("do not ", "")), [report]))
 
 
 def test_the_same_value_in_other_writing_is_no_contradiction() -> None:
-    assert not found("Read at most 1,000 lines of the log.", "At most 1000 lines of the log are read.")
-    assert not found("The limit is 30s for uploads.", "The limit is 30 seconds for uploads.")
+    assert not wrong("Read at most 1,000 lines of the log.", "At most 1000 lines of the log are read.")
+    assert not wrong("The limit is 30s for uploads.", "The limit is 30 seconds for uploads.")

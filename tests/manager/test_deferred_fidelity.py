@@ -65,23 +65,25 @@ def test_closing_a_session_records_the_fidelity_of_its_last_compaction() -> None
     assert kinds.index("fidelity.evaluated") < kinds.index("session.ended")
 
 
-def test_the_acceptance_check_of_a_models_summary_does_not_hold_the_lock() -> None:
+def test_the_acceptance_check_of_a_models_summary_does_not_hold_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that ends on another thread meanwhile is recorded at once."""
     sink = RecordingSink()
     waited: list[bool] = []
 
-    def slow(*args: object, **options: object) -> FidelityEvaluated:
+    def slow(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
         if threading.current_thread() is hook_thread:
             other = threading.Thread(target=window.add_user, args=("meanwhile",), daemon=True)
             other.start()
             other.join(PATIENCE_SECONDS / 10)
             waited.append(other.is_alive())
-        return probe.evaluate(*args, **options)  # type: ignore[arg-type]
+        return names_kept(removed, visible)
+
+    monkeypatch.setattr(acceptance, "names_kept", slow)
 
     hook_thread = threading.current_thread()
     model = ScriptedModel(["## Decisions and reasons\n- Read every module and keep the limits."])
     dependencies = replace(in_memory_dependencies(sink), evaluations=BackgroundWriter(), model=model)
-    settings = EngineSettings(evaluate=slow, policy=None)
+    settings = EngineSettings(policy=None)
     with ContextWindowManager(
         agent="agent", model="none", limit_tokens=10_000, dependencies=dependencies, settings=settings
     ) as window:

@@ -56,7 +56,9 @@ def _write_example(ctx: click.Context, _parameter: click.Parameter, folder: Path
     show_default=True,
     help="Times each question is put to the judge.",
 )
-@click.option("--min-score", type=click.FloatRange(0, 1), help="Minimum score; of a suite, instead of its own.")
+@click.option(
+    "--min-score", type=click.FloatRange(0, 1), help="Minimum score, also instead of that of the suite."
+)
 @click.option(
     "--write-example",
     metavar="DIR",
@@ -82,16 +84,16 @@ def command(  # noqa: PLR0917  # click passes by name
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Show what compactions lost and what their summaries have wrong, the worst first; exit with 1 below the
-    minimum score.
+    """Show the facts that compactions lost and the faults of their summaries, the worst first; exit with 1 below
+    the minimum score.
 
     FILE is a recorded session, whose compactions are measured; or any text or recording that --summary replaces,
-    a text with "User:" and "Assistant:" before its messages; or a suite of documents (.yaml), which are compressed
-    and about which a judge answers questions. Recordings and summaries are measured without a model: what the
-    probe does not find may still be wrong.
+    with "User:" and "Assistant:" before the messages of a text; or a suite of documents (.yaml), which are
+    compressed and about which a judge answers questions. Recordings and summaries are measured without a model:
+    faults that the probe does not find are possible.
 
-    Without --judge, answers about a suite are found by matching strings: that shows that the suite works, not what
-    a model would recall. A function may also be given as file.py:function.
+    Without --judge, answers about a suite are found by matching strings: that shows that the suite works, not
+    what a model would recall. A function may also be given as file.py:function.
 
     \b
     Examples:

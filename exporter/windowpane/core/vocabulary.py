@@ -65,10 +65,10 @@ FACT_KINDS: Final = (
 
 def severity(kind: str, fate: Fate) -> tuple[int, int]:
     """Return the position of a fact among others: first rules that are reversed or lost, then what is wrong."""
-    place = FACT_KINDS.index(kind) if kind in FACT_KINDS else len(FACT_KINDS)
+    position = FACT_KINDS.index(kind) if kind in FACT_KINDS else len(FACT_KINDS)
     if kind == "reversed" or (kind == "rule" and fate == "lost"):
-        return -len(FATES), place
-    return -FATES.index(fate), place
+        return -len(FATES), position
+    return -FATES.index(fate), position
 
 
 RULE_SOURCES: Final[tuple[RuleSource, ...]] = get_args(RuleSource)

@@ -1,4 +1,4 @@
-"""What compactions lost: those of a recording, or a summary that another agent wrote of a text."""
+"""Losses of the compactions of a recording, or of a summary that any agent wrote."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Loss:
             return f"needed again at turn {turn}"
         text, after = fact.text or "", self.compaction.after
         is_file = fact.kind in ("changed_file", "read_file")
-        found = (
+        recurs = (
             base_name(text) in after if is_file else bool(after) and Passage(after).has_share(Passage(text), KEPT)
         )
-        return "needed again" if after and found and fact.outcome != "kept" else ""
+        return "needed again" if after and recurs and fact.outcome != "kept" else ""
 
 
 def measure(compaction: Compaction) -> Loss:
@@ -73,7 +73,7 @@ def measure(compaction: Compaction) -> Loss:
 
 def recorded_compactions(path: Path) -> list[Compaction]:
     """Return the compactions of a recording. Raises `SourceError` for a file that is not one."""
-    found: list[Compaction] = []
+    compactions: list[Compaction] = []
     for events, probed in _played(path):
         for removed, visible, of in probed:
             needed = {
@@ -82,8 +82,8 @@ def recorded_compactions(path: Path) -> list[Compaction]:
                 if isinstance(event.data, ContentRegretted) and event.data.cause_event_id == of
             }
             turn = next((event.context.turn for event in events if event.event_id == of), 0)
-            found.append(Compaction(f"turn {turn}", removed, visible, needed))
-    return found
+            compactions.append(Compaction(f"turn {turn}", removed, visible, needed))
+    return compactions
 
 
 def written_summary(before: Path, summary: Path, after: Path | None = None) -> Compaction:
@@ -106,14 +106,16 @@ def blocks_in(path: Path) -> tuple[Block, ...]:
     )
 
 
-def _played(
-    path: Path,
-) -> Iterator[tuple[list[Event], list[tuple[tuple[Block, ...], tuple[Block, ...], str | None]]]]:
+_Probed = tuple[tuple[Block, ...], tuple[Block, ...], str | None]
+"""The removed and the visible blocks of a compaction, and its event id."""
+
+
+def _played(path: Path) -> Iterator[tuple[list[Event], list[_Probed]]]:
     """Yield the events of each session of a recording, and its compactions."""
     reader = reader_for(path, all_readers(complete=True))
     records = tuple(reader.read(path, stats=FileStats(), problems=[]))
     for key in session_keys(records):
-        probed: list[tuple[tuple[Block, ...], tuple[Block, ...], str | None]] = []
+        probed: list[_Probed] = []
 
         def note(
             removed: Sequence[Block], visible: Sequence[Block], *, of: str | None = None, **_: Any

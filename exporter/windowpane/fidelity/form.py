@@ -1,7 +1,7 @@
 """Form: damage to a summary that can be seen without the text that it replaces.
 
-A summary that was cut ends within a sentence, misses sections of its agent's template, skips numbers, or leaves
-code blocks and tags open. What is reported has no words of the summary, only headings of known templates.
+A summary that was cut ends within a sentence, misses sections of its agent's template, skips numbers, or has
+open code blocks and tags. The faults contain nothing of the summary, only headings of public templates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 MINIMUM_SECTIONS: Final = 3
 """Sections of a template by which a text is recognized as written to it."""
 MAXIMUM_GAP: Final = 8
-"""A longer step between two numbers is no gap of a list."""
+"""A longer step between two numbers is not a gap of a list."""
 MAXIMUM_FAULTS: Final = 12
 MAXIMUM_CHARACTERS: Final = 200_000
 """Start and end of a longer text that are looked at, half of it each."""
@@ -84,7 +84,7 @@ def form_faults(text: str) -> tuple[str, ...]:
 
 
 def _without_code(text: str) -> tuple[str, bool]:
-    """Return a text without its code blocks, and whether the last is left open."""
+    """Return a text without its code blocks, and whether the last one is open."""
     lines: list[str] = []
     is_open = False
     for line in text.split("\n"):
@@ -138,7 +138,7 @@ def _numbering(lines: list[str]) -> Iterator[str]:
         lists = {depth: own for depth, own in lists.items() if depth <= indent}
         before = lists.get(indent)
         if before is not None and 1 < number - before.number <= MAXIMUM_GAP:
-            yield f"numbering goes from {before.number} to {number}"
+            yield f"numbering jumps from {before.number} to {number}"
         if before is None and 1 < number <= MAXIMUM_GAP:
             yield f"numbering starts at {number}"
         lists[indent] = _List(number, index)

@@ -17,35 +17,35 @@ SAMPLED_CHARACTERS: Final = 4_000
 """Characters of each text by which its language is recognized."""
 MINIMUM_SHARE: Final = 0.12
 """Share of function words from which a text is in a language; other languages share few of them."""
-MINIMUM_WORDS: Final = 20
+SHORTEST_SAMPLE: Final = 20
 """Shorter texts are of any language."""
 STEM_CHARACTERS: Final = 7
 
 
-def _words(text: str) -> frozenset[str]:
+def _terms(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_FUNCTION_WORDS: Final[dict[Language, frozenset[str]]] = {
-    "English": _words(
+_FUNCTION_TERMS: Final[dict[Language, frozenset[str]]] = {
+    "English": _terms(
         "a about after all also an and any are as at be because been before both but by can could did do"
         " does each else for from had has have he her here him his how i if in into is it its just let like"
         " make may more most my need of on only or other our out over same she should so some such than that"
         " the their them then there these they this those through to under up use used uses using very want"
         " was we were what when where which while who why will with would you your"
     ),
-    "German": _words(
+    "German": _terms(
         "aber als am an auch auf aus bei bin bis bitte da damit das dass dem den der des die dies diese"
         " dieser du durch ein eine einem einen einer eines er es für haben hat ich im in ist ja jede jeder"
         " kann man mit nach noch nur oder schon sein sich sie sind so soll über um und uns unter von vor war"
         " weil wenn wie wir wird wurde zu zum zur"
     ),
-    "French": _words(
+    "French": _terms(
         "au aux avec ce cela ces cette c'est comme d dans de des du elle en est et être fait ici il ils j"
         " je l la le les leur lui mais même mon ne nous on ont ou où par parce plus pour qu que qui s sa"
         " sans se ses si son sont sur tous tout un une vous y été"
     ),
-    "Spanish": _words(
+    "Spanish": _terms(
         "a al algo como con cuando de del desde donde el ella en entre era es esta está este esto fue ha"
         " hay la las le lo los más me mi muy o para pero por porque que qué se ser si sí sobre su sus"
         " también tan tiene todo todos un una uno y ya yo"
@@ -53,17 +53,17 @@ _FUNCTION_WORDS: Final[dict[Language, frozenset[str]]] = {
     "Chinese": frozenset(),
     "Japanese": frozenset(),
 }
-_FILLERS: Final = _words(
+_FILLERS: Final = _terms(
     "keep keeps kept stay stays remain remains remained set sets number count value currently still now"
     " bleiben bleibt halte lass setze anzahl wert garde gardez reste restent nombre valeur"
     " mantén mantener queda quedan número valor"
 )
 """Words between a value and what it is the value of."""
-STOPWORDS: Final = _FILLERS.union(*_FUNCTION_WORDS.values())
+STOPWORDS: Final = _FILLERS.union(*_FUNCTION_TERMS.values())
 CJK_FUNCTION: Final = frozenset("的了为是在和与把被将は を が の に で も と へ や".replace(" ", ""))
 """Characters of Chinese and Japanese that stand between words."""
 
-NEGATIONS: Final = _words(
+NEGATIONS: Final = _terms(
     "not no never cannot without neither nor none dont don't can't won't unable avoid forbidden prohibited refuse"
     " nicht kein keine keinen keinem keiner keines nie niemals ohne weder verboten vermeide vermeiden"
     " pas jamais aucun aucune sans rien interdit évite éviter évitez"
@@ -117,18 +117,18 @@ _OTHER_SCRIPT: Final = re.compile(r"[\u0370-\u1fff\ua000-\ud7af]")
 
 
 def language_of(text: str) -> Language | Literal["unknown"] | None:
-    """Return the language of *text*: `unknown` for another, None where it has too few words to tell."""
+    """Return the language of *text*: `unknown` for another, None where it is too short."""
     text = text[:SAMPLED_CHARACTERS]
     letters = len(_WORD.findall(text))
     han, kana, other = (len(script.findall(text)) for script in (_HAN, _KANA, _OTHER_SCRIPT))
-    if han + kana > max(MINIMUM_WORDS, 2 * letters):
+    if han + kana > max(SHORTEST_SAMPLE, 2 * letters):
         return "Japanese" if 10 * kana > han else "Chinese"
     words = [word.casefold() for word in _WORD.findall(text)]
-    if other > max(4 * MINIMUM_WORDS, len(words)):
+    if other > max(4 * SHORTEST_SAMPLE, len(words)):
         return "unknown"
-    if len(words) < MINIMUM_WORDS:
+    if len(words) < SHORTEST_SAMPLE:
         return None
-    counts = {language: sum(map(own.__contains__, words)) for language, own in _FUNCTION_WORDS.items()}
+    counts = {language: sum(map(own.__contains__, words)) for language, own in _FUNCTION_TERMS.items()}
     best = max(counts, key=lambda language: counts[language])
     return best if counts[best] >= MINIMUM_SHARE * len(words) else "unknown"
 

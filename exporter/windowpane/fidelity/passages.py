@@ -29,7 +29,7 @@ MINIMUM_TERMS: Final = 3
 MAXIMUM_CHARACTERS: Final = 400
 """A longer sentence is cut here: minified code and pasted data are not sentences."""
 MAXIMUM_POSITIONS: Final = 64
-"""Positions at which one term is looked up; a term in more places tells none of them apart."""
+"""Positions at which one term is looked up; a term in more places is not distinctive."""
 EXACT_WEIGHT: Final = 2
 """Weight of a name or number; a word has 1."""
 SLACK: Final = 6
@@ -43,7 +43,7 @@ TOKEN: Final = re.compile(
 _NUMBER: Final = re.compile(r"[-+~$€£]?(\d[\d.,'’]*)(?:%|[A-Za-zµ]{0,3})")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[,.'’]\d{3})+")
 MAXIMUM_NAME: Final = 200
-"""A longer token is no name that a person would look for."""
+"""A longer token is not a name."""
 _CJK_RUN: Final = re.compile(f"[{_CJK}]")
 _CJK_NEGATION: Final = re.compile("|".join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True)))
 _EMPHASIS: Final = dict.fromkeys(map(ord, "*_`"))
@@ -54,7 +54,7 @@ _DOTTED: Final = re.compile(r"\w\.[A-Za-z]|\d[.:-]\d")
 _ALTERNATIVES: Final = frozenset(
     {"and/or", "either/or", "he/she", "his/her", "n/a", "w/o", "und/oder", "et/ou", "y/o"}
 )
-"""Words with slashes that are no names."""
+"""Words with slashes that are not names."""
 _ITEM: Final = re.compile(r"\s*(?:[-*+>#|•]\s?|\d{1,3}[.)]\s|```|$)")
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?])[\"')\]*`]*\s+(?=[\"'(\[*`¿¡]*[^\W\d_a-z]|[\"'(\[*`]*\d)|(?<=[。！？])"
@@ -131,7 +131,7 @@ _READ: Final = Remembered(_read_token)
 
 
 def terms_of(text: str) -> Iterator[Term]:
-    """Yield the terms of *text* in order, with its negations; other function words are left out."""
+    """Yield the terms of *text* in order, with its negations; other function words are skipped."""
     for match in TOKEN.finditer(text):
         token, start = match.group(), match.start()
         if not token[0].isascii() and _CJK_RUN.match(token):
@@ -249,7 +249,7 @@ class Passage:
         needed = least * whole
         width = len(wanted.terms) + max(SLACK, len(wanted.terms) // 2)
         hits = sorted((position, term) for term in terms for position in self.positions(term))
-        found: list[Span] = []
+        spans: list[Span] = []
         counts: dict[str, int] = {}
         share, start = 0, 0
         for position, term in hits:
@@ -261,9 +261,9 @@ class Passage:
                 share -= 0 if counts[dropped] else wanted.weight_of(dropped)
                 start += 1
             if share >= needed:
-                found.append(Span(hits[start][0], position + 1, share / whole))
+                spans.append(Span(hits[start][0], position + 1, share / whole))
         best: list[Span] = []
-        for span in sorted(found, key=lambda one: (-one.share, one.end - one.start)):
+        for span in sorted(spans, key=lambda one: (-one.share, one.end - one.start)):
             if len(best) < MAXIMUM_SPANS and all(span.end <= own.start or span.start >= own.end for own in best):
                 best.append(span)
         return best
@@ -311,19 +311,19 @@ class Passage:
         terms: set[str] = set()
         offsets = self.negations[bisect_left(self.negations, first) : bisect_left(self.negations, last)]
         for offset in offsets:
-            begin, finish = self._clause_of(offset)
+            opening, closing = self._clause_of(offset)
             following = bisect_right(starts, offset)
             for position in (following - 1, following):
-                if 0 <= position < len(starts) and begin <= starts[position] < finish:
+                if 0 <= position < len(starts) and opening <= starts[position] < closing:
                     terms.add(self.terms[position].text)
         return Negated(len(offsets), frozenset(terms))
 
     def _clause_of(self, offset: int) -> tuple[int, int]:
         """Return the offsets of the text of a clause, given one within it."""
         following = bisect_right(self._clause_ends, offset)
-        begin = self._clause_ends[following - 1] if following else 0
+        opening = self._clause_ends[following - 1] if following else 0
         end = self._clause_ends[following] if following < len(self._clause_ends) else len(self.text)
-        return begin, end
+        return opening, end
 
     @cached_property
     def _clause_ends(self) -> list[int]:
@@ -332,8 +332,8 @@ class Passage:
     def excerpt(self, start: int, end: int) -> str:
         """Return the text of the terms from position *start* to *end* with the sentence around them."""
         first, last = self.terms[start].start, self.terms[end - 1].end
-        found = ((self.text.rfind(mark, max(0, first - 160), first), mark) for mark in ("\n", ". ", "。"))
-        before = max((at + len(mark) for at, mark in found if at >= 0), default=max(0, first - 160))
+        starts = ((self.text.rfind(mark, max(0, first - 160), first), mark) for mark in ("\n", ". ", "。"))
+        before = max((at + len(mark) for at, mark in starts if at >= 0), default=max(0, first - 160))
         after = min(
             at
             for mark in ("\n", ". ", "。", "")
@@ -342,7 +342,7 @@ class Passage:
         return " ".join(self.text[before:after].split())[:MAXIMUM_CHARACTERS]
 
 
-def words_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
+def terms_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
     """Return the share of the terms in *visible* that *removed* has, 0 to 1; None without any."""
     own, others = (
         Passage("\n".join(block.text or "" for block in blocks)).distinct for blocks in (visible, removed)

@@ -7,7 +7,7 @@ Three questions, each answered by facts that a person can check:
 - Is the replacement sound? Numbers, names and meanings that the removed text denies (`soundness`).
 - Is its form whole? Missing sections, gaps and sentences that break off (`form`).
 
-The score is the share of the facts that is kept. A probe that finds no fault has not shown that there is none.
+The score is the share of the facts that is kept. Faults that the probe does not find are possible.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
     kind: str
     fate: Fate
     text: str
-    """The fact; of a contradiction a second line has what the replacement says."""
+    """The fact; of a contradiction a second line has the text of the replacement."""
     block: str | None = None
     """Id of the block that has the content of the fact."""
 
@@ -82,9 +82,9 @@ def evaluate(
     """Return what became of the facts in *removed* now that *visible* is all that the model sees, as an event.
 
     Facts that are not visible are recoverable rather than lost if the originals can be fetched by a handle that
-    the model can see, or from a file that it names. *task* is text about the task that may support what the
-    replacement says. The score is None if less than half of the removed tokens have text, or no fact was found.
-    *of* is the event id of the compression. The work is bounded whatever the text is like.
+    the model can see, or from a file that it names. *task* is text about the task that may support the
+    replacement. *of* is the event id of the compression. The score is None if less than half of the removed
+    tokens have text, or no fact was found. The work is bounded whatever the text is like.
     """
     coverage = coverage_of(removed)
     if coverage < MINIMUM_COVERAGE:
@@ -137,7 +137,7 @@ def _requests(removed: Sequence[Block]) -> Iterator[str]:
 
 
 class _Visible:
-    """What the model can see after a compaction."""
+    """The content that the model can see after a compaction."""
 
     def __init__(self, blocks: Sequence[Block], removed: Sequence[Block], *, recoverable: bool) -> None:
         self.blocks = blocks

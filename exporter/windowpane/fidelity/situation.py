@@ -1,4 +1,4 @@
-"""Where the agent was: the facts that it needs to go on after a compaction.
+"""The situation of the agent: the facts that it needs to go on after a compaction.
 
 They are taken from what the agent did, not guessed from prose: the files that it changed and read last, the
 commands that failed and were not run successfully later, the open items of its plan. Of prose only two kinds are
@@ -67,7 +67,7 @@ def situation(removed: Sequence[Block]) -> Iterator[Fact]:
     yield from _failures(removed, calls)
     changed = _last_files(_changed(removed))
     yield from changed.values()
-    read = _last_files(_read(removed, calls), known=changed)
+    read = _last_files(_read(removed, calls), excluded=changed)
     yield from read.values()
 
 
@@ -110,13 +110,13 @@ def _decisions(removed: Sequence[Block]) -> Iterator[Fact]:
         and DECISION.search(block.text)
     )
     newest = ((block, sentence) for block in texts for sentence in sentences(block.text or ""))
-    found: dict[str, Fact] = {}
+    facts: dict[str, Fact] = {}
     for block, sentence in islice(newest, SCANNED_SENTENCES):
         if len(sentence) <= MAXIMUM_CHARACTERS and DECISION.search(sentence) and REASON.search(sentence):
-            found.setdefault(sentence, Fact("decision", sentence.strip("#*- "), block.id))
-            if len(found) == MAXIMUM_DECISIONS:
+            facts.setdefault(sentence, Fact("decision", sentence.strip("#*- "), block.id))
+            if len(facts) == MAXIMUM_DECISIONS:
                 break
-    yield from (fact for fact in found.values() if is_statement(fact.text))
+    yield from (fact for fact in facts.values() if is_statement(fact.text))
 
 
 def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:
@@ -183,8 +183,8 @@ def finding_of(output: str) -> str:
         else f"{output[:READ_CHARACTERS]}\n{output[-READ_CHARACTERS:]}"
     )
     lines = [line.strip() for line in text.split("\n") if _FAULT.search(line) and not _TRIVIAL.match(line)]
-    named = [line for line in lines if not _EXIT_CODE.match(line) and Passage(line[:MAXIMUM_CHARACTERS]).exact]
-    return (named or [""])[-1][:MAXIMUM_CHARACTERS]
+    faults = [line for line in lines if not _EXIT_CODE.match(line) and Passage(line[:MAXIMUM_CHARACTERS]).exact]
+    return (faults or [""])[-1][:MAXIMUM_CHARACTERS]
 
 
 def _command(call: Block) -> str:
@@ -230,15 +230,15 @@ def _last_path(command: str) -> str:
     return paths[-1] if paths else ""
 
 
-def _last_files(files: Iterable[tuple[str, Fact]], known: Iterable[str] = ()) -> dict[str, Fact]:
-    names = {base_name(path) for path in known}
-    found: dict[str, Fact] = {}
+def _last_files(files: Iterable[tuple[str, Fact]], excluded: Iterable[str] = ()) -> dict[str, Fact]:
+    names = {base_name(path) for path in excluded}
+    facts: dict[str, Fact] = {}
     for path, fact in files:
-        if path not in found and base_name(path) not in names:
-            found[path] = fact
-            if len(found) == MAXIMUM_FILES:
+        if path not in facts and base_name(path) not in names:
+            facts[path] = fact
+            if len(facts) == MAXIMUM_FILES:
                 break
-    return found
+    return facts
 
 
 def base_name(path: str) -> str:

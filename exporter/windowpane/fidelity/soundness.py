@@ -1,8 +1,8 @@
 """Soundness: numbers, names and negations of a replacement that the text it replaces denies.
 
-What the user asked for, rules and decisions are looked up in the replacement. A number or name in the place of
-another is wrong unless the removed text has it in the same context, as after a change of mind. A rule or goal with
-the opposite meaning is wrong unless another passage agrees.
+Requests of the user, rules and decisions are looked up in the replacement. A number or name in the place of another
+is wrong unless the removed text has it in the same context, as after a change of mind. A rule or goal with the
+opposite meaning is wrong unless another passage agrees.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Kind = Literal["wrong_number", "wrong_name", "reversed"]
 RESTATED: Final = 0.5
 """Share of a statement's other terms from which a span repeats it."""
 REPEATED: Final = 0.75
-"""Share of a statement's terms from which a span says the same or its opposite."""
+"""Share of a statement's terms from which a span repeats or reverses it."""
 VERBATIM: Final = 0.85
 """Share from which a span quotes a statement: only the same statement with the other value supports that."""
 CLOSE_CHARACTERS: Final = 16
@@ -29,7 +29,7 @@ CLOSE_CHARACTERS: Final = 16
 MAXIMUM_VALUES: Final = 8
 """Numbers and names of one statement."""
 CONTEXT: Final = 4
-"""Terms on each side of a value that tell which value it is."""
+"""Terms on each side of a value by which a value is recognized."""
 MINIMUM_CLAUSE: Final = 3
 LOCATIONS: Final = frozenset(
     map(stem, ("line", "lines", "zeile", "zeilen", "ligne", "lignes", "línea", "líneas"))
@@ -52,7 +52,7 @@ MAXIMUM_STATEMENTS: Final = 200
 _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
-MINIMUM_WORDS: Final = 2
+MINIMUM_CONTEXT: Final = 2
 """Words, not names or numbers, of a statement whose values are compared."""
 MAXIMUM_BETWEEN: Final = 24
 """Characters between a word and the number that it is set to."""
@@ -69,7 +69,7 @@ _COMPONENT: Final = re.compile(r"[.:/–-]")
 
 
 class Contradiction(NamedTuple):
-    """A statement of the removed text, and what the replacement says instead."""
+    """A statement of the removed text, and the text of the replacement."""
 
     kind: Kind
     statement: str
@@ -82,7 +82,7 @@ class Contradiction(NamedTuple):
 def contradictions(
     statements: Iterable[str], binding: Iterable[str], replacement: Passage, sources: Sequence[str]
 ) -> Iterator[Contradiction]:
-    """Yield what *replacement* says against *statements*; *sources* are all texts that may support it.
+    """Yield what in *replacement* contradicts *statements*; *sources* are all texts that may support it.
 
     Only *binding* statements can be reversed: rules and goals. What the agent or the user reported may have
     changed later.
@@ -95,10 +95,10 @@ def contradictions(
     for one in (
         *_altered_names(passages.values(), replacement, support),
         *(
-            found
+            one
             for own in passages.values()
             for unit in (own, *_clauses(own), *_settings(own))
-            for found in _wrong_values(unit, replacement, support, own.text)
+            for one in _wrong_values(unit, replacement, support, own.text)
         ),
     ):
         if (one.value, one.replaced_by) not in seen:
@@ -127,7 +127,7 @@ def _settings(statement: Passage) -> Iterator[Passage]:
 
 
 def _is_setting(passage: Passage, position: int) -> bool:
-    """Return whether the number at *position* is the value of the word before it, and not its label (`phase 1`)."""
+    """Return whether the number at *position* is the value of the word before it, not its label (`phase 1`)."""
     if not 0 < position < len(passage.terms) or passage.terms[position].kind != "number":
         return False
     before = passage.terms[position - 1]
@@ -140,7 +140,7 @@ def _wrong_values(
 ) -> Iterator[Contradiction]:
     """Yield the values that *replacement* has in place of those of a statement, or of a part of the *whole*."""
     positions = statement.exact
-    if sum(term.kind == "word" for term in statement.terms) < MINIMUM_WORDS and not _is_setting(statement, 1):
+    if sum(term.kind == "word" for term in statement.terms) < MINIMUM_CONTEXT and not _is_setting(statement, 1):
         return
     for position in positions[:MAXIMUM_VALUES]:
         value = statement.terms[position]
@@ -148,11 +148,11 @@ def _wrong_values(
             continue
         least = RESTATED if value.kind == "number" else REPEATED
         for span in replacement.spans(statement, least=least, without=value.text):
-            found = _other_value(statement, position, replacement, span)
-            if found is not None and not support.has(found):
-                kind: Kind = "wrong_number" if found.value.kind == "number" else "wrong_name"
+            other = _other_value(statement, position, replacement, span)
+            if other is not None and not support.has(other):
+                kind: Kind = "wrong_number" if other.value.kind == "number" else "wrong_name"
                 claim = replacement.excerpt(span.start, span.end)
-                yield Contradiction(kind, whole, claim, value.text, found.value.text)
+                yield Contradiction(kind, whole, claim, value.text, other.value.text)
 
 
 class _Beside(NamedTuple):

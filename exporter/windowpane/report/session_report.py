@@ -99,11 +99,11 @@ class ReportedCompression:
     faults: tuple[str, ...] = ()
     """Faults that were found in the replacement."""
     unmeasured: tuple[str, ...] = ()
-    """What could not be measured, with the reason."""
+    """Facts that could not be measured, with the reason."""
     worst: tuple[str, ...] = ()
     """The facts that were contradicted and lost, the worst first, where their text is captured."""
     needed_again: tuple[str, ...] = ()
-    """What was removed and fetched again: `src/api.py at turn 57`."""
+    """Content that was removed and fetched again: `src/api.py at turn 57`."""
 
     @property
     def sizes(self) -> tuple[int, int, str]:

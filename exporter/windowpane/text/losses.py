@@ -1,4 +1,4 @@
-"""What a compaction lost and what its replacement has wrong, in words; nothing is claimed that was not measured."""
+"""Texts about the losses of a compaction and the faults of its replacement; only what was measured is claimed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def facts_text(data: FidelityEvaluated) -> str:
 
 
 def worst_texts(data: FidelityEvaluated, content: Callable[[str], str | None]) -> Iterator[str]:
-    """Yield the facts that were contradicted and lost, the worst first; *content* returns captured text by digest."""
+    """Yield the facts that were contradicted and lost, the worst first; *content* returns text by digest."""
     for fact in data.facts:
         text = fact.text or (content(fact.digest) if fact.digest else None)
         if text and fact.outcome in ("contradicted", "lost"):
@@ -68,5 +68,5 @@ def faults_of(data: FidelityEvaluated) -> Sequence[str]:
 
 
 def soundness_text(data: FidelityEvaluated) -> str:
-    """Return the faults of a replacement; that none was found is not that there is none."""
+    """Return the faults of a replacement; others are possible."""
     return "; ".join(faults_of(data)) or NO_FAULT.get(data.method, "no fault found")

@@ -68,7 +68,7 @@ class FactOutcome:
     text: str | None = None
     """Never serialized; content capture stores it under the digest.
 
-    Of a contradiction the first line has the fact, the second what the replacement says instead.
+    Of a contradiction the first line has the fact, the second the text of the replacement.
     """
     block: str | None = None
     """Id of the removed block that has the content of the fact, by which a regret refers to it."""
@@ -109,7 +109,7 @@ class FidelityEvaluated:
     spread: float | None = None
     """Of a judge: the difference between the highest and the lowest score of its repetitions."""
     unmeasured: tuple[str, ...] = ()
-    """What could not be measured, with the reason."""
+    """Facts that could not be measured, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

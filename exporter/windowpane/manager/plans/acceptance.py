@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import names_kept
-from windowpane.fidelity.passages import states_nothing, words_in_common
+from windowpane.fidelity.passages import states_nothing, terms_in_common
 from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of, sample
 from windowpane.manager.plans.summary import HEADINGS, Section
 
@@ -59,8 +59,8 @@ def sampled_fidelity(removed: Sequence[Block], replacement: Block, *, checks: in
     limit = SAMPLE_CHARACTERS // checks
     read = sample(removed, characters=limit)
     visible = sample([replacement], characters=REPLACEMENT_CHARACTERS // checks)
-    kept = names_kept(read, visible)
-    return words_in_common(read, visible) if kept is None else kept
+    share = names_kept(read, visible)
+    return terms_in_common(read, visible) if share is None else share
 
 
 def reply_rejection_reason(reply: str, proposed: ProposedSummary) -> str:
