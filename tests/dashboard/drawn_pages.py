@@ -11,8 +11,8 @@ from tests.dashboard.surfaces import StoredSession, Values, compared, of_row
 OpenPage = Callable[..., AppTest]
 
 METRICS = {
-    "Utilization": "utilization", "Used tokens": "used tokens", "Zone": "zone", "Velocity": "velocity",
-    "Burn": "burn rate", "Regret": "regrets", "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
+    "Zone": "zone", "Velocity": "velocity", "Burn": "burn rate", "Needed again": "regrets",
+    "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
 }  # fmt: skip
 SENTENCES: tuple[str, ...] = (
     r"source \S+ · (?P<turns>[\d,]+) turns?",

@@ -63,7 +63,6 @@ from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.trends import OTHERS, line_of, period_of, trends
 from windowpane_dashboard.queries.turn_flow import STAYED, flow_sums, is_arrival, turn_flow
 from windowpane_dashboard.queries.window import read_turn_window
-from windowpane_dashboard.sections.cost import resent_summary
 from windowpane_dashboard.sections.turn_table import turn_table
 from windowpane_dashboard.sections.window import heading_text
 
@@ -392,8 +391,7 @@ def of_fleet_page(session: StoredSession) -> Values:
     fleet = Fleet((row,), session.store.fleet_totals(SessionFilter(), live_since=0.0), {})
     cells = fleet_frame(fleet, row.last_at or 0.0).iloc[0]
     return {
-        "turns": int(cells["turns"]), "used tokens": int(cells["tokens"]), "utilization": cells["now"],
-        "zone": cells["zone"], "worst zone": cells["worst"], "velocity": cells["Δ/turn"],
+        "turns": int(cells["turns"]), "utilization": cells["window"], "zone": cells["zone"],
         "total cost": cells["cost"],
     }  # fmt: skip
 
@@ -430,13 +428,7 @@ def of_session_page(session: StoredSession) -> Values:
         "alerts": len(session.alerts),
         "total cost": team_cost(read_team(session.store, row)),
     }
-    return values | {
-        name.replace("_", " "): value
-        for name, value in _matches(
-            resent_summary(turns), r"Of (?P<windows_sent>[\d,]+) tokens", r"\((?P<stale_share>\S+)\) were stale",
-            r"\((?P<duplicate_share>\S+)\) duplicates",
-        ).items()
-    }  # fmt: skip
+    return values
 
 
 def _latest(timeline: Timeline) -> dict[str, object]:

@@ -181,7 +181,7 @@ def test_an_idle_thread_ends_and_another_starts(build: Callable[..., Worker[int]
     until(lambda: not worker.is_running)
 
 
-def test_an_item_that_comes_while_a_start_is_under_way_is_not_left_waiting(
+def test_an_item_that_comes_during_a_start_is_handled(
     build: Callable[..., Worker[int]],
 ) -> None:
     """The thread that was started has ended before the lock of its start is free."""

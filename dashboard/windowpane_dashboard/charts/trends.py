@@ -63,12 +63,14 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         )  # fmt: skip
     if not figure.data:
         return None
+    top = max(float(trace.y.max()) for trace in figure.data)
     for mark in ranged.marks:
         if mark.measure == measure.name:
             figure.add_vline(x=mark.period, line={"color": palette.outline, "width": 1, "dash": "dot"})
-            figure.add_annotation(
-                x=mark.period, y=1, yref="paper", text=escape_label(mark.release[:24]), showarrow=False,
-                xanchor="left", yanchor="top", font={"size": 11, "color": palette.text},
+            figure.add_scatter(
+                x=[mark.period], y=[top], mode="markers", showlegend=False, hoverinfo="text",
+                hovertext=[escape_label(f"{mark.agent} {mark.release}")],
+                marker={"symbol": "triangle-down", "size": 9, "color": palette.outline}, cliponaxis=False,
             )  # fmt: skip
     first, last = _around(ranged.frame["period"])
     apply_layout(

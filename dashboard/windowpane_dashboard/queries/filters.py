@@ -32,7 +32,7 @@ DeliveryState = Literal["delivered", "failed", "none"]
 Along = Literal["time", "turn"]
 TrendLines = Literal["agent", "model", "release"]
 TrendPeriod = Literal["day", "week"]
-Range = Literal["30", "90", "365", "3650"]
+Range = Literal["7", "30", "90", "365", "3650"]
 """Days of a trend, up to the last one with an event."""
 
 
@@ -246,6 +246,9 @@ class TrendAddress(Parameters):
     agent: str | None = None
     model: str | None = None
     top: Literal["files", "tools"] | None = None
+    one: str | None = None
+    other: str | None = None
+    """The two lines that are compared; None for the two newest with enough sessions."""
     project: str | None = None
 
 

@@ -5,9 +5,10 @@ Their order is that of `windowpane.store.reads.fleet`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,17 +21,49 @@ from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.store.interface import AlertFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, StoreSize
 from windowpane.text.forecasts import next_event
-from windowpane.text.formats import UNKNOWN, ago, count, size
-from windowpane.text.labels import MARK_OF
-from windowpane.text.zones import zone_label
-from windowpane_dashboard.queries.titles import project, titled_url
+from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
+from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
 FLEET_ROWS: Final = 500
 """Sessions the fleet page lists at most."""
 FIRINGS: Final = 2_000
 """Firing alerts of live sessions that are read, the latest ones."""
+LIVE_READ: Final = 50
+"""Live sessions of which the nearest are chosen, those under most pressure."""
+CARDS: Final = 6
 BESIDE = ("", WAL, SHARED_MEMORY)
 """The database file and those SQLite keeps next to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSession:
+    """A live session with what is expected of it next."""
+
+    row: SessionRow
+    band: tuple[float | None, float | None]
+    """10 to 90 band of the turns until its next event."""
+    alert: AlertRow | None
+    """The alert that fired last and still does."""
+
+    @property
+    def turns(self) -> float:
+        """Turns until its next event; infinite where none is expected."""
+        turns = next_event(self.row).turns
+        return math.inf if turns is None or math.isnan(turns) else turns
+
+    @property
+    def forecast(self) -> str:
+        """The next event: `13 turns (6–23) until compaction`, `compaction now`, `no forecast yet`."""
+        event = next_event(self.row)
+        if event.turns is None:
+            return "no forecast yet"
+        if not math.isfinite(event.turns):
+            return f"no {event.name} in sight"
+        if event.turns <= 0:
+            return event.text
+        noun = "turn" if turns_until(event.turns) == "1" else "turns"
+        band = turns_band(*self.band)
+        return f"{turns_until(event.turns)} {noun}{f' ({band})' if band else ''} until {event.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +75,58 @@ class Fleet:
     """Over all sessions that match, not only those that are listed."""
     fired: dict[str, Counter[Severity]]
     """Alerts that fire now, counted by severity, for each live session with any."""
+    live: tuple[LiveSession, ...] = ()
+    """The matching live sessions whose next event is nearest."""
 
     @property
     def more(self) -> bool:
         """True where more sessions match than are listed."""
         return self.totals.sessions > len(self.rows)
 
+    @property
+    def warning(self) -> str:
+        """The nearest next event: `api loses its memory in about 4 turns.`; empty if none is expected."""
+        if not self.live or not math.isfinite(self.live[0].turns):
+            return ""
+        first, event = self.live[0].row, next_event(self.live[0].row)
+        what = "loses its memory" if event.name == "compaction" else "reaches red"
+        when = (
+            "now" if self.live[0].turns <= 0 else f"in about {count(max(1, round(self.live[0].turns)), 'turn')}"
+        )
+        return f"{session_title(first)} {what} {when}."
+
 
 def read_fleet(reader: EventReader, query: SessionFilter, live_since: float) -> Fleet:
     """Return the matching sessions in their order; those are live that had an event since *live_since*."""
     firing = reader.alerts(AlertFilter(firing=True, live_since=live_since, limit=FIRINGS))
     totals = reader.fleet_totals(query, live_since=live_since)
-    return Fleet(below_parents(reader.sessions(query)), totals, severities_by_session(firing))
+    rows = below_parents(reader.sessions(query))
+    live = nearest(reader, query, live_since, firing) if totals.live else ()
+    return Fleet(rows, totals, severities_by_session(firing), live)
+
+
+def nearest(
+    reader: EventReader, query: SessionFilter, live_since: float, firing: Sequence[AlertRow]
+) -> tuple[LiveSession, ...]:
+    """Return the matching live sessions whose next event is nearest, the nearest first."""
+    wanted = replace(query, live_since=live_since, live_first_since=None, order="pressure", limit=LIVE_READ)
+    last_alerts: dict[str, AlertRow] = {}
+    for alert in firing:  # newest first
+        last_alerts.setdefault(alert.session_id, alert)
+    live = (LiveSession(row, (None, None), last_alerts.get(row.session_id)) for row in reader.sessions(wanted))
+    cards = sorted(live, key=lambda session: session.turns)[:CARDS]
+    return tuple(replace(session, band=_band(reader, session.row)) for session in cards)
+
+
+def _band(reader: EventReader, row: SessionRow) -> tuple[float | None, float | None]:
+    """Return the band of the last turn that was measured."""
+    turns = reader.turns(row.session_id, first=row.turns) if row.turns else ()
+    if not turns:
+        return None, None
+    last = turns[-1]
+    if row.turns_until_compaction is not None:
+        return last.turns_until_compaction_p10, last.turns_until_compaction_p90
+    return last.turns_until_red_p10, last.turns_until_red_p90
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:
@@ -104,34 +177,27 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 
 _FLEET_COLUMNS: Final = (
-    "zone", "session", "repository", "utilization over time", "now", "next", "compactions", "cost", "alerts",
-    "last event", "agent", "worst", "model", "turns", "Δ/turn", "tokens", "source", "estimated", "estimated cost",
-    "firing",
+    "session", "repository", "window", "next", "cost", "alerts", "last", "agent", "model", "turns", "compactions",
+    "zone", "estimated", "estimated cost", "firing",
 )  # fmt: skip
-STYLING: Final = ("estimated", "estimated cost", "firing")
+STYLING: Final = ("zone", "estimated", "estimated cost", "firing")
 """Columns that only set the style of a row."""
 
 
 def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) -> dict[str, Any]:
-    letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
     return {
-        "zone": zone_label(row.zone),
         "session": titled_url(row),
         "repository": project(row),
-        "agent": row.agent or UNKNOWN,
-        "utilization over time": list(row.sparkline),
-        "now": row.utilization,
-        "worst": zone_label(row.worst_zone),
+        "window": row.utilization,
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
-        "compactions": compactions_text(row),
         "cost": row.total_cost_dollars,
-        "last event": f"{letter} {ago(row.last_at, now)}".strip(),
         "alerts": firing_text(fired),
+        "last": ago(row.last_at, now),
+        "agent": row.agent or UNKNOWN,
         "model": row.model or UNKNOWN,
         "turns": row.turns,
-        "Δ/turn": row.velocity,
-        "tokens": row.used_tokens,
-        "source": row.source,
+        "compactions": compactions_text(row),
+        "zone": row.zone,
         "estimated": row.is_estimated,
         "estimated cost": row.is_cost_estimated,
         "firing": worst_severity(fired) if fired else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.store.records import RepeatedDay, TrendRow
+from windowpane.text.formats import UNKNOWN, percent
 from windowpane_dashboard.queries.filters import TrendAddress
 
 MAXIMUM_LINES: Final = 6
@@ -25,6 +27,8 @@ CHANGE: Final = 0.25
 """Relative change of a value from which on the release that came with it is marked."""
 MINIMUM_SESSIONS: Final = 3
 """Sessions on each side of a new release without which nothing is compared."""
+ALIKE: Final = 0.05
+"""Relative difference up to which two lines are about the same."""
 COMPARED_PERIODS: Final = 5
 """Periods on each side of a new release that are compared."""
 
@@ -42,15 +46,16 @@ class TrendMeasure:
     title: str
     unit: str
     """`$`, `%`, or empty."""
+    more_is_better: bool = False
 
 
 MEASURES: Final = (
     TrendMeasure("cost", "cost", "$"),
     TrendMeasure("peak", "peak utilization, mean of the sessions", "%"),
     TrendMeasure("compactions", "compactions per session", ""),
-    TrendMeasure("fidelity", "fidelity, mean of the compressions", ""),
+    TrendMeasure("fidelity", "fidelity, mean of the compressions", "", more_is_better=True),
     TrendMeasure("regrets", "regrets per session", ""),
-    TrendMeasure("cache", "share of the input from the cache", "%"),
+    TrendMeasure("cache", "share of the input from the cache", "%", more_is_better=True),
 )
 
 
@@ -170,6 +175,58 @@ def _counted_again(repeated: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         red_sessions=(each["red_rows"] - 1).clip(lower=0),
     )
     return again.groupby(keys)[list(SUMMED_BY_DAY)].sum()
+
+
+MINIMUM_COMPARED: Final = 10
+"""Sessions of each line below which nothing is compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedLine:
+    """One of two lines that are compared: its sessions in the range, and its value of each measure."""
+
+    name: str
+    sessions: int
+    values: dict[str, float]
+    """By the name of the measure; nothing for one that was not recorded, or with too few sessions."""
+
+
+def compared_lines(
+    rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[RepeatedDay] = ()
+) -> dict[str, ComparedLine]:
+    """Return each line of the range with its values per session, the newest first.
+
+    A line is as new as the first day on which it occurs.
+    """
+    counted = _Counted(
+        _frame(rows, position, SUMMED),
+        _frame(repeated, position, ("session", "peak")).astype({"peak": "float64"}),
+    )
+    if counted.sums.empty:
+        return {}
+    sums = _measured(counted, ["line"]).set_index("line")
+    first = counted.sums.groupby("line")["period"].min().sort_values(ascending=False, kind="stable")
+    return {name: _compared(str(name), sums.loc[name]) for name in first.index}
+
+
+def _compared(name: str, sums: pd.Series) -> ComparedLine:
+    sessions = int(sums["sessions"])
+    if sessions < MINIMUM_COMPARED:
+        return ComparedLine(name, sessions, {})
+    values = {measure.name: float(_per_session(sums, measure.name)) for measure in MEASURES}
+    return ComparedLine(name, sessions, {name: value for name, value in values.items() if not math.isnan(value)})
+
+
+def verdict(measure: TrendMeasure, one: ComparedLine, other: ComparedLine) -> str:
+    """Return whether *one* is worse than *other*: `worse by 31%`, `about the same`; `–` if unknown."""
+    value, base = one.values.get(measure.name), other.values.get(measure.name)
+    if value is None or base is None:
+        return UNKNOWN
+    if abs(value - base) <= ALIKE * abs(base):
+        return "about the same"
+    is_worse = (value > base) != measure.more_is_better
+    word = "worse" if is_worse else "better"
+    return f"{word} by {percent(abs(value - base) / abs(base))}" if base else word
 
 
 _TABLE: Final = {

@@ -1,4 +1,4 @@
-"""The cost of the calls, the share of their input from the prompt cache, and content that was sent again."""
+"""The causes of the cost, the input from the prompt cache, and content that was sent again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from windowpane.store.records import SessionRow
-from windowpane.text.formats import count, dollars, percent, tokens
+from windowpane.text.formats import count
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
-from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.timeline import Timeline
+from windowpane_dashboard.sections.findings import causes_section
+from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.style.theme import Palette
 
 _RESENT = {
@@ -39,26 +38,10 @@ _RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
 """Columns that are omitted where no turn has a value."""
 
 
-def resent_summary(turns: pd.DataFrame) -> str:
-    """Return a sentence about the stale and duplicate tokens of all calls and their approximate cost."""
-    calls = turns.dropna(subset="sent")
-    sent = float(calls["sent"].sum())
-    stale, twice = float(calls["stale_tokens"].sum()), float(calls["duplicate_tokens"].sum())
-    if not sent or not stale + twice:
-        return "No call paid again for stale or duplicate content."
-    again = (calls["stale_tokens"] + calls["duplicate_tokens"]) / calls["sent"].where(calls["sent"] > 0)
-    paid = float((again.clip(0, 1) * calls["cost_dollars"]).sum(skipna=True))
-    money = f", about {dollars(paid)} of the cost by its share of the tokens" if paid else ""
-    estimated = bool(calls["input_tokens"].isna().all())
-    return (
-        f"Of {tokens(sent, estimated=estimated)} tokens that all calls sent, {tokens(stale)} "
-        f"({percent(stale / sent)}) were stale and {tokens(twice)} ({percent(twice / sent)}) duplicates{money}."
-    )
-
-
-def cost_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
-    """Draw stale and duplicate content, input by cache state, and dollars."""
-    st.text(store_access.cached_for_session(snapshot, row, "carried", lambda: resent_summary(timeline.turns)))
+def cost_section(view: SessionView) -> None:
+    """Draw the causes of the cost, then stale and duplicate content, input by cache state, and dollars."""
+    snapshot, row, timeline = view.snapshot, view.row, view.timeline
+    causes_section(snapshot, row, timeline)
     turns, palette = timeline.turns, widgets.current_palette()
 
     def cached(chart: Callable[[pd.DataFrame, Palette], go.Figure | None]) -> go.Figure | None:

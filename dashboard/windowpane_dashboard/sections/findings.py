@@ -1,75 +1,95 @@
-"""Findings: what a session spent in vain, where to see it, and a replay that shows what would change."""
+"""The causes of a session's cost and its findings: where to see each, and a replay that shows the change."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import streamlit as st
 
-from windowpane.report.findings import Finding, findings, read_evidence
+from windowpane.report.cost_causes import CostCause, causes_sentence, cost_causes
+from windowpane.report.findings import Evidence, Finding, findings, read_evidence
 from windowpane.store.records import SessionRow
-from windowpane.text.formats import count, dollars
+from windowpane.text.formats import dollars, percent
 from windowpane_dashboard.page import store_access
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.filters import ReplayAddress
+from windowpane_dashboard.queries.filters import ReplayAddress, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.sections.timeline import select_turn
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-LABELS = {
-    "cache_breaks": "cache breaks",
-    "stale": "stale content",
-    "duplicates": "repeated content",
-    "tool_flood": "one tool",
-    "unused_tools": "unused tools",
-    "compaction_soon": "compaction soon",
-    "lost_content": "lost content",
-}
-NAMED = 4
+
+class _Line(NamedTuple):
+    """A cause or a finding, with the turns in which it can be seen."""
+
+    amount: str
+    name: str
+    finding: Finding | None
+    at_turns: Sequence[Evidence]
 
 
-def findings_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
-    """Draw the findings of the session folded under their sum, if there are any."""
-    turns = snapshot.store.turns
-    listed: tuple[Finding, ...] = store_access.cached_for_session(
-        snapshot,
-        row,
-        f"findings {int(time.time() // 60)}" if not row.ended else "findings",
-        lambda: findings(read_evidence(snapshot.store, row, turns(row.session_id), now=time.time())),
-    )
-    if not listed:
-        return
+def cost_sentence(snapshot: StoreSnapshot, row: SessionRow) -> None:
+    """Draw what the session cost and why as a link to the causes, where it is known."""
+    causes, _ = _read(snapshot, row)
+    if causes:
+        sentence = causes_sentence(causes, estimated=row.is_cost_estimated)
+        st.markdown(f"[{escape_markdown(sentence)}]({SessionAddress(row.session_id, tab='cost').url()})")
+
+
+def causes_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
+    """Draw the causes, which add up to the cost, each with what was found about it; then the other findings."""
+    causes, listed = _read(snapshot, row)
     last = int(timeline.turns["turn"].iloc[-1])
-    with st.expander(escape_markdown(summary(listed)), icon=":material/lightbulb:", key="findings"):
-        for number, finding in enumerate(listed):
-            _finding(row, finding, number, last)
-
-
-def summary(listed: tuple[Finding, ...]) -> str:
-    """Return the number of findings with the most expensive ones."""
-    parts = [
-        LABELS[finding.kind] + ("" if finding.dollars is None else f" {dollars(finding.dollars)}")
-        for finding in listed[:NAMED]
+    lines = [
+        _Line(
+            f"**{escape_markdown(dollars(cause.dollars))}** · {percent(cause.share)}",
+            cause.name.capitalize(),
+            cause.finding,
+            cause.finding.evidence if cause.finding else [Evidence(turn, "") for turn in cause.turns],
+        )
+        for cause in causes
     ]
-    return f"{count(len(listed), 'finding')}: {', '.join(parts)}"
+    explained = [cause.finding for cause in causes]
+    for finding in listed:
+        if finding not in explained:
+            part = "" if finding.dollars is None else f"of it {escape_markdown(dollars(finding.dollars))}"
+            lines.append(_Line(part, "", finding, finding.evidence))
+    for number, line in enumerate(lines):
+        _draw(row, line, number, last)
 
 
-def _finding(row: SessionRow, finding: Finding, number: int, last: int) -> None:
-    money, text, action = st.columns([1, 7, 2], vertical_alignment="center")
-    money.markdown(f"**{escape_markdown(dollars(finding.dollars))}**")
-    with text:
-        st.markdown(escape_markdown(f"{finding.text}. {finding.advice}"))
-        with st.container(horizontal=True):
-            for index, evidence in enumerate(finding.evidence):
-                st.button(
-                    escape_markdown(f"turn {evidence.turn}"),
-                    key=f"finding_{number}_{index}",
-                    help=escape_markdown(evidence.text),
-                    type="tertiary",
-                    on_click=_show,
-                    args=(f"finding_{number}_{index}", evidence.turn, last),
-                )
-    if action.button("Try in Replay", key=f"finding_replay_{number}", icon=":material/replay:"):
+def _read(snapshot: StoreSnapshot, row: SessionRow) -> tuple[tuple[CostCause, ...], tuple[Finding, ...]]:
+    def read() -> tuple[tuple[CostCause, ...], tuple[Finding, ...]]:
+        turns = snapshot.store.turns(row.session_id)
+        evidence = read_evidence(snapshot.store, row, turns, now=time.time())
+        listed = findings(evidence)
+        return cost_causes(turns, evidence.breaks, total=row.cost_dollars, findings=listed), listed
+
+    name = "causes" if row.ended else f"causes {int(time.time() // 60)}"
+    causes: tuple[tuple[CostCause, ...], tuple[Finding, ...]] = store_access.cached_for_session(
+        snapshot, row, name, read
+    )
+    return causes
+
+
+def _draw(row: SessionRow, line: _Line, number: int, last: int) -> None:
+    finding = line.finding
+    money, text, turns, action = st.columns([1.3, 7, 2.4, 1.5], vertical_alignment="center", gap="small")
+    money.markdown(line.amount)
+    parts = [line.name, f"{finding.text}. {finding.advice}" if finding else ""]
+    text.markdown(escape_markdown(": ".join(part for part in parts if part)))
+    with turns, st.container(horizontal=True, gap="small"):
+        for index, evidence in enumerate(line.at_turns):
+            st.button(
+                escape_markdown(f"turn {evidence.turn}"),
+                key=f"finding_{number}_{index}",
+                help=escape_markdown(evidence.text) or None,
+                type="tertiary",
+                on_click=_show,
+                args=(f"finding_{number}_{index}", evidence.turn, last),
+            )
+    if finding and action.button("Try in Replay", key=f"finding_replay_{number}", icon=":material/replay:"):
         trial = finding.trial
         position = ReplayAddress(
             simulate=row.session_id, policies=",".join(trial.policies), window=str(trial.window_tokens)

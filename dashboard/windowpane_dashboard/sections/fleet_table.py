@@ -1,4 +1,4 @@
-"""The style of the fleet's table: colors next to labels, estimates marked with ≈."""
+"""The style of the fleet's table: the window as a bar in the color of its zone, estimates marked with ≈."""
 
 from __future__ import annotations
 
@@ -9,34 +9,41 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from windowpane.core.vocabulary import ZONES, Severity, Zone
-from windowpane.text.formats import UNKNOWN, dollars, percent, tokens_short
-from windowpane.text.zones import zone_label
+from windowpane.text.formats import UNKNOWN, dollars, percent
+from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.queries.fleet import STYLING
 from windowpane_dashboard.style.theme import Palette
 
-_ESTIMATES: Final = (
-    ("tokens", tokens_short, "estimated"),
-    ("now", percent, "estimated"),
-    ("cost", dollars, "estimated cost"),
-)
-"""Columns that may hold an estimate, their text, and the column with the rows that are estimates."""
+BAR_CELLS: Final = 8
 _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical": "red"}
 """Alerts in the color of the zone of equal severity; notices in the color of the text."""
 
 
 def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
-    """Return the table with zones and alerts in their colors, next to their labels and shapes.
+    """Return the table with windows and alerts in their colors.
 
     The columns of `STYLING` set the style of a row and are not shown.
     """
-    zones = {zone_label(zone): palette.zone_text[zone] for zone in ZONES}
     style = frame.drop(columns=list(STYLING)).style
-    for column, text, by in _ESTIMATES:
+    for zone in ZONES:
+        in_zone = frame["zone"] == zone
+        style.set_properties(subset=(frame.index[in_zone], "window"), color=palette.zone_text[zone])
         for is_estimate in (False, True):
-            rows = frame.index[frame[by] == is_estimate]
-            style.format(partial(text, estimated=is_estimate), subset=(rows, column), na_rep=UNKNOWN)
+            bar = partial(window_bar, zone=zone, estimated=is_estimate)
+            style.format(bar, subset=(frame.index[in_zone & (frame["estimated"] == is_estimate)], "window"))
+    style.format(lambda _: UNKNOWN, subset=(frame.index[frame["zone"].isna()], "window"))
+    for is_estimate in (False, True):
+        rows = frame.index[frame["estimated cost"] == is_estimate]
+        style.format(partial(dollars, estimated=is_estimate), subset=(rows, "cost"), na_rep=UNKNOWN)
     for severity, zone in _SEVERITY_ZONES.items():
         style.set_properties(
             subset=(frame.index[frame["firing"] == severity], "alerts"), color=palette.zone_text[zone]
         )
-    return style.map(lambda label: f"color: {zones.get(label, palette.muted)}", subset=["zone", "worst"])
+    return style
+
+
+def window_bar(utilization: float, *, zone: Zone, estimated: bool) -> str:
+    """Return how full a window is, as a bar with the shape of its zone: `◕ ██████░░ 74%`."""
+    filled = round(BAR_CELLS * min(1.0, utilization))
+    bar = "█" * filled + "░" * (BAR_CELLS - filled)
+    return f"{ZONE_SHAPES[zone]} {bar} {percent(utilization, estimated=estimated)}"

@@ -13,7 +13,7 @@ from windowpane.store.records import SessionRow
 from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
-from windowpane.text.zones import zone_label
+from windowpane.text.zones import ZONE_SHAPES, zone_label
 from windowpane_dashboard.page import times
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.sanitize import escape_markdown
@@ -59,40 +59,46 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
 
 
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
-    """Draw the nine metrics of a session as its next call would find it, and the record of its forecasts."""
-    with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+    """Draw the four metrics of a session as its next call would find it; the others are one click away."""
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
+    ):
         for label, value, help_text in _metrics(row, timeline):
             st.metric(label, value, help=help_text, width="content")
-    if timeline.forecasts.text:
-        st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
+        with st.popover("More metrics"):
+            for label, value, help_text in _more_metrics(row, timeline):
+                st.metric(label, value, help=help_text)
+            if timeline.forecasts.text:
+                st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
 
 
 def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     used = tokens(row.used_tokens, estimated=row.is_estimated)
-    share = (
-        percent(row.utilization, estimated=row.is_estimated)
-        if row.utilization is not None
-        else tokens_short(row.used_tokens, estimated=row.is_estimated)
-    )
+    if row.utilization is None:
+        share = tokens_short(row.used_tokens, estimated=row.is_estimated)
+    else:
+        shape = ZONE_SHAPES[row.zone] if row.zone else ""
+        share = f"{percent(row.utilization, estimated=row.is_estimated)} {shape}".strip()
+    return [
+        ("Window", share, f"Used tokens / limit of the next call: {used} tokens of {tokens(row.limit_tokens)}."),
+        _forecast(row, timeline),
+        ("Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)),
+        ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
+    ]
+
+
+def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     burn = None if timeline.latest is None else timeline.latest.burn_rate
     return [
-        (
-            "Utilization" if row.utilization is not None else "Used tokens",
-            share,
-            f"Used tokens / limit of the next call: {used} tokens of {tokens(row.limit_tokens)}.",
-        ),
         ("Zone", zone_label(row.zone), f"Zone of the next call; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        _forecast(row, timeline),
         ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),
-        ("Regret", f"{row.regrets:,}", "Regret: removed blocks that were needed again within 20 turns."),
         (
             "Fidelity",
             ratio(row.fidelity),
             "Share of decision-critical information visible after the last compression, 0 to 1; – if unknown.",
         ),
-        ("Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)),
         ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
 

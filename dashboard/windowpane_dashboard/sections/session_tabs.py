@@ -1,4 +1,4 @@
-"""The tabs of the session page: the open one is read and drawn, the others when they are opened."""
+"""The tabs of the session page and their sections; only the open one is read and drawn."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.window import TurnWindow
 from windowpane_dashboard.sections.timeline import PAGE
 
-CHOICE: Final = "session_tab"
+TAB: Final = "session_tab"
+SECTION: Final = "session_section"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """One session at the selected turn: what a tab draws."""
+    """One session at the selected turn: what a section draws."""
 
     snapshot: StoreSnapshot
     row: SessionRow
@@ -35,8 +36,8 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTab:
-    """One tab; *name* is its value in the address."""
+class SessionSection:
+    """One section of a tab; *name* is its value in the address."""
 
     name: str
     label: str
@@ -45,17 +46,51 @@ class SessionTab:
     """False for a session that has nothing to show in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class SessionTab:
+    """One tab with its sections, of which the first is open until another is chosen."""
+
+    label: str
+    sections: tuple[SessionSection, ...]
+
+    def offered(self, view: SessionView) -> tuple[SessionSection, ...]:
+        """Return the sections that have something to show."""
+        return tuple(section for section in self.sections if section.applies(view))
+
+
 def session_tabs(tabs: Sequence[SessionTab], view: SessionView) -> None:
-    """Draw the tabs that apply to the session, and the content of the one of the address."""
-    offered = [tab for tab in tabs if tab.applies(view)]
-    labels = {tab.label: tab.name for tab in offered}
-    position = SessionAddress.from_query(st.query_params.to_dict())
-    chosen = next((tab for tab in offered if tab.name == position.open_tab), offered[0])
-    key = widget_state.fresh_key(CHOICE, chosen.label, scope=tuple(labels))
+    """Draw the tabs that have a section for this session, and the section of the address."""
+    offered = {tab.label: sections for tab in tabs if (sections := tab.offered(view))}
+    wanted = SessionAddress.from_query(st.query_params.to_dict()).open_tab
+    chosen = next(
+        ((label, one) for label, sections in offered.items() for one in sections if one.name == wanted),
+        (next(iter(offered)), next(iter(offered.values()))[0]),
+    )
+    key = widget_state.fresh_key(TAB, chosen[0], scope=tuple(offered))
 
-    def on_choice(label: str) -> None:
-        address.update(PAGE, tab=labels.get(label))
+    def on_tab(label: str) -> None:
+        address.update(PAGE, tab=offered[label][0].name if label in offered else None)
 
-    containers = st.tabs(list(labels), key=key, on_change=lambda: widget_state.apply(CHOICE, key, on_choice))
-    with containers[offered.index(chosen)]:
-        chosen.draw(view)
+    containers = st.tabs(list(offered), key=key, on_change=lambda: widget_state.apply(TAB, key, on_tab))
+    with containers[list(offered).index(chosen[0])]:
+        _choice(offered[chosen[0]], chosen[1])
+        chosen[1].draw(view)
+
+
+def _choice(sections: Sequence[SessionSection], chosen: SessionSection) -> None:
+    """Draw the choice of a section where the tab has several."""
+    if len(sections) < 2:
+        return
+    labels = {section.label: section.name for section in sections}
+    key = widget_state.fresh_key(SECTION, chosen.label, scope=tuple(labels))
+
+    def on_section(label: str | None) -> None:
+        address.update(PAGE, tab=labels.get(label or chosen.label))
+
+    st.container(key="sections").segmented_control(
+        "Section",
+        list(labels),
+        key=key,
+        label_visibility="collapsed",
+        on_change=lambda: widget_state.apply(SECTION, key, on_section),
+    )

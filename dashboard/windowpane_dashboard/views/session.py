@@ -29,7 +29,7 @@ from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
 from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
-from windowpane_dashboard.sections.findings import findings_section
+from windowpane_dashboard.sections.findings import cost_sentence
 from windowpane_dashboard.sections.hand_over import hand_over_buttons, turn_report_button
 from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.notes import notes_section
@@ -38,7 +38,7 @@ from windowpane_dashboard.sections.regrets import regrets_section
 from windowpane_dashboard.sections.same_session import record_links
 from windowpane_dashboard.sections.session_alerts import session_alerts_section
 from windowpane_dashboard.sections.session_header import identity_line, metrics_row
-from windowpane_dashboard.sections.session_tabs import SessionTab, SessionView, session_tabs
+from windowpane_dashboard.sections.session_tabs import SessionSection, SessionTab, SessionView, session_tabs
 from windowpane_dashboard.sections.subagents import children_section, has_children, parent_link
 from windowpane_dashboard.sections.time_control import TIME, time_control
 from windowpane_dashboard.sections.timeline import (
@@ -90,10 +90,9 @@ def main() -> None:
             live=is_live(row, time.time()),
         )  # fmt: skip
         linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
-        metrics_row(row, timeline)
         with widgets.part():
-            if not timeline.turns.empty:
-                findings_section(snapshot, row, timeline)
+            cost_sentence(snapshot, row)
+        metrics_row(row, timeline)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so its window cannot be drawn.")
@@ -154,45 +153,69 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
 
 # In the order of the page. A comment, because Streamlit shows a string that stands alone in this file.
 TABS: Final = (
-    SessionTab("blocks", "Blocks", blocks_section),
-    SessionTab("fill", "What fills it", tool_use_section),
     SessionTab(
-        "compare",
-        "Compare turns",
-        turn_flow_section,
-        lambda view: len(view.timeline.turns) > 1,
-    ),
-    SessionTab("turns", "Turns", lambda view: turn_table_section(view.timeline)),
-    SessionTab("find", "Find text", find_section),
-    SessionTab("events", "Events", lambda view: event_list_section(view.snapshot.store, view.row, view.turn)),
-    SessionTab(
-        "compressions",
-        "Compressions",
-        lambda view: compression_section(view.snapshot, view.row, view.turn),
-        lambda view: view.row.compressions > 0,
-    ),
-    SessionTab(
-        "regrets",
-        "Regrets",
-        lambda view: regrets_section(view.snapshot.store, view.row, view.timeline),
-        lambda view: view.row.regrets > 0,
-    ),
-    SessionTab(
-        "alerts",
-        "Alerts",
-        lambda view: session_alerts_section(
-            view.snapshot.store, view.row, int(view.timeline.turns["turn"].iloc[-1])
+        "Window",
+        (
+            SessionSection("blocks", "In order", blocks_section),
+            SessionSection("fill", "By size", tool_use_section),
+            SessionSection(
+                "compare",
+                "Compared",
+                turn_flow_section,
+                lambda view: len(view.timeline.turns) > 1,
+            ),
+            SessionSection("find", "Find text", find_section),
         ),
-        lambda view: view.row.worst_severity is not None,
     ),
-    SessionTab("notes", "Notes", notes_section),
-    SessionTab("cost", "Cost and cache", lambda view: cost_section(view.snapshot, view.row, view.timeline)),
-    SessionTab("breaks", "Cache breaks", cache_breaks_section, lambda view: view.row.cache_breaks > 0),
     SessionTab(
-        "team",
-        "Sub-agents",
-        lambda view: children_section(view.snapshot.store, view.row),
-        lambda view: has_children(view.snapshot.store, view.row),
+        "Losses",
+        (
+            SessionSection(
+                "compressions",
+                "Compactions",
+                lambda view: compression_section(view.snapshot, view.row, view.turn),
+                lambda view: view.row.compressions > 0,
+            ),
+            SessionSection(
+                "regrets",
+                "Needed again",
+                lambda view: regrets_section(view.snapshot.store, view.row, view.timeline),
+                lambda view: view.row.regrets > 0,
+            ),
+        ),
+    ),
+    SessionTab(
+        "Cost",
+        (
+            SessionSection("cost", "Causes", cost_section),
+            SessionSection(
+                "breaks", "Cache breaks", cache_breaks_section, lambda view: view.row.cache_breaks > 0
+            ),
+            SessionSection(
+                "team",
+                "Sub-agents",
+                lambda view: children_section(view.snapshot.store, view.row),
+                lambda view: has_children(view.snapshot.store, view.row),
+            ),
+        ),
+    ),
+    SessionTab(
+        "Log",
+        (
+            SessionSection(
+                "events", "Events", lambda view: event_list_section(view.snapshot.store, view.row, view.turn)
+            ),
+            SessionSection("turns", "Turns", lambda view: turn_table_section(view.timeline)),
+            SessionSection(
+                "alerts",
+                "Alerts",
+                lambda view: session_alerts_section(
+                    view.snapshot.store, view.row, int(view.timeline.turns["turn"].iloc[-1])
+                ),
+                lambda view: view.row.worst_severity is not None,
+            ),
+            SessionSection("notes", "Notes", notes_section),
+        ),
     ),
 )
 

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+import pandas as pd
 import streamlit as st
 
+from windowpane.core.characters import plain
 from windowpane.store.clickhouse.fallback import ReadsWithFallback
 from windowpane.store.interface import SessionFilter
 from windowpane.store.reads.tool_use import COMPARED_SESSIONS
-from windowpane.text.formats import count, dollars, percent
+from windowpane.text.formats import UNKNOWN, count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
-from windowpane_dashboard.queries.trends import MEASURES, Trends, trends, trends_table
+from windowpane_dashboard.queries.trends import (
+    MEASURES,
+    MINIMUM_COMPARED,
+    ComparedLine,
+    TrendMeasure,
+    Trends,
+    compared_lines,
+    trends,
+    trends_table,
+    verdict,
+)
 from windowpane_dashboard.sections.tool_use import uses_table
 from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
 DEFAULT_DAYS = "90"
+COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "regrets"}
 SUM_PIXELS = 260
-DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
+DAYS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
 
 def main() -> None:
@@ -38,12 +51,14 @@ def main() -> None:
         rows = reads.trends(days=days)
         filter_bar(position, sorted({row.agent for row in rows}), sorted({row.model for row in rows}))
         until = max((row.day for row in rows), default=0)
-        ranged = trends(rows, position, reads.repeated_days(days=days, until=until) if rows else ())
+        repeated = reads.repeated_days(days=days, until=until) if rows else ()
+        ranged = trends(rows, position, repeated)
         with head:
             widgets.headline(summary(ranged))
         if ranged.frame.empty:
             st.text("No call matches these filters. Clear one to see more.")
         else:
+            comparison(compared_lines(rows, position, repeated), position)
             charts(ranged)
             releases(ranged)
             widgets.folded_table(
@@ -73,7 +88,7 @@ def filter_bar(position: TrendAddress, agents: list[str], models: list[str]) -> 
         ("days", "Range", get_args(Range), lambda days: DAYS[days]),
     )
     for name, label, options, text in choices:
-        value = getattr(position, name) or options[1 if name == "days" else 0]
+        value = getattr(position, name) or (DEFAULT_DAYS if name == "days" else options[0])
         bar.container().selectbox(label, options, format_func=text, **address.bound_widget(PAGE, name, value))
     widgets.filter_select(
         bar, "Agent", agents, position.agent, bound=address.bound_widget(PAGE, "agent", position.agent)
@@ -100,6 +115,61 @@ def summary(ranged: Trends) -> str:
         parts.append(f"{count(int(sums['cache_breaks']), 'cache break')} for {lost}")
     parts.append(count(int(sums["compactions"]), "compaction"))
     return "; ".join(parts) + "."
+
+
+def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
+    """Draw whether one line is worse than another, by what happened per session."""
+    enough = sum(line.sessions >= MINIMUM_COMPARED for line in lines.values())
+    if len(lines) < 2 or (enough < 2 and position.one is None):
+        return
+    names = sorted(lines, key=lambda name: lines[name].sessions < MINIMUM_COMPARED)  # stable: the newest first
+    one = position.one if position.one in lines else names[0]
+    other = position.other if position.other in lines and position.other != one else None
+    other = other or next(name for name in names if name != one)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="comparison"):
+        st.markdown("Is", width="content")
+        _compared_line("one", one, lines)
+        st.markdown("worse than", width="content")
+        _compared_line("other", other, lines)
+        st.markdown("?", width="content")
+    first, second = lines[one], lines[other]
+    few = [line.name for line in (first, second) if line.sessions < MINIMUM_COMPARED]
+    if few:
+        st.text(f"Too few sessions to compare: fewer than {MINIMUM_COMPARED} of {sanitized(' and '.join(few))}.")
+        return
+    frame = pd.DataFrame(
+        [(COMPARED.get(measure.name, measure.title), *_cells(measure, first, second)) for measure in MEASURES],
+        columns=["per session", "one", "other", "verdict"],
+    )
+    config = st.column_config.TextColumn
+    widgets.table(
+        frame,
+        key="comparison_table",
+        alt="Two lines compared by each measure",
+        height="content",
+        column_config={
+            "one": config(f"{one[:40]} (n = {first.sessions:,})", width=220),
+            "other": config(f"{other[:40]} (n = {second.sessions:,})", width=220),
+            "verdict": config("", width=160),
+        },
+    )
+
+
+def _compared_line(name: str, chosen: str, lines: dict[str, ComparedLine]) -> None:
+    st.selectbox(
+        name,
+        list(lines),
+        label_visibility="collapsed",
+        format_func=plain,
+        width=SUM_PIXELS,
+        **address.bound_widget(PAGE, name, chosen),
+    )
+
+
+def _cells(measure: TrendMeasure, one: ComparedLine, other: ComparedLine) -> tuple[str, str, str]:
+    values = (line.values.get(measure.name) for line in (one, other))
+    first, second = (UNKNOWN if value is None else value_text(value, measure.unit) for value in values)
+    return first, second, verdict(measure, one, other)
 
 
 def charts(ranged: Trends) -> None:
@@ -144,7 +214,9 @@ def leaderboard(reads: ReadsWithFallback, position: TrendAddress, *, days: int) 
         **address.bound_widget(PAGE, "top", position.top or "files"),
     )
     uses = reads.tool_leaderboard(by_target=by_target, days=days)
-    sessions = "sessions of this range" if reads.uses_copy else f"latest {COMPARED_SESSIONS} sessions"
+    sessions = "sessions of this range"
+    if not reads.uses_copy:
+        sessions = f"latest {COMPARED_SESSIONS} {sessions}"
     if not uses:
         st.text(f"No tool was called in the {sessions}.")
         return

@@ -44,7 +44,7 @@ class FactTotals:
 
 Subject = Literal[
     "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
-    "regretting", "failed",
+    "regretting", "failed", "next",
 ]  # fmt: skip
 
 

@@ -27,6 +27,7 @@ def to_html(report: SessionReport) -> str:
         _identity(report),
         _tiles(report),
         _findings(report),
+        _cost_causes(report),
         "<h2>The window, turn by turn</h2>",
         window_svg(report) or "<p>No turn was measured.</p>",
         _legend(report),
@@ -91,6 +92,17 @@ def _findings(report: SessionReport) -> str:
         for finding in report.findings
     ]  # fmt: skip
     return table("Findings", ("cost", "what and what to do", "evidence"), rows)
+
+
+def _cost_causes(report: SessionReport) -> str:
+    rows = [
+        [
+            formats.dollars(cause.dollars), formats.percent(cause.share), cause.name,
+            ", ".join(map(str, cause.turns)), cause.finding.advice if cause.finding else "",
+        ]
+        for cause in report.cost_causes
+    ]  # fmt: skip
+    return table("Cost", ("cost", "share", "cause", "most in turns", "what to do"), rows)
 
 
 def _legend(report: SessionReport) -> str:

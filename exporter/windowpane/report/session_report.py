@@ -20,6 +20,7 @@ from windowpane.core.events import (
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
+from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, session_headline
@@ -187,6 +188,8 @@ class SessionReport:
     """Notes and bookmarks of readers."""
     findings: tuple[Finding, ...] = ()
     """The most expensive first."""
+    cost_causes: tuple[CostCause, ...] = ()
+    """Parts that add up to the cost, the dearest first."""
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
@@ -262,6 +265,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     record = [one for types in _READ for one in _record(store, session, types)]
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)
+    listed = findings(evidence)
     return SessionReport(
         session=session,
         turns=turns,
@@ -283,7 +287,8 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             if isinstance(data := one.event.data, HistoryRewound)
         ],
         notes=notes_of(events),
-        findings=findings(evidence),
+        findings=listed,
+        cost_causes=cost_causes(turns, evidence.breaks, total=session.cost_dollars, findings=listed),
         cache_breaks=[
             ReportedCacheBreak(
                 turn, data.cause, data.rewritten_tokens, data.cached_tokens, data.dollars, data.block_id

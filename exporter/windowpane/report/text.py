@@ -316,6 +316,10 @@ def _cost(report: SessionReport) -> list[str]:
     estimated = session.is_cost_estimated
     written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"
     lines = [f"Cost   {formats.dollars(session.cost_dollars, estimated=estimated)}   {sent}; {written}"]
+    for cause in report.cost_causes:
+        at = f"   turns {', '.join(map(str, cause.turns))}" if cause.turns else ""
+        share = formats.percent(cause.share)
+        lines.append(f"  {formats.dollars(cause.dollars):>8} {share:>4}  {cause.name}{at}")
     compressing = [item.cost_dollars for item in report.compressions if item.cost_dollars is not None]
     if compressing:
         lines.append(f"  {formats.dollars(sum(compressing))} of it for compressions")

@@ -196,9 +196,17 @@ class EventReader(Protocol):
         ...
 
     def tool_leaderboard(
-        self, *, by_target: bool = True, projects: tuple[str, ...] | None = None, limit: int = 10
+        self,
+        *,
+        by_target: bool = True,
+        projects: tuple[str, ...] | None = None,
+        since: float | None = None,
+        limit: int = 10,
     ) -> Sequence[ToolUse]:
-        """Return the tools, or their files and commands, that cost most in the latest sessions."""
+        """Return the tools, or their files and commands, that cost most in the latest 200 sessions.
+
+        With *since*, only of sessions with an event at or after this time.
+        """
         ...
 
     def trends(

@@ -147,6 +147,20 @@ class Site:
         main = self.page.locator("[data-testid=stMain]")
         expect(main).to_contain_text(text, use_inner_text=True, timeout=PATIENCE)
 
+    def sections(self) -> Iterator[str]:
+        """Open each section of each tab of the session page, and yield its name."""
+        tabs = self.page.get_by_role("tab")
+        for tab in tabs.all():
+            tab.click()
+            self.settle()
+            choices = self.page.locator(".st-key-sections").get_by_role("radio")
+            for choice in choices.all():
+                choice.click()
+                self.settle()
+                yield choice.inner_text()
+            if not choices.count():
+                yield tab.inner_text()
+
     def assert_at(self, address: str) -> None:
         """Wait until the address is this, with `**` for anything."""
         self.page.wait_for_url(address)

@@ -33,7 +33,7 @@ def test_the_chart_is_drawn_before_the_sections_below(site: Callable[..., Any], 
 
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
-    page.get_by_role("tab", name="Events", exact=True).wait_for(timeout=PATIENCE)
+    page.get_by_role("tab", name="Log", exact=True).wait_for(timeout=PATIENCE)
 
     assert page.evaluate("window.seen") == ["chart", "turn"]
     assert page.evaluate(f"window.top_of_chart - {TOP}") == pytest.approx(0, abs=1)

@@ -216,13 +216,14 @@ def test_hostile_titles_have_no_effect_in_a_picker(here: Any) -> None:
 
 def test_hostile_text_has_no_effect_in_any_tab(here: Any) -> None:
     page = here.open("session", session=NAME, turn="20")
-    tabs = page.get_by_role("tab")
-    expect(page.get_by_role("tab", name="Sub-agents")).to_have_count(1)
+    page.get_by_role("tab").first.wait_for()
 
-    for position in range(tabs.count()):
-        tabs.nth(position).click()
-        expect(tabs.nth(position)).to_have_attribute("aria-selected", "true")
-        assert_harmless(here, tabs.nth(position).inner_text())
+    opened = []
+    for section in here.sections():
+        assert_harmless(here, section)
+        opened.append(section)
+
+    assert "Sub-agents" in opened
 
 
 @pytest.mark.parametrize("cause", [pytest.param("eviction", marks=pytest.mark.matrix), "compression"])

@@ -161,35 +161,33 @@ def choose(page: Any, label: str, option: str) -> None:
 
 
 def test_two_filters_before_an_answer_stay(over_line: Any, line: Line) -> None:
-    page = over_line.open()
+    page = over_line.open("alerts")
     line.hold()
 
-    choose(page, "Agent", "writer")
+    choose(page, "Severity", "critical")
     over_line.waits(lambda: line.answered > 0, "the server answers the first")
-    choose(page, "Model", "m-1")
+    choose(page, "Delivery", "failed")
     over_line.waits(lambda: line.answered > 1, "the server answers the second")
     line.release()
 
-    page.wait_for_url("**?agent=writer&model=m-1")
-    over_line.assert_shows("2 sessions, live first")
-    expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
-    expect(page.get_by_role("combobox", name="Model")).to_have_value("m-1")
+    page.wait_for_url("**?severity=critical&delivery=failed")
+    expect(page.get_by_role("combobox", name="Severity")).to_have_value("critical")
+    expect(page.get_by_role("combobox", name="Delivery")).to_have_value("failed")
 
 
 def test_a_filter_before_the_response_to_back_does_not_undo_it(over_line: Any, line: Line) -> None:
-    page = over_line.open()
-    choose(page, "Agent", "writer")
-    page.wait_for_url("**?agent=writer")
+    page = over_line.open("alerts")
+    choose(page, "Severity", "critical")
+    page.wait_for_url("**?severity=critical")
     over_line.settle()
     line.hold()
 
     page.go_back()
     over_line.waits(lambda: line.answered > 0, "the server answers Back")
-    choose(page, "Model", "gpt-5")
+    choose(page, "Delivery", "failed")
     over_line.waits(lambda: line.answered > 1, "the server answers the filter")
     line.release()
 
-    page.wait_for_url("**?model=gpt-5")
-    over_line.assert_shows("1 session, live first")
-    expect(page.get_by_role("combobox", name="Agent")).to_have_value("")
-    expect(page.get_by_role("combobox", name="Model")).to_have_value("gpt-5")
+    page.wait_for_url("**?delivery=failed")
+    expect(page.get_by_role("combobox", name="Severity")).to_have_value("")
+    expect(page.get_by_role("combobox", name="Delivery")).to_have_value("failed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,15 +27,15 @@ def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
 ) -> None:
     here = site(Path(small_store.path))
     page = here.open(agent="writer")
-    page.get_by_text("2 sessions, live first").wait_for()
+    page.get_by_text(re.compile(r"^2 sessions")).wait_for()
 
     now = time.time()
     small_store.append(builders.plain("brand-new", start=now, turns=2, limit_tokens=9_000, end=False))
     small_store.append(builders.rich(start=now - 700, session_id="other", agent="somebody else"))
 
-    page.get_by_text("3 sessions, live first").wait_for()
+    page.get_by_text(re.compile(r"^3 sessions")).wait_for()
     here.settle()
-    expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
+    expect(page.get_by_test_id("stMultiSelect")).to_contain_text("agent: writer")
     assert page.url.endswith("?agent=writer")
 
 
@@ -64,7 +65,6 @@ def test_a_session_grows_and_the_reader_stays(
     here.settle()
     expect(page.get_by_role("heading", name="Turn 9:")).to_have_count(1)
     assert "turn=9" in page.url
-    expect(page.locator(".st-key-findings")).to_have_count(1)
     assert page.evaluate(READ) == pytest.approx(place, abs=2)
     expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
 

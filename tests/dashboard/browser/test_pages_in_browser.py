@@ -42,7 +42,7 @@ def test_every_page_opens_on_real_recordings(
     for row in sessions:
         page = here.open("session", session=row.session_id)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
-        for part in ("Velocity", "In the window", "Removed by now", "Events"):
+        for part in ("Needed again", "In the window", "Removed by now", "Log"):
             here.assert_shows(part)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page = here.open("audit")
@@ -57,13 +57,13 @@ def test_the_selected_turn_is_on_the_first_screen_and_a_session_on_three(
 ) -> None:
     here = site(demo_store, width=1280, height=800)
     page = here.open("session", session="pi-managed-8k")
-    page.locator(".st-key-findings").wait_for()
+    page.get_by_text("More metrics").wait_for()
 
     for part in (".st-key-window_chart", "[data-testid=stSlider]", ".strip .blocks"):
         box = _box(page.locator(part).first)
         assert box["y"] + box["height"] <= 800, part
 
-    for name in ("Compressions", "What fills it", "Cost and cache"):
+    for name in ("Losses", "Cost", "Log"):
         page.get_by_role("tab", name=name, exact=True).click()
         here.settle()
         height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")

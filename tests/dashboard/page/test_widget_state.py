@@ -117,7 +117,7 @@ def test_the_scale_and_the_listed_events_follow_the_address(app: AppTest) -> Non
     app.run()
     late.send()
 
-    assert {group.value for group in app.segmented_control} == {"content", "noteworthy"}
+    assert {group.value for group in app.segmented_control} == {"content", "Events", "noteworthy"}
     assert address_of(app)["scale"] == "content"
     assert address_of(app)["events"] == "noteworthy"
 
@@ -186,8 +186,6 @@ class Filters:
 
 
 FILTERS = (
-    Filters("fleet", ("Agent", "agent", "writer"), ("Zone", "zone", "green")),
-    Filters("fleet", ("Session", "text", "short"), ("Model", "model", "m-1")),
     Filters("alerts", ("Severity", "severity", "critical"), ("State", "state", "resolved")),
     Filters("audit", ("Session", "session", "refactor-api"), ("From turn", "turn_from", 3)),
     Filters("audit", ("Events", "types", ["turn.ended", "alert.fired"]), ("Search", "text", "hybrid")),

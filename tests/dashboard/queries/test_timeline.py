@@ -11,7 +11,6 @@ from tests.dashboard.timelines import TURN
 
 from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline, turn_at, turns_frame
-from windowpane_dashboard.sections.cost import resent_summary
 
 
 def test_an_unmeasured_turn_is_omitted(empty_store: SqliteStore, builders: Any) -> None:
@@ -42,14 +41,6 @@ class TestTurns:
 
         assert turns_frame([TURN, estimate, open_turn])["sent"].sum() == 800
         assert turns_frame([estimate, open_turn])["sent"].sum() == 300
-
-    def test_resent_tokens_have_their_share_of_the_cost(self) -> None:
-        turns = turns_frame([TURN, replace(TURN, turn=2, used_final=1_000, cost_dollars=None)])
-
-        assert resent_summary(turns) == (
-            "Of 1,800 tokens that all calls sent, 160 (9%) were stale and 80 (4%) duplicates, "
-            "about $0.01 of the cost by its share of the tokens."
-        )
 
 
 def test_a_time_selects_the_first_turn_at_or_after_it() -> None:

@@ -13,7 +13,14 @@ from windowpane_dashboard.charts.fill import area_blocks, area_id, fill_treemap
 from windowpane_dashboard.charts.trends import trend_chart
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
-from windowpane_dashboard.queries.trends import MAXIMUM_LINES, MEASURES, OTHERS, trends
+from windowpane_dashboard.queries.trends import (
+    MAXIMUM_LINES,
+    MEASURES,
+    OTHERS,
+    compared_lines,
+    trends,
+    verdict,
+)
 from windowpane_dashboard.queries.window import window_frame
 from windowpane_dashboard.style.theme import DARK, LIGHT
 
@@ -122,3 +129,37 @@ def test_the_parts_of_a_window_sum_to_it() -> None:
     tree = fill_treemap(fill, LIGHT).data[0]
     roots = [size for size, parent in zip(tree.values, tree.parents, strict=True) if not parent]
     assert sum(roots) == total
+
+
+def test_a_release_is_compared_per_session() -> None:
+    rows = [
+        row(
+            20_000,
+            release="1",
+            sessions=20,
+            cost_dollars=20.0,
+            compactions=10,
+            input_tokens=100,
+            cache_read_tokens=90,
+        ),
+        row(
+            20_001,
+            release="2",
+            sessions=10,
+            cost_dollars=15.0,
+            compactions=5,
+            input_tokens=100,
+            cache_read_tokens=45,
+        ),
+        row(20_002, release="3", sessions=9, cost_dollars=90.0),
+    ]
+
+    lines = compared_lines(rows, TrendAddress(by="release"))
+
+    assert [(line.name, line.sessions) for line in lines.values()] == [("a 3", 9), ("a 2", 10), ("a 1", 20)]
+    verdicts = {measure.name: verdict(measure, lines["a 2"], lines["a 1"]) for measure in MEASURES}
+    assert verdicts["cost"] == "worse by 50%"
+    assert verdicts["compactions"] == "about the same"
+    assert verdicts["cache"] == "worse by 50%"
+    assert verdicts["fidelity"] == "–"
+    assert verdict(MEASURES[0], lines["a 3"], lines["a 1"]) == "–", "of nine sessions nothing is concluded"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -135,11 +136,11 @@ def test_the_fleet_page_has_a_headline_and_lists_sessions(small_store: SqliteSto
 
 
 def test_fleet_filters_come_from_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
-    app = open_page("fleet", agent="writer")
+    app = open_page("fleet", agent="writer", dates="2026-01-01..2999-01-01")
 
     assert not app.exception
     assert set(app.dataframe[0].value["agent"]) == {"writer"}
-    assert next(box for box in app.selectbox if box.label == "Agent").value == "writer"
+    assert app.multiselect[0].value == ["agent: writer", "days: 2026-01-01..2999-01-01"]
 
 
 def test_an_unknown_cache_share_is_omitted(
@@ -158,10 +159,29 @@ def test_an_unknown_cache_share_is_omitted(
 def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
     app = open_page("fleet")
 
-    app.text_input[0].set_value("refactor").run()
+    app.multiselect[0].set_value(["agent: writer", "zone: ○ green"]).run()
 
     assert len(app.dataframe[0].value) == 1
-    assert app.query_params["text"] in ("refactor", ["refactor"])
+    assert app.query_params["agent"] in ("writer", ["writer"])
+    assert app.query_params["zone"] in ("green", ["green"])
+
+
+def test_each_live_session_has_a_card_with_its_next_event(
+    small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str], builders: Any
+) -> None:
+    small_store.append(
+        builders.plain("still-here", start=time.time() - 60, turns=3, limit_tokens=9_000, end=False)
+    )
+
+    app = open_page("fleet")
+
+    text = page_text(app)
+    assert not app.exception
+    assert "refactor-api reaches red in about" in app.subheader[0].value.replace("\\", "")
+    assert re.findall(r"\d+ turns? \(\S+\) until red|no forecast yet", text.replace("\\", ""))[1:] == [
+        "no forecast yet"
+    ]
+    assert [link.label for link in app.get("page_link")][-2:] == ["**refactor\\-api**", "**still\\-here**"]
 
 
 def test_the_session_page_starts_with_headline_metrics_and_window(
@@ -173,12 +193,11 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     assert "1 compression lost 4 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:9] == [
-        "Utilization", "Zone", "Velocity", "Red in", "Burn", "Regret", "Fidelity", "Cost", "Cache",
+        "Window", "Red in", "Cost", "Needed again", "Zone", "Velocity", "Burn", "Fidelity", "Cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [
-        "Blocks", "What fills it", "Compare turns", "Turns", "Find text", "Events", "Compressions", "Regrets",
-        "Alerts", "Notes", "Cost and cache",
+        "Window", "Losses", "Cost", "Log",
     ]  # fmt: skip
 
 
@@ -236,7 +255,7 @@ def test_the_record_of_the_forecasts_is_visible(
         ({"compression": "1"}, "content capture is off"),
         ({"events": "noteworthy"}, "All events, with search and export"),
         ({"tab": "regrets"}, "were removed and needed again"),
-        ({"tab": "cost"}, "of the cost by its share"),
+        ({"tab": "cost"}, "Carrying the conversation"),
         ({"tab": "no such tab"}, "Removed by now, and why"),
     ],
 )

@@ -31,8 +31,8 @@ def drawn_metrics(page: AppTest) -> Values:
     """The metrics at the top of the session page."""
     shown = {metric.label: metric.value for metric in page.metric}
     names = {
-        "Utilization": "utilization", "Zone": "zone", "Velocity": "velocity", "Burn": "burn rate",
-        "Regret": "regrets", "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
+        "Zone": "zone", "Velocity": "velocity", "Burn": "burn rate",
+        "Needed again": "regrets", "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
     }  # fmt: skip
     return {label: shown[name] for name, label in names.items()}
 
@@ -59,7 +59,7 @@ def test_pages_draw_the_values_of_the_session(session: StoredSession, open_page:
         "list": {**of_row(session), "burn rate": session.timeline.latest.burn_rate,  # type: ignore[union-attr]
                  "cached share": session.row.cache_read_tokens / session.row.input_tokens},
         "session page": drawn_metrics(open_page("session", session=ID)),
-        "fleet page": {"turns": fleet["turns"], "utilization": fleet["now"], "total cost": fleet["cost"]},
+        "fleet page": {"turns": fleet["turns"], "utilization": fleet["window"], "total cost": fleet["cost"]},
         "compare page": {name: values[name] for name in COMPARED},
         "replay page": {label: replay[name] for name, label in REPLAYED.items()},
     }  # fmt: skip

@@ -12,6 +12,7 @@ from windowpane.core.protocols import Clock
 from windowpane.exceptions import ClickHouseError
 from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.interface import EventFilter
+from windowpane.store.projections.trends import DAY_SECONDS
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.reads.reader import Reader
@@ -91,7 +92,7 @@ class ReadsWithFallback:
         return self._store.repeated_days(days=days, until=until, projects=self._projects)
 
     def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10, days: int) -> Sequence[ToolUse]:
-        """Return the tools that cost most in the latest *days*; in the store, in its latest 200 sessions."""
+        """Return the tools that cost most in the latest *days*; in the store, in 200 of the sessions."""
         if self._copy is not None and self._uses_copy:
             try:
                 return self._copy.reader.tool_leaderboard(
@@ -99,7 +100,9 @@ class ReadsWithFallback:
                 )
             except ClickHouseError as error:
                 self._fall_back(self._copy, error)
-        return self._store.tool_leaderboard(by_target=by_target, limit=limit)
+        last = max((row.day for row in self._store.trends(days=days)), default=0)
+        since = float((last - days + 1) * DAY_SECONDS)
+        return self._store.tool_leaderboard(by_target=by_target, limit=limit, since=since)
 
     def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
         """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""

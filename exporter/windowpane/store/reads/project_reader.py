@@ -150,10 +150,17 @@ class ProjectReader:
         return [name for name in self.projects if name]
 
     def tool_leaderboard(
-        self, *, by_target: bool = True, projects: tuple[str, ...] | None = None, limit: int = 10
+        self,
+        *,
+        by_target: bool = True,
+        projects: tuple[str, ...] | None = None,
+        since: float | None = None,
+        limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest sessions."""
-        return self._reader.tool_leaderboard(by_target=by_target, limit=limit, projects=self._visible(projects))
+        return self._reader.tool_leaderboard(
+            by_target=by_target, limit=limit, since=since, projects=self._visible(projects)
+        )
 
     def trends(
         self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None

@@ -286,11 +286,18 @@ class Reader(CopyReads, TrendReads):
             return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
 
     def tool_leaderboard(
-        self, *, by_target: bool = True, projects: tuple[str, ...] | None = None, limit: int = 10
+        self,
+        *,
+        by_target: bool = True,
+        projects: tuple[str, ...] | None = None,
+        since: float | None = None,
+        limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
         with self._engine.lend() as connection:
-            return tool_use.of_sessions(connection, by_target=by_target, projects=projects, limit=limit)
+            return tool_use.of_sessions(
+                connection, by_target=by_target, projects=projects, since=since, limit=limit
+            )
 
     def size(self) -> StoreSize:
         """Return how much is stored."""

@@ -52,10 +52,17 @@ def of_session(connection: Database, session: int, *, limit: int) -> list[ToolUs
 
 
 def of_sessions(
-    connection: Database, *, by_target: bool, projects: Sequence[str] | None, limit: int
+    connection: Database,
+    *,
+    by_target: bool,
+    projects: Sequence[str] | None,
+    since: float | None,
+    limit: int,
 ) -> list[ToolUse]:
     """Return the tools (*by_target*: their files and commands) that cost most in the latest sessions."""
     conditions = Conditions()
+    if since is not None:
+        conditions.add("last_at >= ?", since)
     conditions.among("project", projects)
     target = "coalesce(b.target, '')" if by_target else "''"
     statement = _OF_ALL.format(target=target, projects=conditions.clause)

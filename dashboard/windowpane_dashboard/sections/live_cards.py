@@ -1,0 +1,60 @@
+"""A card for each live session: what happens to its window next, and how full it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import streamlit as st
+
+from windowpane.text.formats import UNKNOWN, ago, dollars, percent
+from windowpane.text.zones import ZONE_SHAPES
+from windowpane_dashboard.page import widgets
+from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.queries.fleet import LiveSession
+from windowpane_dashboard.queries.titles import project, session_title
+from windowpane_dashboard.style.sanitize import escape_markdown
+
+CARD_WIDTH: Final = 330
+"""Pixels in which a forecast with its range fits in one line."""
+
+
+def live_cards(sessions: Sequence[LiveSession], now: float) -> None:
+    """Draw the cards side by side, in as many lines as the page is narrow."""
+    with st.container(horizontal=True, gap="small", key="live_cards"):
+        for number, session in enumerate(sessions):
+            with st.container(border=True, width=CARD_WIDTH, gap="xxsmall", key=f"live_card_{number}"):
+                _card(session, now)
+
+
+def _card(session: LiveSession, now: float) -> None:
+    row = session.row
+    st.page_link(
+        "views/session.py",
+        label=f"**{escape_markdown(session_title(row))}**",
+        query_params=SessionAddress(row.session_id).to_query(),
+    )
+    names = (project(row), row.agent)
+    st.caption(escape_markdown(" · ".join(name for name in names if name and name != UNKNOWN)) or UNKNOWN)
+    st.markdown(escape_markdown(session.forecast))
+    st.html(_bar(session))
+    shape = "" if row.zone is None else f"{ZONE_SHAPES[row.zone]} "
+    full = f"{shape}{percent(row.utilization, estimated=row.is_estimated)}"
+    cost = dollars(row.total_cost_dollars, estimated=row.is_cost_estimated)
+    st.caption(escape_markdown(f"{full} · {cost}"))
+    if session.alert is not None:
+        fired = f"{session.alert.severity}: {session.alert.alert}, {ago(session.alert.fired_at, now)}"
+        link = SessionAddress(row.session_id, alert=f"{session.alert.alert}:{session.alert.crossing_turn}")
+        st.markdown(f":small[[{escape_markdown(fired)}]({link.url()})]")
+
+
+def _bar(session: LiveSession) -> str:
+    """Return the utilization as a bar in the color of the zone; numbers and colors of ours only."""
+    row, palette = session.row, widgets.current_palette()
+    share = min(1.0, row.utilization or 0.0)
+    color = palette.muted if row.zone is None else palette.zones[row.zone]
+    return (
+        f'<div role="img" aria-label="{share:.0%} of the window" style="height:8px;border-radius:4px;'
+        f'background:{palette.grid}"><div style="height:8px;border-radius:4px;width:{share:.1%};'
+        f'background:{color}"></div></div>'
+    )
