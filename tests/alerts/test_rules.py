@@ -28,6 +28,7 @@ TABLE = """
     audit_chain_broken  critical occurs   -      1 -
     output_reserve      critical below    4096   1 409.6
     regret              warning  above    0.10   1 0.03
+    rule_lost           warning  occurs   -      1 -
     thrashing           warning  at_least 5      1 0.5
     repeated_calls      warning  occurs   -      1 -
     oscillation         info     at_least 4      1 0.4

@@ -27,6 +27,7 @@ from windowpane.core.events import (
     FactOutcome,
     FidelityEvaluated,
     PressureMeasured,
+    RulesFollowed,
     event_id,
 )
 from windowpane.core.window.blocks import Block
@@ -86,6 +87,9 @@ def without_texts(event: Event) -> Event:
     if isinstance(data, FidelityEvaluated):
         facts = tuple(dataclasses.replace(fact, text=None) for fact in data.facts)
         return event._replace(data=dataclasses.replace(data, facts=facts))
+    if isinstance(data, RulesFollowed):
+        outcomes = tuple(dataclasses.replace(rule, text=None) for rule in data.outcomes)
+        return event._replace(data=dataclasses.replace(data, outcomes=outcomes))
     return event
 
 

@@ -16,6 +16,7 @@ from windowpane.core.events import (
     ContentCompressed,
     FidelityEvaluated,
     OverflowDetected,
+    RulesFollowed,
 )
 from windowpane.core.window.blocks import Block
 from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
@@ -60,6 +61,7 @@ COUNTERS = """
     compression_input_tokens_total
     compression_output_tokens_total
     regrets_total cause
+    rules_followed_total fate,rule_source
     zone_transitions_total from,to
     velocity_spikes_total
     budget_events_total component,outcome
@@ -130,6 +132,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
         OverflowDetected("proactive", "reduced", 9, 8),
         FidelityEvaluated("probe", score=0.8, coverage=1.0, facts_contradicted=1),
         ContentCompressed("compaction", "threshold", "accepted", 900, 100, duration_seconds=1.5),
+        RulesFollowed("of", 1, user={"kept": 2, "lost": 1}),
     ):
         scripted_state.apply(make_event(data, session="more"))
     own = InternalMetrics(

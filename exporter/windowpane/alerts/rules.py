@@ -138,12 +138,6 @@ RULES: Final[tuple[Rule, ...]] = (
         metric="context_window_fidelity_ratio",
     ),
     Rule(
-        "rule_lost", "Compaction loses a rule", "warning", "occurrence", "rule.lost", "occurs", "count",
-        "{value} standing instructions are lost, or reversed, since the compaction",
-        "Give the agent the instruction again, and move it to a file that its program loads for every session.",
-        metric="context_window_rules_followed_total",
-    ),
-    Rule(
         "tool_results", "Tool results fill the window", "warning", "level", "tool_result_ratio", "above", "ratio",
         "tool results are {value} of the used tokens, above {threshold} for {turns} turns",
         "Cap or summarize tool results; evict those that were never referenced.",
@@ -195,6 +189,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "{value} of the tokens evicted within 20 turns were needed again, above {threshold}",
         "Protect content that is needed again: raise its priority or lifetime, or mask it.",
         threshold=0.10, metric="context_window_regrets_total",
+    ),
+    Rule(
+        "rule_lost", "Compaction loses a rule", "warning", "occurrence", "rule.lost", "occurs", "count",
+        "{value} standing instructions are lost, or reversed, since the compaction",
+        "Give the agent the instruction again, and move it to a file that its program loads for every session.",
+        metric="context_window_rules_followed_total",
     ),
     Rule(
         "thrashing", "Reductions follow one another", "warning", "level", "reductions", "at_least", "count",

@@ -54,171 +54,27 @@ _PATTERNS: Final = {
     for name, pattern in (("phrase", _PERMIT_PHRASES), ("forbid", _FORBID), ("permit", _PERMIT))
 }
 _STANCE_WORDS: Final = frozenset(
-    [
-        "always",
-        "must",
-        "should",
-        "shall",
-        "will",
-        "would",
-        "never",
-        "not",
-        "cannot",
-        "dont",
-        "don't",
-        "do",
-        "does",
-        "did",
-        "avoid",
-        "may",
-        "can",
-        "could",
-        "allowed",
-        "permitted",
-        "okay",
-        "fine",
-        "forbidden",
-        "prohibited",
-        "required",
-        "require",
-        "requires",
-        "need",
-        "needs",
-        "necessary",
-        "optional",
-        "please",
-        "only",
-        "ensure",
-        "make",
-        "sure",
-        "prefer",
-        "rule",
-        "rules",
-        "constraint",
-        "constraints",
-        "user",
-        "users",
-        "said",
-        "says",
-        "asked",
-        "want",
-        "wants",
-        "explicit",
-        "explicitly",
-        "instruction",
-        "instructions",
-        "immer",
-        "nie",
-        "niemals",
-        "nicht",
-        "muss",
-        "müssen",
-        "darf",
-        "dürfen",
-        "soll",
-        "sollen",
-        "bitte",
-        "nur",
-        "toujours",
-        "jamais",
-        "pas",
-        "doit",
-        "dois",
-        "devez",
-        "faut",
-        "siempre",
-        "nunca",
-        "no",
-        "debe",
-        "debes",
-        "deben",
-        "hay",
-        "que",
-        "the",
-        "a",
-        "an",
-        "and",
-        "or",
-        "of",
-        "to",
-        "in",
-        "on",
-        "for",
-        "with",
-        "by",
-        "at",
-        "as",
-        "is",
-        "are",
-        "be",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "you",
-        "your",
-        "we",
-        "our",
-        "i",
-        "me",
-        "my",
-        "any",
-        "all",
-        "each",
-        "every",
-        "when",
-        "if",
-        "before",
-        "after",
-        "from",
-        "into",
-        "than",
-        "then",
-        "so",
-        "ever",
-        "strictly",
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "ein",
-        "eine",
-        "einen",
-        "und",
-        "oder",
-        "le",
-        "la",
-        "les",
-        "des",
-        "un",
-        "une",
-        "et",
-        "ou",
-        "du",
-        "de",
-        "el",
-        "los",
-        "las",
-        "una",
-        "y",
-        "o",
-        "en",
-        "con",
-        "por",
-        "para",
-        "del",
-        "al",
-    ]
+    re.findall(
+        r"\S+",
+        "always must should shall will would never not cannot dont don't do does did avoid may can could allowed"
+        " permitted okay fine forbidden prohibited required require requires need needs necessary optional please"
+        " only ensure make sure prefer rule rules constraint constraints user users said says asked want wants"
+        " explicit explicitly instruction instructions immer nie niemals nicht muss müssen darf dürfen soll sollen"
+        " bitte nur toujours jamais pas doit dois devez faut siempre nunca no debe debes deben hay que the a an"
+        " and or of to in on for with by at as is are be it its this that these those you your we our i me my any"
+        " all each every when if before after from into than then so ever strictly der die das den dem ein eine"
+        " einen und oder le la les des un une et ou du de el los las una y o en con por para del al tu vous peux"
+        " peut pouvez puedes puede pueden usted kannst kann darfst dürft",
+    )
 )
+"""Words that say nothing of what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = re.compile(
     "不要|禁止|不得|切勿|绝不|不能|不可|请勿|严禁|不准|不允许|必须|务必|始终|总是|一律|可以|允许|无需|不必|不用|ないで(?:ください)?|しない(?:こと)?|"
     "するな|ては(?:いけ|なり?)ま?せ?ん?|必ず|絶対に|常に|決して|厳禁|してください|しても(?:よい|良い|いい)(?:です)?|する"
 )
+_DIGITS: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _PLAIN: Final = re.compile(r"[\W_]+")
 
 
@@ -243,7 +99,7 @@ class Clause:
 def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
     text = text[:MAXIMUM_CHARACTERS]
-    values = values_of(text)
+    values = values_of(text) | frozenset(_DIGITS.findall(text))
     phrase = _PATTERNS["phrase"].search(text)
     negations = len(_PATTERNS["forbid"].findall(text))
     if phrase:
@@ -288,9 +144,13 @@ class ComparedText:
         return clauses, postings
 
     def has(self, rule: str) -> bool:
-        """Return whether a text has the rule word for word, whatever its case, marks and line breaks."""
-        wanted = f" {_normal(rule)} "
-        return any(wanted in text for text in self._plain)
+        """Return whether a text has the rule word for word, whatever its case, marks and line breaks.
+
+        Not where words around it reverse it: `no need to …`, `do not …`, `… is no longer required`.
+        """
+        plain = _normal(rule)
+        wanted = plain if _WIDE.search(plain) else f" {plain} "
+        return any(_occurs(wanted, text) for text in self._plain)
 
     def near(self, rule: Clause) -> Iterator[Clause]:
         """Yield the clauses that share most words with a rule, the closest first."""
@@ -301,21 +161,45 @@ class ComparedText:
 
     def states(self, clause: Clause) -> bool:
         """Return whether the text states a clause, word for word or in other words."""
-        return any(one.plain == clause.plain or compare(one, clause) == "reworded" for one in self.near(clause))
+        return any(one.plain == clause.plain or compare(clause, one) == "reworded" for one in self.near(clause))
 
     def match(self, text: str) -> Found:
         """Return how the text states a rule, and the clause that contradicts it."""
         if self.has(text):
             return Found("verbatim")
         rule = read_clause(text)
-        contradicting = None
+        stating, contradicting = [], []
         for clause in self.near(rule):
-            match = "verbatim" if clause.plain == rule.plain else compare(rule, clause)
-            if match in ("verbatim", "reworded"):
-                return Found(match)
-            if match == "contradicted" and contradicting is None:
-                contradicting = clause
-        return Found("contradicted", contradicting) if contradicting is not None else Found(None)
+            match = compare(rule, clause)
+            if match == "reworded":
+                stating.append(clause.plain)
+            elif match == "contradicted":
+                contradicting.append(clause)
+        if any(all(plain not in one.plain for one in contradicting) for plain in stating):
+            return Found("reworded")  # and not by a part of the sentence that reverses it
+        return Found("contradicted", contradicting[0]) if contradicting else Found(None)
+
+
+def _occurs(wanted: str, text: str) -> bool:
+    at = text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not _REVERSED_BEFORE.search(text, max(0, at - AROUND), at) and not _REVERSED_AFTER.match(text, end):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+AROUND: Final = 24
+"""Characters before a rule in which a reversal is looked for."""
+_REVERSED_BEFORE: Final = re.compile(
+    r"(?:\b(?:do|does|must|should|shall|can|may|need|is|are|you) ?not|\b\w+n t|\bno need to|\bnot (?:necessary|required|need) to"
+    r"|\bno longer|\bnever|\bunnecessary to|\b(?:nicht|nie|niemals|jamais|nunca|pas besoin de|no hace falta))"
+    r"(?: (?:also|ever|just|have to|need to|always))?$|(?:不要|不必|无需|不用|请勿|不需要)\s?$"
+)
+_REVERSED_AFTER: Final = re.compile(
+    r" ?(?:(?:is|are|was) )?(?:no longer|not) (?:required|needed|necessary|allowed|apply)|必要は?な"
+)
 
 
 class Found(NamedTuple):

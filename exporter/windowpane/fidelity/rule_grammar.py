@@ -116,7 +116,7 @@ _IMPERSONAL: Final = _pattern(
 """An obligation of the work: `commits must be signed`. A user who describes the work says that too."""
 
 _ALL: Final = _pattern(r"(?:all|every|each|any|no) \w+", start=True)
-_IMPERATIVE: Final = _pattern(
+IMPERATIVE: Final = _pattern(
     rf"(?:{_VERBS})(?:[.!]$| (?!(?:is|are|was|were|of|has|have|means)\b|& )\S)", start=True
 )
 _STANDING: Final = _pattern(
@@ -284,7 +284,7 @@ def _instructs(passage: Passage, register: Register) -> bool:
     """Return whether *passage* is a rule by its place: an instruction that is not a request for one step."""
     sentence, clause = _LABEL.sub("", passage.text, count=1), opening(passage.text)
     in_rule_list = passage.is_item and _OBLIGING.search(passage.heading) is not None
-    is_imperative = bool(_IMPERATIVE.match(clause) or _excludes(clause)) and not sentence.endswith((":", "："))
+    is_imperative = bool(IMPERATIVE.match(clause) or _excludes(clause)) and not sentence.endswith((":", "："))
     if register == "request" and not in_rule_list:
         is_conditional = bool(_WHENEVER.match(sentence) and is_imperative)
         return is_conditional or bool(_ALL.match(clause) and _IMPERSONAL.search(clause))
@@ -308,7 +308,7 @@ def _excludes(clause: str) -> bool:
 
 
 def _has_imperative(sentence: str) -> bool:
-    return any(_IMPERATIVE.match(opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
+    return any(IMPERATIVE.match(opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
 
 
 def plain(line: str) -> str:

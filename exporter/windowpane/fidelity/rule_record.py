@@ -54,22 +54,26 @@ class RuleRecord:
 
     def measure(self, compaction: ObservedCompaction, window: Sequence[Block]) -> RulesFollowed:
         """Return what became of the rules; *window* is the content of the first call after the compaction."""
-        if compaction.window_id != self._window_id:
-            self._window_id = compaction.window_id
+        if self._window_id not in (0, compaction.window_id):
             self._followed.clear()
+        self._window_id = compaction.window_id
         before = (*compaction.removed, *compaction.remaining)
         if not any(block.text for block in window if block.id in compaction.results):
             self._followed.clear()
             reason = "the text of the summary was not recorded"
             return RulesFollowed(compaction.of, compaction.number, unrecorded=_unrecorded(before), reason=reason)
-        for rule in find_rules(before):
+        self.follow(find_rules(before))
+        return self._outcomes(compaction, window, before)
+
+    def follow(self, rules: Iterable[Rule]) -> None:
+        """Add rules that are visible now."""
+        for rule in rules:
             key = rule.text.casefold()
             known = self._followed.get(key)
             if known is not None:
                 known.rule, known.is_visible = rule, True
             elif len(self._followed) < MAXIMUM_RULES:
                 self._followed[key] = _Followed(rule)
-        return self._outcomes(compaction, window, before)
 
     def _outcomes(
         self, compaction: ObservedCompaction, window: Sequence[Block], before: Sequence[Block]

@@ -31,6 +31,8 @@ MAXIMUM_RULES: Final = 400
 MAXIMUM_CHARACTERS: Final = 600
 """A longer sentence is pasted data."""
 MINIMUM_CHARACTERS: Final = 8
+HEAD_CHARACTERS: Final = 600
+"""Characters at the start of a text by which its kind is recognized."""
 MAXIMUM_TEXT: Final = 400_000
 """Characters of one block that are read."""
 
@@ -99,25 +101,28 @@ def sentences_of(text: str) -> Iterator[str]:
 
 def _register_of(text: str, source: RuleSource) -> Register | None:
     """Return the register of a text; None if it does not instruct."""
-    if _NOT_INSTRUCTIONS.match(text) or (source == "memory" and _SPECIFICATION.search(text)):
+    head = text[:HEAD_CHARACTERS].lstrip()
+    if _NOT_INSTRUCTIONS.match(head):
+        return None
+    if source == "memory" and (_DESIGN.search(head) or _REQUIREMENT.search(text)):
         return None
     if source == "system":
         return "prompt"
-    return "request" if source == "user" and _PROMPT.match(text) is None else "instructions"
+    return "request" if source == "user" and _PROMPT.match(head) is None else "instructions"
 
 
 _NOT_INSTRUCTIONS: Final = re.compile(
-    r"\s*(?:Message Type: |Another Claude session|Implement the following plan|/\*|//|#!|[{\[]|\"\"\""
+    r"(?:Message Type: |Here is a demonstration|Another Claude session|Implement the following plan|/\*|//|#!|[{\[]|\"\"\""
     r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w-]+: [^\n]*\n\s*[\w-]+:)"
 )
 """The start of a message from another agent, of a plan that the model wrote, or of a file of code or data."""
-_SPECIFICATION: Final = re.compile(
-    r"(?m)^#{2,4} Requirement: |\A\s*(?:[^\n]*\n\s*){0,3}#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions"
-    r"|Relevant Lessons)\b|\A(?:.*\n){0,30}- \[[ xX]\] \d+\.\d"
+_REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
+_DESIGN: Final = re.compile(
+    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons)\b|^- \[[ xX]\] \d+\.\d"
 )
 """A specification, a design or its tasks: it obliges the product, not the agent."""
 _PROMPT: Final = re.compile(
-    r"\s*(?:<\w+>\s*)?(?:you are (?:a|an|the|taking over)\b|act as an?\b|<skill\b|<name>|<recommended_plugins>|<system-reminder>|<\w+_instructions>)",
+    r"(?:<\w+>\s*)?(?:you are (?:a|an|the|taking over)\b|act as an?\b|<skill\b|<name>|<recommended_plugins>|<system-reminder>|<\w+_instructions>)",
     re.IGNORECASE,
 )
 """The start of a prompt that the user pastes or a command expands to."""
@@ -149,26 +154,53 @@ _STEPS: Final = re.compile(
 )
 """A heading of the steps of a task."""
 _HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
-_QUOTED: Final = re.compile(
-    r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)"
-    r"|^[ \t]*<(local-command-\w+|bash-\w+|task-notification|command-\w+|ide_\w+|system-output|diff|tool_\w+|examples?)\b[^>]*>"
-    r".*?</\2>"
-    r"|^[ \t]*[>│|].*?$"
-    r"|^- [\w:.@/-]+: [^\n]*\((?:file|Tools): [^\n]*$"
+_OUTPUT: Final = re.compile(
+    r"<((?:local-command|bash|command|ide|tool)[_-]\w+|task-notification|system-output|diff|examples?)\b"
 )
-"""Quoted code, output of commands, quotations, tables, and lists of skills and agents."""
-_LISTED: Final = re.compile(r"(?m)^- [a-z][\w:.@/-]*: \S.{40,}$")
+"""The start of the output of a command, or of an example."""
+_LISTED: Final = re.compile(r"- [a-z][\w:.@/-]*: \S.{40,}$")
+_LOCATED: Final = re.compile(r"- [\w:.@/-]+: .*\((?:file|Tools): ")
 MAXIMUM_LISTED: Final = 5
 """So many lines `- name: description` are a list of skills, agents or tools."""
 
 
 def _without_code(text: str) -> str:
-    text = _QUOTED.sub("\n", text)
-    if len(_LISTED.findall(text)) > MAXIMUM_LISTED:
-        text = _LISTED.sub("\n", text)
-    return text
+    """Return *text* without quoted code, output of commands, quotations, tables, and lists of skills and agents."""
+    lines = [line for line in _unquoted(text) if not _LOCATED.match(line)]
+    if sum(map(_is_listed, lines)) > MAXIMUM_LISTED:
+        lines = [line for line in lines if not _is_listed(line)]
+    return "\n".join(lines)
 
 
+def _is_listed(line: str) -> bool:
+    return line.startswith("- ") and _LISTED.match(line) is not None
+
+
+def _unquoted(text: str) -> Iterator[str]:
+    """Yield the lines outside fences and outside the output of commands; a blank one in place of those."""
+    end = ""
+    position = 0
+    for line in text.split("\n"):
+        position += len(line) + 1
+        start = line.lstrip(" \t")
+        if end:
+            if start.startswith(end) if end[0] in "`~" else end in line:
+                end = ""
+            continue
+        if start.startswith(("```", "~~~")):
+            end = start[:3]
+        elif start.startswith("<") and (opened := _OUTPUT.match(start)) is not None:
+            closing = f"</{opened[1]}>"
+            if closing not in start and text.find(closing, position, position + MAXIMUM_QUOTED) >= 0:
+                end = closing
+        elif not start.startswith((">", "│", "|")):
+            yield line
+            continue
+        yield ""
+
+
+MAXIMUM_QUOTED: Final = 50_000
+"""Characters of one output in which its end is looked for."""
 _CJK_END: Final = re.compile(r"(?<=[。！？])")
 _CODE: Final = re.compile(
     r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"

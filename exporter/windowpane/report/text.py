@@ -25,6 +25,8 @@ ROWS: Final = 12
 LOSSES: Final = 3
 """Losses of one compression that are listed."""
 """Rows of each table; further rows are counted."""
+LOST_RULES: Final = 4
+"""Rules listed for each compaction."""
 
 
 def to_text(report: SessionReport, *, unicode: bool = True) -> str:
@@ -256,9 +258,11 @@ def _rules(report: SessionReport) -> list[str]:
     rows = []
     for item in report.rules:
         rows.append(f"  turn {item.turn:>4}  compaction {item.compaction}: {item.summary}")
-        for rule in item.lost:
-            text = rule.text or "(texts are not stored)"
-            rows.append(f"    {RULE_FATE_LABELS[rule.fate]}, {RULE_SOURCE_LABELS[rule.source]}: {text}")
+        rows += [
+            f"    {RULE_FATE_LABELS[rule.fate]}, {RULE_SOURCE_LABELS[rule.source]}: {rule.text}"
+            for rule in item.lost[:LOST_RULES]
+            if rule.text
+        ]
     unrecorded = {source for item in report.rules for source in item.unrecorded}
     rows += [
         f"  the recording has no text of the {RULE_SOURCE_LABELS[source]}: its rules are unknown"

@@ -1,0 +1,163 @@
+"""Rules followed through the compactions of a session."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.core.events import ContentCompressed, Event, RulesFollowed
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import ContentType
+from windowpane.fidelity.rule_comparison import ComparedText
+from windowpane.fidelity.rule_survival import RuleFollower
+
+
+class Agent:
+    """A session whose rules are followed."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.tracker = SessionTracker(
+            SessionInfo("s", "agent", "gpt-4o", "live", "stream"), emit=self.events.extend, digest=str
+        )
+        RuleFollower(self.tracker, digest=str)
+        self.tracker.start()
+
+    def say(self, text: str | None, content_type: ContentType = "user_message") -> None:
+        self.tracker.add(content_type, text, 10)
+
+    def compact(self, summary: str | None, *, keep: int = 0) -> None:
+        tracker = self.tracker
+        removed = [one for one in tracker.window if one.content_type != "system_prompt"]
+        removed = removed[: len(removed) - keep]
+        result = tracker.make_replacement("summary", summary, 5, replaces=removed[0].id)
+        tracker.compress(
+            ContentCompressed(
+                "compaction", "auto", "accepted", 100, 5, removed=tuple(one.id for one in removed),
+                results=(result.id,), method="agent",
+            ),
+            (result,),
+        )  # fmt: skip
+
+    def reply(self) -> RulesFollowed:
+        self.say("All right.", "assistant_response")
+        self.tracker.end_turn()
+        return [event.data for event in self.events if isinstance(event.data, RulesFollowed)][-1]
+
+
+RULE = "Never push to main."
+
+
+@pytest.mark.parametrize(
+    ("summary", "fate"),
+    [
+        ("The user said:\nnever push\nto **main**.", "kept"),
+        ("Rules: do not ever push to main; tests are green.", "reworded"),
+        ("The tests are green.", "lost"),
+        ("You may push to main.", "contradicted"),
+        ("Always push to main.", "contradicted"),
+    ],
+)
+def test_a_rule_is_kept_reworded_lost_or_contradicted_by_the_summary(summary: str, fate: str) -> None:
+    agent = Agent()
+    agent.say(RULE)
+    agent.compact(summary)
+
+    followed = agent.reply()
+
+    assert followed.user == {fate: 1}
+    assert [(one.fate, one.text) for one in followed.outcomes] == [(fate, RULE)]
+
+
+def test_a_rule_that_the_program_puts_back_is_restored_and_one_that_the_user_repeats_is_lost() -> None:
+    for content_type, fate in (("memory_injection", "restored"), ("user_message", "lost")):
+        agent = Agent()
+        agent.say(f"Contents of CLAUDE.md:\n- {RULE}", "memory_injection")
+        agent.compact("The tests are green.")
+        agent.say(RULE, content_type)  # type: ignore[arg-type]
+
+        assert agent.reply().memory == {fate: 1}
+
+
+def test_a_rule_whose_block_remains_is_kept() -> None:
+    agent = Agent()
+    agent.say("Always answer in German.", "system_prompt")
+    agent.say("hello")
+    agent.say(RULE)
+    agent.compact("Greetings.", keep=1)
+
+    followed = agent.reply()
+
+    assert (followed.system, followed.user) == ({"kept": 1}, {"kept": 1})
+    assert followed.survival == 1.0
+    assert followed.unrecorded == ("memory",)
+
+
+def test_rules_are_counted_by_the_number_of_their_compactions() -> None:
+    agent = Agent()
+    agent.say(f"{RULE} Always write tests first.")
+    agent.compact(f"The user said: {RULE} Always write tests first.")
+    agent.reply()
+    agent.say("Do not edit generated files.")
+    agent.compact(f"{RULE} Do not edit generated files.")
+
+    followed = agent.reply()
+
+    assert followed.compaction == 2
+    assert followed.user == {"kept": 2, "lost": 1}
+    assert (followed.followed_by_compactions, followed.visible_by_compactions) == ((1, 2), (1, 1))
+
+    agent.compact("Nothing of note.")
+
+    assert agent.reply().user == {"lost": 2}, "the one that was lost before is not lost again"
+
+
+def test_without_the_text_of_the_summary_nothing_is_known() -> None:
+    agent = Agent()
+    agent.say(RULE)
+    agent.compact(None)
+
+    followed = agent.reply()
+
+    assert followed.survival is None
+    assert followed.reason == "the text of the summary was not recorded"
+    assert followed.count() == 0
+
+
+def test_a_new_window_ends_the_rules_of_the_one_before() -> None:
+    agent = Agent()
+    agent.say(RULE)
+    agent.compact("The tests are green.")
+    agent.tracker.roll("clear")
+    agent.say("hello")
+    agent.say("All right.", "assistant_response")
+
+    assert not any(isinstance(event.data, RulesFollowed) for event in agent.events)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reversal"),
+    [
+        ("Ask before you deploy to production.", "No need to ask before you deploy to production."),
+        ("Retry a request 17 times at most.", "Retry a request 19 times at most."),
+        ("Always run `mise test` before a commit.", "Always run `npm test` before a commit."),
+        ("Include alt text for images.", "Do not include alt text for images."),
+        ("Pushe niemals auf den Branch main.", "Pushe immer auf den Branch main."),
+        ("Ne pousse jamais sur la branche main.", "Tu peux pousser sur la branche main."),
+        ("Nunca hagas push a la rama main.", "Puedes hacer push a la rama main."),
+        ("不要推送到 main 分支。", "可以推送到 main 分支。"),
+        ("mainブランチに直接プッシュしないでください。", "mainブランチに直接プッシュしてもよい。"),
+    ],
+)
+def test_a_reversed_rule_is_contradicted_in_six_languages(rule: str, reversal: str) -> None:
+    text = f"The tests are green.\n- {reversal}\nNext: the release."
+
+    assert ComparedText([text]).match(rule).match == "contradicted"
+    assert ComparedText([text.replace(reversal, rule)]).match(rule).match == "verbatim"
+
+
+def test_another_rule_of_the_same_form_does_not_contradict() -> None:
+    agent = Agent()
+    agent.say("Always run `mise lint` before a commit. Always run `mise test` before a commit.")
+    agent.compact("Always run `mise lint` before a commit.")
+
+    assert agent.reply().user == {"kept": 1, "lost": 1}

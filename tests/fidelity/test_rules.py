@@ -1,0 +1,120 @@
+"""Rules: standing instructions of the user, the system prompt and memory files."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.rules import find_rules
+
+
+def block(text: str, content_type: ContentType = "user_message", name: str = "b0") -> Block:
+    return Block(name, content_type, 9, 1, name, 1, name, len(text), "estimate", text)
+
+
+def rules(text: str, content_type: ContentType = "user_message") -> list[str]:
+    return [rule.text for rule in find_rules([block(text, content_type)])]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never push to main.",
+        "Please ask before you delete a branch.",
+        "You must not edit generated files.",
+        "Only change files below src/api.",
+        "From now on, run the linter after every edit.",
+        "Every commit message must name a ticket.",
+        "Do not merge without my approval.",
+        "Committe niemals direkt auf main.",
+        "Frag mich bitte, bevor du etwas löschst.",
+        "Du darfst nur Dateien in src/ ändern.",
+        "Ne pousse jamais sur la branche main.",
+        "Tu dois toujours lancer les tests avant de commiter.",
+        "Demande avant de supprimer un fichier.",
+        "Nunca hagas push a la rama main.",
+        "No borres archivos sin preguntarme.",
+        "Siempre ejecuta los tests antes de hacer commit.",
+        "不要推送到 main 分支。",
+        "删除文件之前必须先问我。",
+        "只能修改 src 目录下的文件。",
+        "mainブランチに直接プッシュしないでください。",
+        "ファイルを削除する前に必ず確認してください。",
+        "テストは毎回必ず実行すること。",
+    ],
+)
+def test_a_standing_instruction_of_the_user_is_a_rule_in_six_languages(text: str) -> None:
+    assert rules(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never mind, we'll look at it later.",
+        "Don't worry about the token.",
+        "I don't know where the file is.",
+        "Fix the failing test in src/api.",
+        "Why does the hook never fire?",
+        "The hook never fires when the branch is new.",
+        "Should we only log errors?",
+        "```\nnever push to main\n```",
+        "> Never push to main.",
+        "Kannst du bitte den Test reparieren?",
+        "Warum wird der Test nie ausgeführt?",
+        "Pourquoi le test ne passe pas ?",
+        "Arregla el test que falla, por favor.",
+        "请修复这个测试。",
+        "このテストを直してください。",
+    ],
+)
+def test_requests_questions_reports_and_quotations_are_no_rules(text: str) -> None:
+    assert rules(text) == []
+
+
+def test_a_plain_imperative_is_a_rule_in_a_memory_file_and_a_request_in_a_message() -> None:
+    text = "Use tabs for indentation."
+
+    assert rules(text) == []
+    assert rules(f"# AGENTS.md\n\n- {text}", "memory_injection") == [text]
+    assert rules(text, "system_prompt") == [text]
+
+
+def test_what_the_model_and_tools_say_is_never_a_rule() -> None:
+    text = "Never push to main."
+
+    assert [rules(text, kind) for kind in ("assistant_response", "thinking", "tool_result", "summary")] == [
+        []
+    ] * 4
+
+
+def test_the_steps_of_a_skill_or_command_are_not_read() -> None:
+    command = block("<command-name>/review</command-name>", name="b0")
+    steps = block("Never skip a step.", "memory_injection", "b1")
+
+    assert find_rules([command, steps]) == ()
+    assert [rule.block for rule in find_rules([steps])] == ["b1"]
+
+
+def test_a_heading_that_forbids_is_part_of_its_items() -> None:
+    assert rules("Never:\n- skip reviews of code\n- push to main", "memory_injection") == [
+        "Never: skip reviews of code",
+        "Never: push to main",
+    ]
+
+
+def test_a_rule_has_its_source_block_and_values() -> None:
+    (rule,) = find_rules([block("Never let `retry` run more than 17 times in src/api.py.", name="b7")])
+
+    assert (rule.source, rule.block) == ("user", "b7")
+    assert rule.values >= {"retry", "17", "src/api.py"}
+
+
+def test_each_wording_counts_once() -> None:
+    blocks = [block("Never push to main.", name=f"b{number}") for number in range(3)]
+
+    assert len(find_rules(blocks)) == 1
+
+
+def test_a_long_text_without_sentences_takes_bounded_time() -> None:
+    assert rules("never " * 200_000) == []
