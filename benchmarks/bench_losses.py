@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 from losses.plants import cuts, harmless, plants, reversed_rule, with_line
+from losses.rules import rows as rule_rows
 from truth.recordings import Session, recorded_sessions, sessions_of
 
 from windowpane.core.digests import keyed_digester
@@ -41,7 +42,7 @@ CUTS: Final = 8
 """Cut copies of each summary and kind."""
 MINIMUM_CHARACTERS: Final = 500
 HOST_CONTEXT: Final = "<permissions instructions>"
-"""Starts what Codex puts back after a compaction whose summary is encrypted: no summary."""
+"""Starts the context that Codex puts back after a compaction with an encrypted summary."""
 DIGEST: Final = keyed_digester(b"losses")
 
 
@@ -199,7 +200,7 @@ def cost_line(summaries: Sequence[Summary]) -> str:
     )
 
 
-def document(summaries: Sequence[Summary]) -> str:
+def document(summaries: Sequence[Summary], rules: Sequence[str] = ()) -> str:
     """Return the whole document."""
     parts = [
         "# What compactions lost: how far the probe can be trusted",
@@ -212,10 +213,11 @@ def document(summaries: Sequence[Summary]) -> str:
         f"## Cut summaries\n\n{chr(10).join(cut_lines(summaries))}",
         "The form is judged without the text that was replaced. Lines missing within one section leave no trace.",
         f"## Harmless changes\n\n{chr(10).join(harmless_lines(summaries))}",
+        f"## Rules\n\n{chr(10).join(rules)}" if rules else "",
         f"## Facts of these summaries\n\n{chr(10).join(kinds_lines(summaries))}",
         cost_line(summaries),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def main(folders: Sequence[str]) -> int:
@@ -225,7 +227,7 @@ def main(folders: Sequence[str]) -> int:
     if not summaries:
         print("no compaction with its summary is recorded")
         return 0
-    text = document(summaries)
+    text = document(summaries, () if folders else rule_rows())
     if folders:
         print(text)
     else:

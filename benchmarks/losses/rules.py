@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from truth.recordings import Session, recorded_sessions
+
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity import probe, rule_grammar
-from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
 from windowpane.fidelity.rules import Rule, find_rules, rules_of
 from windowpane.sources.imports.pipeline import playback_settings

@@ -87,7 +87,7 @@ def recorded_compactions(path: Path) -> list[Compaction]:
 
 
 def written_summary(before: Path, summary: Path, after: Path | None = None) -> Compaction:
-    """Return a summary as the compaction of *before*, a recording or a text with `User:` and `Assistant:` lines."""
+    """Return a summary as the compaction of *before*, a recording or messages with `User:` before them."""
     removed = blocks_in(before)
     text = _text_of(summary)
     block = replace(_block(0, "summary", text), id="summary")
