@@ -12,6 +12,7 @@ from windowpane.cli.fidelity import command
 
 BEFORE = """\
 User: Port the client in src/client/api.py to httpx. Keep the number of retries at 17. Never push to main unasked.
+User: Set the timeout to 30 seconds, in src/client/settings.py too.
 Assistant: I decided to use httpx instead of requests because the rest of the service is async.
 """
 SUMMARY = """\
@@ -44,13 +45,13 @@ def test_a_summary_of_any_text_is_measured_worst_first(files: tuple[str, str, st
     lines = [line.strip() for line in shown.splitlines()]
 
     assert code == 0
-    assert lines[0] == "summary.md: 1 of 4 facts kept, 1 lost, 2 contradicted"
+    assert lines[0] == "summary.md: 1 of 5 facts kept, 2 lost, 2 contradicted"
     assert lines[1] == "2 statements contradicted; it ends within a sentence"
     assert lines[2].startswith("reversed: “Push to main unasked.” where it was “Never push")
     assert "where it was “Keep the number of retries at 17.”" in lines[3]
     assert lines[4].startswith("lost decision: I decided to use httpx")
     assert lines[4].endswith("(needed again)")
-    assert lines[5] == "and 1 fact recoverable or kept: --all lists them"
+    assert lines[6] == "and 1 fact recoverable or kept: --all lists them"
     assert "kept request: Port the client" in run(before, "--summary", summary, "--all")[1]
 
 

@@ -115,7 +115,7 @@ def test_musings_of_the_model_are_no_decisions_and_no_rules() -> None:
     evaluated = judged("x", (musings,))
 
     assert evaluated.score is None
-    assert evaluated.reason == "the removed text states none of the facts that the probe knows"
+    assert evaluated.reason == "a score needs 5 facts, 0 were found"
 
 
 def test_a_lost_rule_is_listed_before_a_lost_file() -> None:

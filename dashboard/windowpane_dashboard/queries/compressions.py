@@ -162,7 +162,7 @@ def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
 
 def faults_count(fidelity: FidelityEvaluated | None) -> str:
     """Return the number of faults found in a replacement; unknown where it was not evaluated."""
-    return UNKNOWN if fidelity is None or fidelity.score is None else str(len(faults_of(fidelity)))
+    return UNKNOWN if fidelity is None or not fidelity.facts_total else str(len(faults_of(fidelity)))
 
 
 def sentence(text: str) -> str:

@@ -37,6 +37,8 @@ MINIMUM_COVERAGE: Final = 0.5
 """Below this share of removed tokens with recorded text a score would be a guess."""
 WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, "decisions": 0.25}
 """Weights of a judge's dimensions; a dimension without questions gives its weight to the others."""
+MINIMUM_FACTS: Final = 5
+"""With fewer facts a share of them is not a measure of the compression; they are listed all the same."""
 MAXIMUM_OUTCOMES: Final = 200
 """Facts listed in one event."""
 MAXIMUM_RULES: Final = 60
@@ -84,7 +86,7 @@ def evaluate(
     Facts that are not visible are recoverable rather than lost if the originals can be fetched by a handle that
     the model can see, or from a file that it names. *task* is text about the task that may support the
     replacement. *of* is the event id of the compression. The score is None if less than half of the removed
-    tokens have text, or no fact was found. The work is bounded whatever the text is like.
+    tokens have text, or with fewer than `MINIMUM_FACTS` facts. The work is bounded whatever the text is like.
     """
     coverage = coverage_of(removed)
     if coverage < MINIMUM_COVERAGE:
@@ -96,10 +98,13 @@ def evaluate(
     outcomes = [Outcome(fact.kind, view.fate(fact), fact.text, fact.block) for fact in facts]
     denied = {outcome.text.partition("\n")[0] for outcome in faults}
     outcomes = [*faults, *(outcome for outcome in outcomes if outcome.text not in denied)]
+    fates = [outcome.fate for outcome in outcomes]
     return replace(
         as_event("probe", outcomes, {}, coverage=coverage, digest=digest, of=of),
-        score=sum(outcome.fate == "kept" for outcome in outcomes) / len(outcomes) if outcomes else None,
-        reason="" if outcomes else "the removed text states none of the facts that the probe knows",
+        score=fates.count("kept") / len(fates) if len(fates) >= MINIMUM_FACTS else None,
+        reason=""
+        if len(fates) >= MINIMUM_FACTS
+        else f"a score needs {MINIMUM_FACTS} facts, {len(fates)} were found",
         form=tuple(fault for block in view.replacements for fault in form_faults(block.text or "")),
         unmeasured=_unmeasured(removed),
     )

@@ -241,7 +241,7 @@ class MetricState:
         column = gauges.FIDELITY_COLUMNS.get(data.method)
         if column is not None and data.score is not None:
             session.set(column, data.score)
-        if data.method == "probe" and data.score is not None:
+        if data.method == "probe" and (data.facts_total or data.form):
             session.set(gauges.FAULTS_COLUMN, data.facts_contradicted + len(data.form))
 
     def _alert_fired(self, session: SessionGauges, data: AlertFired) -> None:

@@ -31,6 +31,12 @@ class FactTotals:
         """Facts that were lost or are contradicted."""
         return self.lost + self.contradicted
 
+    @property
+    def text(self) -> str:
+        """The facts that were kept, and those that were not."""
+        gone = (("recoverable", self.recoverable), ("lost", self.lost), ("contradicted", self.contradicted))
+        return ", ".join([f"{self.kept} of {self.total} facts kept", *(f"{n} {fate}" for fate, n in gone if n)])
+
     @classmethod
     def of(cls, evaluations: Iterable[FidelityEvaluated]) -> FactTotals | None:
         """Sum the facts of *evaluations*; None without any fact."""

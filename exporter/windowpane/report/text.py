@@ -231,11 +231,9 @@ def _compressions(report: SessionReport) -> list[str]:
         measured = f"ratio {formats.ratio(item.ratio)}"
         if subject == "window" and item.content_ratio is not None:
             measured += f"  content ratio {formats.ratio(item.content_ratio)}"
-        lost = "" if item.facts is None else f", lost {item.facts.damaged}/{item.facts.total}"
+        lost = f"facts unknown: {item.note}" if item.facts is None else item.facts.text
         what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
-        rows.append(
-            f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  fidelity {formats.ratio(item.fidelity)}{lost}"
-        )
+        rows.append(f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  {lost}")
         rows += _losses(item)
     made = f"{report.session.compressions} accepted of {len(report.compressions)}"
     return [f"Compressions   {made}", *_bounded(rows)]

@@ -173,12 +173,12 @@ def _compaction_measured(data: e.CompactionMeasured) -> str:
 
 
 def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
-    if data.score is None:
+    if not data.facts_total:
         return f"Fidelity unknown ({data.method}){_because(data.reason)}."
-    facts = f": {facts_text(data)}" if data.facts_total else ""
-    spread = "" if data.spread is None else f", between repetitions ±{ratio(data.spread / 2)}"
+    spread = "" if data.spread is None else f" ±{ratio(data.spread / 2)}"
+    score = "" if data.method == "probe" or data.score is None else f"Score {ratio(data.score)}{spread}: "
     sound = soundness_text(data)
-    return f"Fidelity {ratio(data.score)} ({data.method}{spread}){facts}. {sound[0].upper()}{sound[1:]}."
+    return f"{score}{facts_text(data)} ({data.method}). {sound[0].upper()}{sound[1:]}."
 
 
 def _rules_followed(data: e.RulesFollowed) -> str:

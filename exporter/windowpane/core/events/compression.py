@@ -83,7 +83,7 @@ class FidelityEvaluated:
     score: float | None
     """Share of the facts that are kept, 0 to 1, or a judge's score.
 
-    None when the text of less than half of the removed tokens was seen, or without facts.
+    None when the text of less than half of the removed tokens was seen, or with fewer than five facts.
     """
     coverage: float
     """Share of the removed tokens whose text was seen, 0 to 1."""
