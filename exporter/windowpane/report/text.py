@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 80
 ROWS: Final = 12
+NOT_EVALUATED: Final = "not evaluated"
 LOSSES: Final = 3
 """Losses of one compression that are listed."""
 """Rows of each table; further rows are counted."""
@@ -231,12 +232,19 @@ def _compressions(report: SessionReport) -> list[str]:
         measured = f"ratio {formats.ratio(item.ratio)}"
         if subject == "window" and item.content_ratio is not None:
             measured += f"  content ratio {formats.ratio(item.content_ratio)}"
-        lost = f"facts unknown: {item.note}" if item.facts is None else item.facts.text
+        lost = _unknown_loss(item) if item.facts is None else item.facts.text
         what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
         rows.append(f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  {lost}")
         rows += _losses(item)
     made = f"{report.session.compressions} accepted of {len(report.compressions)}"
     return [f"Compressions   {made}", *_bounded(rows)]
+
+
+def _unknown_loss(item: ReportedCompression) -> str:
+    """Return why no facts of a compression were looked up."""
+    if item.outcome != "accepted":
+        return item.note
+    return "facts not evaluated" if item.note == NOT_EVALUATED else f"facts unknown: {item.note}"
 
 
 def _losses(item: ReportedCompression) -> list[str]:
