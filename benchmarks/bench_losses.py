@@ -47,8 +47,8 @@ DIGEST: Final = keyed_digester(b"losses")
 
 
 PLANTED: Final = """\
-Values of what the user wrote, of rules and of decisions, where the summary repeats them. A value that occurs twice
-in its statement, list marks, lines of code and line numbers are not changed."""
+Values of what the user wrote, of rules and of decisions, where the summary repeats them. A value that occurs
+twice in its statement, list marks, lines of code and line numbers are not changed."""
 
 
 @dataclass(frozen=True)

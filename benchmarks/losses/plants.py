@@ -129,7 +129,7 @@ def cuts(summary: str, chance: random.Random) -> Iterator[tuple[str, str]]:
     yield "cut off at a line", "\n".join(lines[: max(1, int(len(lines) * keep))])
     length = int(len(summary) * chance.uniform(0.1, 0.4))
     start = chance.randint(0, len(summary) - length)
-    yield "a stretch missing", summary[:start] + summary[start + length :]
+    yield "a span missing", summary[:start] + summary[start + length :]
     count = max(1, int(len(lines) * chance.uniform(0.1, 0.4)))
     first = chance.randint(0, len(lines) - count)
     yield "lines in a row missing", "\n".join(lines[:first] + lines[first + count :])

@@ -1,8 +1,8 @@
 """Soundness: numbers, names and negations of a replacement that the text it replaces denies.
 
 Requests of the user, rules and decisions are looked up in the replacement. A number or name in the place of
-another is wrong unless the removed text has it in the same context, as after a change of mind. A rule or goal with the
-opposite meaning is wrong unless another passage agrees.
+another is wrong unless the removed text has it in the same context, as after a change of mind. A rule or goal
+with the opposite meaning is wrong unless another passage agrees.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class FactTotals:
     @property
     def text(self) -> str:
         """The facts that were kept, and those that were not."""
-        gone = (("recoverable", self.recoverable), ("lost", self.lost), ("contradicted", self.contradicted))
-        return ", ".join([f"{self.kept} of {self.total} facts kept", *(f"{n} {fate}" for fate, n in gone if n)])
+        others = (("recoverable", self.recoverable), ("lost", self.lost), ("contradicted", self.contradicted))
+        return ", ".join([f"{self.kept} of {self.total} facts kept", *(f"{n} {fate}" for fate, n in others if n)])
 
     @classmethod
     def of(cls, evaluations: Iterable[FidelityEvaluated]) -> FactTotals | None:
