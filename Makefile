@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE # each of the programs that tests start would c
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium postgresql pgbouncer
 DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium pg_ctlcluster pgbouncer
 
-.PHONY: help demo test test-all lint format bench campaign servers frameworks clean
+.PHONY: help demo test test-all lint format bench campaign servers frameworks compiled clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 12
@@ -20,7 +20,8 @@ help: ## list the targets
 demo: $(VENV)/.installed-all ## install, then show recorded sessions in the browser and on /metrics
 	$(BIN)/windowpane demo
 
-test: servers lint frameworks ## format, lint, types, then every test
+test: servers $(VENV)/.installed-dev ## format, lint, types, then every test
+	$(MAKE) --no-print-directory -j3 lint frameworks compiled
 	$(PYTEST)
 
 test-all: servers lint ## like test, with the large matrices and more generated examples
@@ -30,6 +31,10 @@ test-all: servers lint ## like test, with the large matrices and more generated 
 # Agent frameworks that the tests observe, in virtualenvs of their own; the tests are skipped without them.
 frameworks: $(VENV)/.installed-dev
 	-$(BIN)/python -m tests.providers.environments
+
+# After a change each of the workers would compile the package and the tests at the same time.
+compiled: $(VENV)/.installed-dev
+	-$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 lint: $(VENV)/.installed-dev ## format check, lint, words and types
 	$(BIN)/ruff format --check .

@@ -39,6 +39,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="only with WINDOWPANE_TEST_ALL"))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect the tests without garbage collections: almost nothing of it is garbage."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Take the collected tests out of garbage collections, each of which would look at all of them."""
     gc.collect()

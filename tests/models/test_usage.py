@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from windowpane.core.events import Usage
-from windowpane.models.wire.usage import CHAT, CONVERSE, GEMINI_CLI, LANGFUSE, OPENCODE, STRANDS, UsageReader
+from windowpane.models.wire.usage import (
+    CHAT,
+    CONVERSE,
+    GEMINI_CLI,
+    LANGFUSE,
+    OPENCODE,
+    STRANDS,
+    UsageReader,
+    advised_cost,
+    read_iterations,
+)
 
 REASONED = {"prompt_tokens": 32, "completion_tokens_details": {"reasoning_tokens": 94}}
 
@@ -52,3 +62,15 @@ def test_the_zeros_of_a_failed_call_are_not_usage() -> None:
 
     assert CHAT.read(zeros) == Usage()
     assert CHAT.read_sent(zeros) is None
+
+
+def test_the_runs_of_an_advisor_are_billed_at_its_price() -> None:
+    """Anthropic's usage of a call excludes the models that it consulted, and lists them."""
+    advised = {"type": "advisor_message", "model": "claude-opus-4-8", "input_tokens": 800, "output_tokens": 500}
+    runs = [{"type": "message", "input_tokens": sent, "output_tokens": 20} for sent in (100, 700)]
+    read = read_iterations({"input_tokens": 800, "output_tokens": 40, "iterations": [runs[0], advised, runs[1]]})
+
+    assert read == (700, None, (("claude-opus-4-8", Usage(800, 500)),))
+    assert advised_cost(0.25, read.advisors, lambda _model, usage: usage.output_tokens / 1_000) == 0.75
+    assert advised_cost(0.25, read.advisors, lambda _model, _usage: None) is None
+    assert advised_cost(None, (), lambda _model, _usage: 1.0) is None

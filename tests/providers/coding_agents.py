@@ -35,7 +35,8 @@ TOGETHER: Final = "together"
 RUN_SECONDS: Final = 500
 ARRIVAL_SECONDS: Final = 60
 QUIET_SECONDS: Final = 5
-EARLIER: Final = 1_000_000_000
+HELD_BACK_SECONDS: Final = 125
+"""A little more than the time for which the end of a recording, which may still be written, is held back."""
 SUBTASK: Final = "Count the lines of app.py."
 """The prompt of the sub-agent, by which its calls are known."""
 FILE_LINES: Final = 400
@@ -463,10 +464,19 @@ def play(name: str, folder: Path, *, together: bool = False) -> Outcome:
             command = ["run", "--store", stores["run"], "--", program, *agent.arguments(number, prompt)]
             output += windowpane(command, environment, work)
         wait_for(lambda: all(is_quiet(store) for store in stores.values()))
-    for recording in (path for one in agent.recordings for path in _files(home / one) if path.is_file()):
-        os.utime(recording, (EARLIER, EARLIER))  # what may still be written is held back for two minutes
+        let_pass(recordings, HELD_BACK_SECONDS)
+        time.sleep(QUIET_SECONDS)
+        wait_for(lambda: is_quiet(stores["watch"]))
+    let_pass(recordings, HELD_BACK_SECONDS)
     windowpane(["import", *recordings, "--store", stores["import"]], {**environment}, work, codes=(0, 1, 3))
     return Outcome(model, stores, home, output)
+
+
+def let_pass(recordings: Sequence[str], seconds: float) -> None:
+    """Make the recordings older."""
+    at = time.time() - seconds
+    for recording in (path for one in recordings for path in _files(Path(one)) if path.is_file()):
+        os.utime(recording, (at, at))
 
 
 def _files(path: Path) -> list[Path]:

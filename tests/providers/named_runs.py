@@ -148,7 +148,8 @@ def google_adk_tool(provider: LoopbackProvider) -> None:
     model = Gemini(model="gemini-2.5-flash", base_url=provider.url)
     billing = Agent(name="billing", instruction=INSTRUCTIONS["billing"], model=model, tools=[bill])
     triage = Agent(name="triage", instruction=INSTRUCTIONS["triage"], model=model, tools=[AgentTool(billing)])
-    runner = InMemoryRunner(app=App(name="bills", root_agent=triage, plugins=[windowpane.adk_plugin()]))
+    observed = windowpane.observe_everything()  # gives the runner its plugin
+    runner = InMemoryRunner(app=App(name="bills", root_agent=triage))
 
     async def converse() -> None:
         session = await runner.session_service.create_session(app_name="bills", user_id="one")
@@ -156,7 +157,7 @@ def google_adk_tool(provider: LoopbackProvider) -> None:
         async for _ in runner.run_async(user_id="one", session_id=session.id, new_message=message):
             pass
 
-    with windowpane.observe_everything():
+    with observed:
         asyncio.run(converse())
 
 

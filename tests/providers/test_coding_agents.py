@@ -11,16 +11,9 @@ from tests.providers.npm_programs import NotInstalledError, npm_program
 from tests.sampling import EVERYTHING
 
 KNOWN_FAULTS: dict[tuple[str, str], str] = {
-    ("claude-code", "run"): "a compaction between two runs is not seen",
-    ("codex", "run"): "requests of GPT-6 have no field `tools`, so that no call is the session",
-    ("codex", "otlp"): "nothing is recorded: the field `event_name` is a line of its source",
-    ("gemini-cli", "run"): "its calls state no session: each conversation and each summary is one",
-    ("gemini-cli", "watch"): "the last message, which may be written again, is held back for two minutes",
-    ("opencode", "otlp"): "the call that writes the title is the session, the sub-agent a second one",
-    ("qwen-code", "run"): "its calls state no session: the sub-agent is a second one",
-    ("qwen-code", "watch"): "the last reply of a sub-agent is held back for two minutes",
+    ("opencode", "otlp"): "opencode 1.18 ends without sending the spans of its last seconds",
 }
-"""Doors that are known to count wrong, each with the fault; a door that counts right must not be listed."""
+"""Doors that are known to count wrong by a limit of the agent; a door that counts right must not be listed."""
 pytestmark = [
     pytest.mark.timeout(1800),  # the first run installs the programs
     pytest.mark.skipif(not EVERYTHING, reason="large programs: make test-all"),

@@ -12,8 +12,11 @@ from click.testing import CliRunner
 from tests.report.test_report import HOSTILE, eventful
 
 from windowpane.cli import main
-from windowpane.report import TurnReport, gather_turn, turn_to_html, turn_to_json, turn_to_text
-from windowpane.report.turn_report import scaled_to
+from windowpane.core.events import Event, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.report import TurnReport, gather, gather_turn, turn_to_html, turn_to_json, turn_to_text
+from windowpane.report.block_sizes import scaled_to
 from windowpane.store.embedded import SqliteStore
 
 
@@ -36,6 +39,35 @@ def report(store: SqliteStore) -> TurnReport:
 def test_the_blocks_sum_to_what_the_turn_measured(report: TurnReport) -> None:
     assert report.blocks
     assert sum(one.tokens for one in report.blocks) == sum(report.turn.components.values())
+
+
+def test_one_report_has_one_size_of_a_tool_definition(tmp_path: Path) -> None:
+    """The counted size, which calibration corrects, is in none of its parts."""
+    emitted: list[Event] = []
+    tracker = SessionTracker(
+        SessionInfo("s", "reviewer", "gpt-4o", "live", "s/1"), emit=emitted.extend, digest=str,
+        limits=WindowLimits.of(100_000, "given"), clock=lambda: 1_767_261_600.0,
+    )  # fmt: skip
+    tracker.start()
+    tracker.start_call(None)
+    for name, tokens in (("read", 1_000), ("write", 501)):
+        tracker.add("tool_definition", name, tokens, count_source="estimate", tool_name=name)
+    tracker.add("user_message", "Go.", 100, count_source="estimate")
+    tracker.measure("before", None)
+    tracker.add("tool_call", "{}", 9, count_source="estimate", tool_name="read")
+    tracker.end_turn(Usage(1_200, 9), at=None)
+    tracker.end("done", None)
+    with closing(SqliteStore(tmp_path / "store.db")) as opened:
+        opened.append(emitted)
+        (session,) = opened.sessions()
+        gathered = gather_turn(opened, session, 1)
+        report = gather(opened, session)
+    assert gathered is not None
+    (size,) = [one.tokens for one in gathered.blocks if one.block.tool_name == "write"]
+
+    assert size != 501
+    assert f"Tool definition of write added (≈{size} tokens)." in [one.text for one in gathered.events]
+    assert f"write: {size} tokens" in [one.text for finding in report.findings for one in finding.evidence]
 
 
 def test_a_turn_that_is_not_recorded_has_no_report(store: SqliteStore) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS
 from windowpane.report.block_life import block_name
-from windowpane.report.turn_report import window_blocks
+from windowpane.report.block_sizes import window_blocks
 from windowpane.store.interface import EventReader
 from windowpane.store.records import BlockRow
 from windowpane.text.labels import COMPONENT_LABELS

@@ -11,7 +11,7 @@ import pandas as pd
 from windowpane.core.events import BlocksEvicted
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.block_life import block_name
-from windowpane.report.turn_report import scaled_to
+from windowpane.report.block_sizes import scaled_to
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, intact_events
 from windowpane.text.formats import UNKNOWN, count

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -85,6 +86,7 @@ def running_proxy(
     try:
         from windowpane.sources.proxy.call_queue import CallQueue
         from windowpane.sources.proxy.call_reader import CallReader
+        from windowpane.sources.proxy.recorded_sessions import RecordedSessions
         from windowpane.sources.proxy.server import ProxyServer
     except ImportError as error:
         raise click.ClickException(
@@ -100,9 +102,11 @@ def running_proxy(
     )
     store: StoreName | None = options["store_path"]
     load_for_bulk()
+    folder = options.get("folder")
+    recorded = RecordedSessions(Path(folder), since=time.time()) if folder else None
     with (
         start(port=options["metrics_port"], store=store, capture=options["capture"]) as outputs,
-        CallQueue(CallReader(outputs, scope), outputs.record_drop) as calls,
+        CallQueue(CallReader(outputs, scope, recorded), outputs.record_drop) as calls,
         ProxyServer(address, port, chosen, calls) as server,
     ):
         yield server, chosen, outputs.url

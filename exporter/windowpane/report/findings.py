@@ -22,6 +22,7 @@ from windowpane.core.limits import DEFAULT_LIFETIMES
 from windowpane.core.times import is_live
 from windowpane.core.tracking.prompt_cache import LONG_LIFETIME_SECONDS, SHORT_LIFETIME_SECONDS
 from windowpane.core.vocabulary import CacheBreakCause
+from windowpane.report.block_sizes import scaled_to
 from windowpane.report.calls import sent_calls
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events
@@ -404,10 +405,11 @@ def _measured_definitions(data: SessionEvidence) -> list[BlockRow]:
     """Return the tool definitions with the sizes that the last call's composition has for them."""
     last = next((turn for turn in reversed(data.turns) if turn.components), None)
     measured = None if last is None else last.components.get("tool_definitions")
-    if not measured or not any(block.tokens for block in data.definitions):
+    counted = [block.tokens for block in data.definitions]
+    if not measured or not any(counted):
         return list(data.definitions)
-    counted = sum(block.tokens for block in data.definitions)
-    return [replace(block, tokens=round(block.tokens * measured / counted)) for block in data.definitions]
+    sizes = scaled_to(counted, measured)
+    return [replace(block, tokens=size) for block, size in zip(data.definitions, sizes, strict=True)]
 
 
 def _compaction_soon(data: SessionEvidence) -> Iterator[Finding]:

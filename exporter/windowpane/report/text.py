@@ -321,7 +321,7 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage"]
+        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage of single calls"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     estimated = session.is_cost_estimated
     written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"

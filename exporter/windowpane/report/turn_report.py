@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
+from windowpane.core.events import BlockAdded
+from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS
 from windowpane.report.block_life import block_name
+from windowpane.report.block_sizes import WindowBlock, window_blocks
 from windowpane.report.headline import turn_headline
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.session_report import plain_values
@@ -35,15 +37,6 @@ MAXIMUM_REMOVED: Final = 200
 
 ROWS: Final = 12
 """Rows of each section; further rows are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class WindowBlock:
-    """A block of the window, with its share of what the call measured."""
-
-    block: BlockRow
-    tokens: int
-    is_estimated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +87,17 @@ def gather_turn(store: EventReader, session: SessionRow, turn: int) -> TurnRepor
     )
     noted = store.events_or_damage(EventFilter(session_id=name, types=NOTE_EVENTS, limit=MAXIMUM_EVENTS))
     removed = [row for row in store.removed_blocks(name, turn, limit=MAXIMUM_REMOVED) if row.turn_removed == turn]
+    blocks = window_blocks(store.blocks_at(name, turn), here.components)
+    window = {one.block.block_id: one for one in blocks}
     return TurnReport(
         session=session,
         turn=here,
         change_tokens=_change(before, here),
-        blocks=window_blocks(store.blocks_at(name, turn), here.components),
+        blocks=blocks,
         removed=sorted(removed, key=lambda row: -row.tokens),
         alerts=[alert for alert in store.alerts(AlertFilter(session_id=name)) if alert.fired_turn == turn],
         notes=[note for note in notes_of(intact_events(noted)) if note.turn == turn],
-        events=[_event(one) for one in recorded],
+        events=[_event(one, window) for one in recorded],
     )
 
 
@@ -112,38 +107,18 @@ def _change(before: TurnRow | None, here: TurnRow) -> int | None:
     return here.used_tokens - before.used_tokens
 
 
-def window_blocks(rows: Sequence[BlockRow], measured: dict[Component, int]) -> list[WindowBlock]:
-    """Return the blocks with the tokens of each component that the turn measured, as in the chart."""
-    sizes: dict[str, int] = {}
-    for component in COMPONENTS if measured else ():
-        total = measured.get(component, 0)
-        counted = [row for row in rows if COMPONENT_OF[row.content_type] == component]
-        scaled = scaled_to([row.tokens for row in counted], total)
-        sizes |= {row.block_id: size for row, size in zip(counted, scaled, strict=True)}
-    return [
-        WindowBlock(
-            row,
-            size := sizes.get(row.block_id, row.tokens),
-            is_estimated=size != row.tokens or row.count_source == "estimate",
-        )
-        for row in rows
-    ]
-
-
-def scaled_to(counted: Sequence[int], total: int) -> list[int]:
-    """Return whole numbers in the proportions of *counted* that sum to *total*."""
-    whole, passed, edge, scaled = sum(counted), 0, 0, []
-    for size in counted:
-        passed += size
-        last, edge = edge, round(passed * total / whole) if whole else 0
-        scaled.append(edge - last)
-    return scaled
-
-
-def _event(stored: StoredEvent | DamagedEvent) -> TurnEvent:
+def _event(stored: StoredEvent | DamagedEvent, window: dict[str, WindowBlock]) -> TurnEvent:
+    """Return an event in one sentence, in which a block of the *window* has the size that it has there."""
     if isinstance(stored, DamagedEvent):
         return TurnEvent(stored.seq, stored.type, describe_damage(stored.problem))
-    return TurnEvent(stored.seq, stored.event.type, describe_event(stored.event))
+    event = stored.event
+    if isinstance(event.data, BlockAdded) and event.data.block.id in window:
+        here = window[event.data.block.id]
+        block = replace(
+            event.data.block, tokens=here.tokens, count_source="estimate" if here.is_estimated else "exact"
+        )
+        event = event._replace(data=replace(event.data, block=block))
+    return TurnEvent(stored.seq, event.type, describe_event(event))
 
 
 def turn_to_json(report: TurnReport) -> dict[str, Any]:

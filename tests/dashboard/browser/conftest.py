@@ -34,31 +34,22 @@ RECORDINGS = (
     "swe_agent/marshmallow_fc_replace",
 )  # fmt: skip
 SETTLED = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
-UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor"
+UNFINISHED = (
+    "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor,"
+    " .st-key-window_chart:not(:has(.main-svg))"  # its library is loaded last
+)
 """Placeholders of parts that are not drawn yet, and parts that are about to be drawn again."""
 FAILED = "[data-testid=stException], .st-key-unforeseen"
 SERVERS = 4
 """Servers that run at once: starting one takes seconds."""
-CHROMIUM = ("--no-sandbox", "--process-per-site")
-"""All pages of a site are drawn by one process, which has the scripts compiled."""
+CHROMIUM = (
+    "--no-sandbox",
+    "--process-per-site",  # one process draws all pages of a site: it has the scripts compiled
+    "--disable-gpu",
+    "--js-flags=--single-threaded,--min-semi-space-size=64",  # the tests beside these need the other cores
+)
 PATIENCE = 60_000
 """Milliseconds; a machine that runs other tests beside these draws slowly."""
-
-
-@pytest.fixture(scope="module")
-def browser(require_server: Callable[[str], Path]) -> Iterator[Browser]:
-    """Debian's Chromium, without a window.
-
-    No longer than a module: Playwright keeps an event loop running, in which other tests could run no loop of
-    their own.
-    """
-    script = require_server("chromium")
-    playwright = pytest.importorskip("playwright.sync_api")
-    playwright.expect.set_options(timeout=PATIENCE)
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=str(script), args=list(CHROMIUM))
-        yield opened
-        opened.close()
 
 
 @dataclass
@@ -134,11 +125,12 @@ class Site:
         return f"script {script}, {self.talk}, unfinished {pending}"
 
     def waits(self, condition: Callable[[], bool], what: str) -> None:
-        """Poll until *condition* is true."""
-        deadline = time.monotonic() + PATIENCE / 1_000
+        """Poll until *condition* is true, less and less often: on a busy machine each poll delays the page."""
+        deadline, pause = time.monotonic() + PATIENCE / 1_000, 25.0
         while not condition():
             assert time.monotonic() < deadline, f"not so: {what}; {self._state()}"
-            self.page.wait_for_timeout(50)
+            self.page.wait_for_timeout(pause)
+            pause = min(1.3 * pause, 200)
 
     def assert_shows(self, text: str | re.Pattern[str]) -> None:
         """Wait until the page shows this text."""
@@ -222,10 +214,10 @@ class Windows:
     def open(self, url: str, *, scheme: Any, zone: str, fresh: bool) -> Page:
         """Return a page without cookies and stored values; a *fresh* one also has nothing loaded."""
         if fresh:
-            return self.browser.new_context(color_scheme=scheme, timezone_id=zone).new_page()
+            return self._context(scheme, zone).new_page()
         context = self.shared.get((scheme, zone))
         if context is None:
-            context = self.browser.new_context(color_scheme=scheme, timezone_id=zone)
+            context = self._context(scheme, zone)
             self.shared[scheme, zone] = context
             context.new_page().goto(f"{url}/_stcore/health")
         context.clear_cookies()
@@ -233,6 +225,10 @@ class Windows:
         stored = {"origin": url, "storageTypes": "local_storage,indexeddb"}
         context.new_cdp_session(page).send("Storage.clearDataForOrigin", stored)
         return page
+
+    def _context(self, scheme: Any, zone: str) -> BrowserContext:
+        """Make a context whose pages do not animate: without a GPU that takes a processor."""
+        return self.browser.new_context(color_scheme=scheme, timezone_id=zone, reduced_motion="reduce")
 
     def close(self, page: Page) -> None:
         """Close a page, and the context that no other shares."""
@@ -242,10 +238,48 @@ class Windows:
             page.context.close()
 
 
-@pytest.fixture(scope="module")
-def windows(browser: Browser) -> Windows:
+class Chromium:
+    """Debian's Chromium, without a window, from the first test that opens a page to the last of this folder."""
+
+    def __init__(self) -> None:
+        self._windows: Windows | None = None
+        self._running = ExitStack()
+
+    def windows(self, program: Path) -> Windows:
+        """Return the pages of the browser; it is started if it does not run."""
+        if self._windows is None:
+            playwright = pytest.importorskip("playwright.sync_api")
+            playwright.expect.set_options(timeout=PATIENCE)
+            driver = self._running.enter_context(playwright.sync_playwright())
+            browser = driver.chromium.launch(executable_path=str(program), args=list(CHROMIUM))
+            self._running.callback(browser.close)
+            self._windows = Windows(browser)
+        return self._windows
+
+    def close(self) -> None:
+        """Stop the browser if it runs."""
+        self._windows = None
+        self._running.close()
+
+
+_CHROMIUM = Chromium()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """Stop the browser after the last of these tests.
+
+    Playwright keeps an event loop running, beside which other tests could not run theirs.
+    """
+    yield
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _CHROMIUM.close()
+
+
+@pytest.fixture
+def windows(require_server: Callable[[str], Path]) -> Windows:
     """The pages of the browser."""
-    return Windows(browser)
+    return _CHROMIUM.windows(require_server("chromium"))
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_a_missing_chart_does_not_delay_the_page(site: Callable[..., Any], seen_
 
 
 def test_a_lost_request_is_repeated(site: Callable[..., Any], seen_store: Path) -> None:
-    here, lost = site(seen_store, fresh=True), []
+    here, lost = site(seen_store), []
 
     def connect(socket: Any) -> None:
         server = socket.connect_to_server()

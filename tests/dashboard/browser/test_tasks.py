@@ -171,7 +171,9 @@ def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
     person.site.assert_at("**session=pi-managed*")
 
 
-@pytest.mark.parametrize(("who", "session"), [("reader", COMPACTED), ("person", SMALL)])
+@pytest.mark.parametrize(
+    ("who", "session"), [pytest.param("reader", COMPACTED, marks=pytest.mark.matrix), ("person", SMALL)]
+)
 def test_find_what_was_removed_at_turn_40(request: pytest.FixtureRequest, who: str, session: str) -> None:
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)

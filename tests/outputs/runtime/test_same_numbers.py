@@ -96,12 +96,18 @@ def ours(text: str) -> list[str]:
 
 
 def test_scraped_stored_and_pushed_metrics_are_equal(
-    sessions_dir: Path, tmp_path: Path, receiver: Receiver, start_outputs: Callable[..., Runtime]
+    sessions_dir: Path,
+    tmp_path: Path,
+    receiver: Receiver,
+    start_outputs: Callable[..., Runtime],
+    wait_until: Callable[..., None],
 ) -> None:
     running = start_outputs(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
     emitted = play(running, sessions_dir)
     assert running.url is not None
     live = scraped(running.url)
+    # Stopping gives the queue a few seconds, which are not enough on a busy machine.
+    wait_until(lambda: len(receiver.records()) >= emitted.total(), what="every event is sent")
     stop()
     pushed = received(receiver.metrics())
     with closing(SqliteStore(tmp_path / "windowpane.db")) as store:

@@ -230,15 +230,16 @@ def test_tools_are_counted_once_and_a_change_is_a_rewrite(agent: Any) -> None:
 
 
 def test_two_roles_in_one_session_evict_nothing_and_do_not_thrash(agent: Any) -> None:
-    """Every other call has another system prompt and another tool, as of a planner and a worker."""
+    """Every other call has another system prompt and other tools, as of a planner and a worker."""
     roles = [
-        ({"role": "system", "content": f"You are the {name}."}, {"type": "function", "function": {"name": name}})
-        for name in ("planner", "worker")
-    ]
+        ({"role": "system", "content": f"You are the {name}."},
+         [{"type": "function", "function": {"name": tool, "description": tool * 50}} for tool in tools])
+        for name, tools in (("planner", ("plan", "ask")), ("worker", ("edit",)))
+    ]  # fmt: skip
     messages = [TASK]
     for call in range(12):
-        system, tool = roles[call % 2]
-        agent.send([system, *messages], chat_reply(f"Step {call} is done."), tools=[tool])
+        system, tools = roles[call % 2]
+        agent.send([system, *messages], chat_reply(f"Step {call} is done."), tools=tools)
         messages += [
             {"role": "assistant", "content": f"Step {call} is done."},
             {"role": "user", "content": f"Go on {call}"},
@@ -249,6 +250,7 @@ def test_two_roles_in_one_session_evict_nothing_and_do_not_thrash(agent: Any) ->
         block.content_type for event in agent.sink.of(BlocksEvicted) for block in event.blocks
     }
     assert agent.sink.of(PressureMeasured)[-1].eviction_rate == 0
+    assert not agent.sink.of(ContentRegretted)
     assert not {one.data.alert for one in AlertEngine().evaluate(agent.sink.events)} & {
         "eviction_rate", "thrashing"
     }  # fmt: skip

@@ -354,6 +354,45 @@ def test_many_old_folders_are_searched_at_the_cost_of_a_look_at_each(tmp_path: P
     assert known.search(later) == list(files_of([tmp_path]))
 
 
+NEWEST = Path(__file__).parents[1] / "transcripts" / "data" / "newest"
+
+
+@pytest.mark.parametrize(("status", "turns"), [("running", 1), ("completed", 2)])
+def test_a_sub_agent_of_qwen_code_ends_with_the_status_in_the_file_beside_it(
+    scene: Scene, status: str, turns: int
+) -> None:
+    """The file changes after the last row was read, and the recording no more."""
+    (source,) = (NEWEST / "qwen_code_0.24.4").rglob("agent-*.jsonl")
+    path = scene.folder / source.name
+    sidecar = json.loads(source.with_suffix(".meta.json").read_text())
+    path.with_suffix(".meta.json").write_text(json.dumps({**sidecar, "status": "running"}))
+    path.write_bytes(source.read_bytes())
+    os.utime(path, (NOW, NOW))
+    scene.poll()
+    path.with_suffix(".meta.json").write_text(json.dumps({**sidecar, "status": status}))
+    scene.poll()
+
+    (row,) = scene.store.sessions()
+    assert row.turns == turns
+    scene.path = path
+    assert_as_imported(scene)
+
+
+def test_a_sub_agent_of_gemini_cli_ends_with_its_result(scene: Scene) -> None:
+    (source,) = (NEWEST / "gemini_cli_0.61.0" / "chats").glob("*/*.jsonl")
+    scene.path = scene.folder / source.name
+    turns = []
+    for content in (source.read_bytes(), b'{"$set": {"summary": "It has two lines."}}\n'):
+        with scene.path.open("ab") as file:
+            file.write(content)
+        os.utime(scene.path, (NOW, NOW))
+        scene.poll()
+        turns += [row.turns for row in scene.store.sessions()]
+
+    assert turns == [1, 2]
+    assert_as_imported(scene)
+
+
 def logged_call(number: int) -> tuple[str, str]:
     """Return the name and the content of the log of one call, as OpenHands' SDK writes it."""
     messages = [

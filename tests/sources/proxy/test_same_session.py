@@ -16,6 +16,7 @@ import pytest
 from tests.providers.loopback import LoopbackProvider, loopback_provider
 
 import windowpane
+from windowpane.core.events import CompactionMeasured
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.outputs.runtime.start import Runtime
 from windowpane.sources.conversations.conversations import Scope
@@ -262,6 +263,7 @@ def test_the_session_that_a_request_states(
     [
         ("claude-code", {"X-Claude-Code-Session-Id": UUID, "x-claude-code-agent-id": "a1"}, f"{UUID}/agent-a1"),
         ("opencode", {"x-session-affinity": "ses_2", "x-parent-session-id": UUID}, "opencode:ses_2"),
+        ("codex", {"session-id": UUID, "thread-id": "t2", "x-codex-parent-thread-id": UUID}, "codex:t2"),
     ],
 )
 def test_a_subagent_is_below_the_session_that_started_it(
@@ -280,6 +282,38 @@ def test_a_subagent_is_below_the_session_that_started_it(
     assert outputs.store is not None
     (row,) = outputs.store.sessions(SessionFilter(parent_session_id=f"proxy:{UUID}"))
     assert row.session_id == f"proxy:{session}"
+
+
+SUMMARY = "This session is being continued from a previous conversation that ran out of context. Paris is sunny."
+
+
+def test_a_compaction_between_two_runs_is_recorded_once(tmp_path: Path) -> None:
+    """The second run starts with a summary that the first one did not have; the third starts with it again."""
+    reply = {"id": "msg_01AbCdEfGhJkMnPqRsTu009", "type": "message", "role": "assistant", "model": MODEL,
+             "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn",
+             "usage": {"input_tokens": 90_000, "output_tokens": 3}}  # fmt: skip
+    compactions = []
+    for number, texts in enumerate((["Paris?"], [SUMMARY, "Rome?"], [SUMMARY, "Rome?", "Done.", "Bern?"])):
+        outputs = windowpane.start(port=0, store=tmp_path / "windowpane.db", notify=[])
+        reader = CallReader(outputs, Scope("agent"))
+        messages = [{"role": "assistant" if text == "Done." else "user", "content": text} for text in texts]
+        body = json.dumps({"model": MODEL, "max_tokens": 9, "tools": [TOOL], "messages": messages}).encode()
+        reader.read(SentCall(1, "anthropic", "/v1/messages", "claude-code", UUID, [], [body], 1.8e9 + number))
+        usage = {"input_tokens": 90_000 if number == 0 else 20_000 + number, "output_tokens": 3}
+        answer = json.dumps({**reply, "id": f"msg_01AbCdEfGhJkMnPqRsTu00{number}", "usage": usage}).encode()
+        reader.read(EndedCall(1, 200, [], [answer], 1.8e9 + number, 1.0))
+        assert outputs.flush()
+        assert outputs.store is not None
+        (row,) = outputs.store.sessions()
+        compactions.append((row.turns, row.compressions))
+        events = outputs.store.events(EventFilter(types=("compaction.measured",)))
+        measured = [one.event.data for one in events]
+        windowpane.stop()
+
+    assert compactions == [(1, 0), (2, 1), (3, 1)]
+    assert [(one.tokens_before, one.tokens_after) for one in measured if isinstance(one, CompactionMeasured)] == [
+        (90_003, 20_001)
+    ]
 
 
 def test_a_header_without_a_session_names_no_subagent() -> None:

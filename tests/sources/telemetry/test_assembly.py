@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from windowpane.sources.telemetry.assembly import WAIT_SECONDS, CallAssembly
+from windowpane.sources.telemetry.compactions import InferredCompactions
 from windowpane.sources.telemetry.raw_bodies import ReadFile
 from windowpane.sources.telemetry.records import LogRecord, Span
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
@@ -228,6 +229,81 @@ def test_calls_beside_the_conversation_have_sessions_below_it(
 
     assert isinstance(one, AssembledCall)
     assert SessionKeys().of(one) == key
+
+
+@pytest.mark.parametrize(
+    ("stated", "key"),
+    [
+        ({"ai.prompt.tools": ['{"type":"function","name":"bash"}']}, ("ses_1", None)),
+        ({}, ("ses_1/side", "ses_1")),
+        (
+            {"ai.prompt.tools": ['{"type":"function","name":"bash"}'],
+             "ai.request.headers.x-parent-session-id": "ses_0"},
+            ("ses_1", "ses_0"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_call_of_opencode_is_in_the_session_of_its_headers(
+    stated: dict[str, Any], key: tuple[str, str | None]
+) -> None:
+    attributes = {
+        "ai.operationId": "ai.streamText.doStream", "ai.telemetry.functionId": "session.llm",
+        "ai.telemetry.metadata.sessionId": "ses_1", "ai.request.headers.User-Agent": "opencode/1.18.33",
+        "ai.model.id": "claude-sonnet-5", "ai.usage.inputTokens": 7_688, "ai.usage.outputTokens": 22, **stated,
+    }  # fmt: skip
+    (one,) = assemble(span("call", attributes))
+
+    assert isinstance(one, AssembledCall)
+    assert (SessionKeys().of(one), one.agent) == (key, "opencode")
+
+
+def test_a_spawned_conversation_of_codex_is_below_the_one_that_spawned_it() -> None:
+    spawn = {"kind": "spawn", "sender_thread_id": "s-1", "receiver_thread_id": "s-2", "content": "Count."}
+    (one,) = assemble(
+        event("codex.agent_communication", spawn),
+        event("codex.agent_communication", {"state": "receive"}),
+        event("codex.sse_event", {**CODEX, "conversation.id": "s-2"}, at=4.0),
+    )
+
+    assert isinstance(one, AssembledCall)
+    assert SessionKeys().of(one) == ("s-2", "s-1")
+
+
+@pytest.mark.parametrize(("limit", "compactions"), [("26000", [(26_057, 16_141)]), ("90000", []), (None, [])])
+def test_a_smaller_total_after_the_level_of_codex_is_a_compaction(
+    limit: str | None, compactions: list[tuple[int, int]]
+) -> None:
+    """Codex has no event for it."""
+    totals = (25_976, 26_057, 16_141)
+    calls = assemble(
+        event("codex.conversation_starts", {"conversation.id": "s-1", "auto_compact_token_limit": limit}),
+        *(
+            event("codex.sse_event", {**CODEX, "input_token_count": str(total), "cached_token_count": "0"}, at=at)
+            for at, total in enumerate(totals)
+        ),
+    )
+    inferred = InferredCompactions()
+    found = [inferred.before(one) for one in calls if isinstance(one, AssembledCall)]
+
+    assert [(one.compaction.tokens_before, one.compaction.tokens_after) for one in found if one] == compactions
+
+
+def test_a_report_that_names_the_sub_agent_is_more_exact_than_one_of_the_session() -> None:
+    """Gemini CLI reports each call by an event and by a span; only the event names the sub-agent."""
+    stated = call(50_912, gen_ai__conversation__id="s-1", gen_ai__response__id="r") | {
+        "gen_ai.usage.output_tokens": 340
+    }
+    (one,) = assemble(
+        event(
+            "gemini_cli.api_response",
+            {**GEMINI, "role": "subagent", "prompt_id": "b0f1#0", "response_id": "r"},
+            at=4.0,
+        ),
+        span("call", stated, start=0.0, seconds=4.0),
+    )
+
+    assert isinstance(one, AssembledCall)
+    assert SessionKeys().of(one) == ("b0f1", "s-1")
 
 
 def test_a_bare_event_name_belongs_to_the_program_of_its_resource() -> None:

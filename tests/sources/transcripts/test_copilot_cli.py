@@ -62,6 +62,14 @@ class Events:
         return read_rows(CopilotReader(complete=complete), folder, self.rows)
 
 
+def test_the_totals_of_a_session_whose_calls_have_no_usage_are_listed(tmp_path: Path) -> None:
+    usage = {"inputTokens": 1_234_567, "outputTokens": 890}
+    events = Events().user().reply("ok").add("session.shutdown", modelMetrics={"gpt-5": {"usage": usage}})
+    (problem,) = events.read(tmp_path).problems
+
+    assert problem.problem.endswith("of 1 of 1 calls; its totals: 1,234,567 tokens sent, 890 received")
+
+
 def test_results_follow_the_call_and_what_was_sent_is_the_content(tmp_path: Path) -> None:
     events = Events().user(transformedContent="<date/> go").reply("ok", "c1")
     events.add("tool.execution_start", toolCallId="c1").add(

@@ -374,6 +374,14 @@ class TestSweAgent:
         assert isinstance(opened, SessionOpened)
         assert opened.model == ""
 
+    def test_the_totals_of_the_run_are_listed(self, tmp_path: Path) -> None:
+        totals = {"instance_cost": 3.21, "tokens_sent": 1_234_567, "tokens_received": 8_901, "api_calls": 0}
+        document = {"history": [], "info": {"model_stats": totals}}
+        (problem,) = read(SweAgentReader(), tmp_path / "run.traj", document).problems
+
+        stated = "usage of single calls; its totals: 1,234,567 tokens sent, 8,901 received, $3.21"
+        assert problem.problem.endswith(stated)
+
 
 class TestMiniSweAgent:
     def test_an_observation_of_a_text_agent_answers_its_command(self, tmp_path: Path) -> None:

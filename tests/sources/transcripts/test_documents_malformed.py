@@ -145,7 +145,7 @@ def read_bytes(name: str, raw: bytes, folder: Path) -> tuple[list[Record], list[
         refused = error.problem
     assert refused is None or (problems[-1].problem == refused and records == [])
     sound(records)
-    return records, problems
+    return records, [one for one in problems if "does not state" not in one.problem]
 
 
 def paths_within(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:

@@ -158,6 +158,17 @@ def test_the_helpers_that_the_proxy_saw_belong_to_the_session(store: Store) -> N
     assert helper.session_id == "proxy:s/title"
 
 
+def test_a_call_that_repeats_the_history_of_its_session_is_not_that_session(store: Store) -> None:
+    """Gemini CLI has its summary written by a call beside the conversation, which sends its tool calls again."""
+    save(store, record("proxy", "proxy:s", calls=(), tool_calls=TOOL_CALLS))
+    store.import_session(lambda: record("gemini_cli", "s", calls=(), tool_calls=TOOL_CALLS))
+    save(store, record("proxy", "summary", calls=("response-of-the-summary-1",), tool_calls=TOOL_CALLS[:2],
+                       parent="proxy:s"))  # fmt: skip
+
+    (beside,) = store.sessions(SessionFilter(parent_session_id="s"))
+    assert (beside.session_id, beside.turns) == ("summary", 2)
+
+
 def test_the_records_of_a_session_are_listed_on_request(store: Store) -> None:
     for source in SOURCES:
         save(store, record(source))

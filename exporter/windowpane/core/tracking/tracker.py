@@ -250,7 +250,7 @@ class SessionTracker(TurnTracker):
             removed += self.window.replace((evicted.block_id,), () if placeholder is None else (placeholder,))
             if placeholder is not None:
                 self.record(BlockAdded(placeholder), at)
-        self._watch(removed, "eviction", cause)
+        self._watch(removed, "eviction", cause, except_types=STATIC_TYPES)  # sent again, they are not fetched
         self.gauge.growth.count_evicted(sum(one.content_type not in STATIC_TYPES for one in eviction.blocks))
         self._trend.evicted_blocks += len(eviction.blocks)
         self.gauge.count_removed(used, raw)

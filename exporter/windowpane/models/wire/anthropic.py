@@ -58,7 +58,8 @@ def read_reply(reply: object) -> Reply:
 
 def _with_iterations(reply: Reply, usage: object, compactions: Sequence[object]) -> Reply:
     """Return *reply* with what the provider did before it wrote the content: the blocks of its *compactions*."""
-    window_tokens, spent = read_iterations(usage)
+    window_tokens, spent, advisors = read_iterations(usage)
+    reply = replace(reply, advisors=advisors) if advisors else reply
     if spent is None and not compactions:
         return reply if window_tokens is None else replace(reply, window_tokens=window_tokens)
     summary = made_summary(content_blocks("assistant", compactions))

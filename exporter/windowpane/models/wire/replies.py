@@ -66,6 +66,8 @@ class Reply:
     """The last compaction that the provider made within the call."""
     window_tokens: int | None = None
     """Size of the window where the input of the usage is another: a sum of several runs; 0 if it is unknown."""
+    advisors: tuple[tuple[str, Usage], ...] = ()
+    """Models that the call consulted, each with its usage, which is billed in addition to the call's."""
 
 
 class ReplyAssembler(Protocol):

@@ -6,7 +6,8 @@ reasoning. Where releases of one interface differ, the total shows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Final, Literal, NamedTuple
@@ -143,6 +144,8 @@ class Iterations(NamedTuple):
     """Input of the last run, the size of the window, where the usage of the call is a sum; else None."""
     compaction: Usage | None = None
     """Tokens of the runs that made summaries, which the usage of the call excludes."""
+    advisors: tuple[tuple[str, Usage], ...] = ()
+    """Models that the call consulted, each with the tokens of one run, which its usage excludes likewise."""
 
 
 def read_iterations(usage: object) -> Iterations:
@@ -152,9 +155,24 @@ def read_iterations(usage: object) -> Iterations:
     made = [
         read for entry in listed if field_of(entry, "type") == "compaction" and (read := ANTHROPIC.read(entry))
     ]
+    advisors = [
+        (str(field_of(entry, "model") or ""), read)
+        for entry in listed
+        if field_of(entry, "type") == "advisor_message" and (read := ANTHROPIC.read(entry))
+    ]
     return Iterations(
-        runs[-1].input_total if len(runs) > 1 else None, reduce(Usage.__add__, made) if made else None
+        runs[-1].input_total if len(runs) > 1 else None,
+        reduce(Usage.__add__, made) if made else None,
+        tuple(advisors),
     )
+
+
+def advised_cost(
+    own: float | None, advisors: Iterable[tuple[str, Usage]], price: Callable[[str, Usage], float | None]
+) -> float | None:
+    """Return the cost of a call with that of the models that it consulted; None where one is unknown."""
+    costs = [own, *(price(model, usage) for model, usage in advisors)]
+    return None if None in costs else math.fsum(cost for cost in costs if cost is not None)
 
 
 _RUNS: Final = ("message", "fallback_message")

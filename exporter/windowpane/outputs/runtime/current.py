@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from windowpane.core.digests import KEY_BYTES, keyed_digester
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
     from windowpane.outputs.runtime.task_queue import TaskQueue
+
+
+class StoredWindow(NamedTuple):
+    """The window in which the store's record of a session ends."""
+
+    used_tokens: int
+    digests: frozenset[str]
+    """Those of its blocks."""
 
 
 class RunningOutputs(Protocol):
@@ -42,6 +50,10 @@ class RunningOutputs(Protocol):
 
     def earlier_compaction_tokens(self, agent: str, model: str, *, project: str) -> int | None:
         """Return the level at which *agent* compacted with *model* in the project before; None without one."""
+        ...
+
+    def stored_window(self, session_id: str) -> StoredWindow | None:
+        """Return the window in which a stored session ends; None without one."""
         ...
 
     def record_hook(self, hook: str, seconds: float) -> None:

@@ -32,7 +32,7 @@ from windowpane.metrics.fold import AlertKey
 from windowpane.outputs.http.authentication import require_protection
 from windowpane.outputs.otlp.sink import OtlpSink
 from windowpane.outputs.runtime.children import ChildRecords, finish_at_end, follow_child, parent
-from windowpane.outputs.runtime.current import running_outputs, set_running_outputs
+from windowpane.outputs.runtime.current import StoredWindow, running_outputs, set_running_outputs
 from windowpane.outputs.runtime.metrics_sink import MetricsSink
 from windowpane.outputs.runtime.notifier import configured_notifier
 from windowpane.outputs.runtime.pipeline import CLOSE_SECONDS, FLUSH_SECONDS, Pipeline
@@ -144,6 +144,18 @@ class Runtime:
             if self.store is not None:
                 level = self.store.last_compaction_tokens(agent, model, project=project)
         return level
+
+    def stored_window(self, session_id: str) -> StoredWindow | None:
+        """Return the window in which a stored session ends; None without one.
+
+        Reads the store: not for the agent's thread.
+        """
+        with self._boundary.contain("reading the session so far"):
+            row = None if self.store is None else self.store.session(session_id)
+            if self.store is not None and row is not None and row.turns:
+                blocks = self.store.blocks_at(session_id, row.turns)
+                return StoredWindow(row.used_tokens, frozenset(block.digest for block in blocks))
+        return None
 
     def emit(self, batch: list[Event]) -> None:
         """Queue a list of events; never blocks, never raises."""

@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, TracebackType
 from typing import Final, Protocol, Self
 
-from windowpane.sources.clients import anthropic, bedrock, dspy, google_genai, litellm, openai
+from windowpane.sources.clients import anthropic, bedrock, dspy, google_adk, google_genai, litellm, openai
 from windowpane.sources.clients.calls import WatchedClient, boundary
 from windowpane.sources.clients.methods import Restore
 
@@ -32,6 +32,7 @@ _PACKAGES: Final[dict[str, WatchAll]] = {
     bedrock.BASE_MODULE: bedrock.watch_all_bedrock,
     litellm.BASE_MODULE: litellm.watch_all_litellm,
     dspy.BASE_MODULE: dspy.watch_all_dspy,
+    google_adk.BASE_MODULE: google_adk.watch_all_google_adk,
 }
 
 

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from types import new_class
+from functools import wraps
+from types import ModuleType, new_class
 from typing import Any, Final
 
 from windowpane.sources.clients.agent_scopes import enter_agent, enter_tool, exit_agent, exit_tool
-from windowpane.sources.clients.calls import boundary
+from windowpane.sources.clients.calls import WatchedClient, boundary
+from windowpane.sources.clients.methods import Restore
 
+BASE_MODULE: Final = "google.adk.plugins.plugin_manager"
+"""The module of the class that holds the plugins of a runner."""
+NAME: Final = "windowpane"
 MAXIMUM_AGENTS: Final = 10_000
 
 
 def adk_plugin() -> Any:
     """Return a plugin by which observed calls are in sessions with the names of their agents.
 
-    Use it in `Runner(..., plugins=[windowpane.adk_plugin()])`, beside `observe_everything()`. A sub-agent has a
-    child session, and so has the agent of an `AgentTool`.
+    Use it in `Runner(..., plugins=[windowpane.adk_plugin()])` with an observed client; `observe_everything()`
+    adds it to every runner that is made later. A sub-agent has a child session, and so has the agent of an
+    `AgentTool`.
     """
     from google.adk.plugins.base_plugin import BasePlugin
 
-    return new_class("WindowpanePlugin", (PluginMethods, BasePlugin))(name="windowpane")
+    return new_class("WindowpanePlugin", (PluginMethods, BasePlugin))(name=NAME)
+
+
+def watch_all_google_adk(module: ModuleType, _watched: WatchedClient) -> list[Restore]:
+    """Add the plugin to the runners that are made from now on, unless they have it."""
+    manager: Any = module.PluginManager
+    made = manager.__init__
+
+    @wraps(made)
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        with boundary.contain("naming the agents of ADK"):
+            if self.get_plugin(NAME) is None:
+                self.register_plugin(adk_plugin())
+
+    manager.__init__ = make
+    return [lambda: setattr(manager, "__init__", made)]
 
 
 class PluginMethods:

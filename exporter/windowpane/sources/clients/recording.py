@@ -25,9 +25,12 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.models.wire.calls import ApiCall, Shape, message_blocks
 from windowpane.models.wire.replies import FailedReplyError, Reply
 from windowpane.sources.clients.model_profiles import packaged_profile
+from windowpane.sources.conversations.compactions import opening_summary
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
 from windowpane.sources.conversations.observer import WindowObserver
+from windowpane.sources.transcripts.compaction import recorded_compaction
+from windowpane.sources.transcripts.records import Compacted
 
 if TYPE_CHECKING:
     from windowpane.outputs.runtime.current import RunningOutputs
@@ -79,6 +82,8 @@ class CallRecord:
         conversation, common, content = conversations.find(call, self._scope, now=at)
         try:
             conversation.observer.record_call(call, at, common=common, content=content)
+            if common is None:
+                _record_earlier_compaction(self._outputs, conversation, call, at)
         except BaseException:
             conversations.release(conversation)
             raise
@@ -215,6 +220,30 @@ def open_conversation(
     if parent is None:
         _describe(tracker, names, call, scope, captures=outputs.config.store.capture)
     return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
+
+
+def _record_earlier_compaction(
+    outputs: RunningOutputs, conversation: Conversation, call: ApiCall, at: float
+) -> None:
+    """Record the compaction of a session since its last run, whose window the store has.
+
+    Its first *call* of this run then starts with a summary that was not in that window.
+    """
+    summary = opening_summary(call)
+    if summary is None or conversation.session_id != conversation.scope.session_id:
+        return
+    stored = outputs.stored_window(conversation.session_id)
+    if stored is None or outputs.digest(summary) in stored.digests:
+        return
+    tracker = conversation.observer.tracker
+    after = tracker.gauge.account.used(tracker.window.tokens)
+    compaction = recorded_compaction(
+        Compacted("unknown", stored.used_tokens, after),
+        tracker,
+        retained=frozenset(block.id for block in tracker.window),
+        counter=packaged_profile(call.model).counter,
+    )
+    tracker.compress(compaction.event, at=at, window_tokens=after, window_tokens_before=stored.used_tokens)
 
 
 def _level_by_settings(scope: Scope, limits: WindowLimits | None) -> int | None:

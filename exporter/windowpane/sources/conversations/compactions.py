@@ -15,6 +15,11 @@ from windowpane.fidelity.facts import blocks_of, names_kept
 from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
 from windowpane.sources.conversations.observer import WindowObserver
 
+SUMMARY_MARKS: Final = (
+    "This session is being continued from a previous conversation",  # Claude Code
+    "<state_snapshot>",  # Gemini CLI, Qwen Code
+)
+"""Marks of the summary that known agents start a compacted conversation with."""
 MINIMUM_TURNS: Final = 3
 MINIMUM_SCORE: Final = 0.3
 """Share of the conversation's names that a summary has at least."""
@@ -23,6 +28,13 @@ SEARCHED_MESSAGES: Final = 4
 SEARCHED_BLOCKS: Final = 100
 DELEGATED_CHARACTERS: Final = 60
 """A sub-agent's task starts with as many characters of the tool call that delegates it."""
+
+
+def opening_summary(call: ApiCall) -> str | None:
+    """Return the summary that the first message of *call* holds, by the marks of known agents; else None."""
+    first = next((message for message in call.messages if not is_system(message)), None)
+    texts = (spec.text for spec in message_blocks(call.shape, first) if spec.text) if first is not None else ()
+    return next((text for text in texts if any(mark in text for mark in SUMMARY_MARKS)), None)
 
 
 def summarizes(call: ApiCall, observer: WindowObserver, generated: Iterable[str]) -> bool:

@@ -243,9 +243,13 @@ class Conversations:
         return _Match(self._open(call, conversation.scope, conversation))
 
     def _match_summary(self, call: ApiCall, scope: Scope) -> _Match | None:
-        """Match a call of a named session that replaces everything that its conversation sent."""
+        """Match a call of a named session that replaces everything that its conversation sent.
+
+        The summary may have been generated in the session itself, or by a call beside it.
+        """
         own = [one for one in self._by_session.values() if one.scope is scope]
-        texts = (key for one in own for key in one.keys if is_text(key) and is_unique(key))
+        beside = [one for one in self._by_session.values() if one.scope.parent_session_id == scope.session_id]
+        texts = (key for one in (*own, *beside) for key in one.keys if is_text(key) and is_unique(key))
         generated = [key.name for key in texts if isinstance(key, Key)]
         for conversation in own:
             same = conversation.shape == call.shape and conversation.system == system_prompt(call)

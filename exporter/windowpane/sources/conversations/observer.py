@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from windowpane.core.events import OverflowDetected
+from windowpane.core.events import OverflowDetected, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
@@ -18,6 +18,7 @@ from windowpane.models.overflow_errors import classify_error
 from windowpane.models.wire.calls import ApiCall, Shape, head_blocks, is_system, message_blocks
 from windowpane.models.wire.messages import BlockSpec, copy_structure, same_content
 from windowpane.models.wire.replies import Compaction, Reply, made_summary, reply_blocks
+from windowpane.models.wire.usage import advised_cost
 from windowpane.sources.conversations.alignment import TrackedBlock
 from windowpane.sources.conversations.conversation_keys import first_message
 from windowpane.sources.conversations.diff import ChangeRecorder, ModelProfiles
@@ -183,7 +184,7 @@ class WindowObserver:
         cost = reply.cost_dollars
         cost_of = self._changes.profile.cost_of
         if cost is None and reply.usage is not None and cost_of is not None:
-            cost = cost_of(reply.usage)
+            cost = advised_cost(cost_of(reply.usage), reply.advisors, self._price)
         self.tracker.end_turn(
             reply.usage,
             window_tokens=reply.window_tokens,
@@ -194,6 +195,10 @@ class WindowObserver:
             response_id=reply.response_id or None,
             at=at,
         )
+
+    def _price(self, model: str, usage: Usage) -> float | None:
+        cost_of = self._profiles(model).cost_of
+        return None if cost_of is None else cost_of(usage)
 
     def _compact(self, compaction: Compaction, at: float | None, *, except_blocks: Sequence[str] = ()) -> None:
         """Record a compaction of the provider; what it replaced is not in the window, although it may be sent."""

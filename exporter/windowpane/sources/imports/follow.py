@@ -73,6 +73,11 @@ class FollowedFile:
     _line: int = 0
     _mark: _Mark | None = None
 
+    @property
+    def awaits_other_file(self) -> bool:
+        """Return whether another file states the end of what is deferred: this one is read although unchanged."""
+        return self._transcript is not None and self._transcript.awaits_other_file
+
     def read(self) -> list[Event]:
         """Return the events of the lines written since the last call, of all sessions, in the order of the file.
 

@@ -241,7 +241,7 @@ class Watcher:
             if self._clock() < file.retry_at:
                 return ()
             file.retry_at = 0.0
-        elif latest == file.stamp:
+        elif latest == file.stamp and (is_still or file.followed is None or not file.followed.awaits_other_file):
             is_due = is_still and (file.followed is not None or file.is_open)
             return self._settle(path, file, is_still=True) if is_due else ()
         file.stamp = latest

@@ -52,7 +52,12 @@ _PROGRAMS: Final[Mapping[str, _Program]] = {
     "claude-code": _Program(
         "claude_code", (b"x-claude-code-session-id",), _claude_session, subagent=b"x-claude-code-agent-id"
     ),
-    "codex": _Program("codex", (b"thread-id", b"conversation_id", b"session_id", b"session-id"), _cache_key),
+    "codex": _Program(
+        "codex",
+        (b"thread-id", b"conversation_id", b"session_id", b"session-id"),
+        _cache_key,
+        parents=(b"x-codex-parent-thread-id",),
+    ),
     "opencode": _Program(
         "opencode",
         (b"x-opencode-session", b"x-session-affinity", b"x-session-id"),

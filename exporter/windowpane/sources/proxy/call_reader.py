@@ -16,12 +16,15 @@ from windowpane.core.agents import STATED_BY_PROXY
 from windowpane.core.same_session import call_number
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.wire.calls import ApiCall, Shape
+from windowpane.models.wire.messages import field_of
 from windowpane.models.wire.replies import Reply
 from windowpane.models.wire.responses import ADDITIONAL_TOOLS
 from windowpane.sources.clients.recording import CallRecord
+from windowpane.sources.conversations.conversation_keys import MODEL_ROLES, MessageBlocks, first_message
 from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.proxy.agent_sessions import recorded_session
 from windowpane.sources.proxy.call_messages import CallMessage, EndedCall, FailedCall, SentCall
+from windowpane.sources.proxy.recorded_sessions import RecordedSessions, SessionIds
 from windowpane.sources.transcripts.exchanges.bodies import read_call, read_response
 from windowpane.sources.transcripts.json_lines import mapping, sequence
 
@@ -84,9 +87,10 @@ class SentBody:
 class CallReader:
     """Reads the messages of passing calls in their order, on one thread. An unreadable call is logged."""
 
-    def __init__(self, outputs: RunningOutputs, scope: Scope) -> None:
+    def __init__(self, outputs: RunningOutputs, scope: Scope, recorded: RecordedSessions | None = None) -> None:
+        """Use the sessions *recorded* by programs on this machine, for calls that state none."""
         self._outputs = outputs
-        self._scopes = _Scopes(scope)
+        self._scopes = _Scopes(scope, recorded)
         self._open: OrderedDict[int, tuple[SentBody, CallRecord]] = OrderedDict()
 
     def read(self, message: CallMessage) -> None:
@@ -109,7 +113,7 @@ class CallReader:
 
     def _start(self, message: SentCall) -> None:
         body = SentBody(message)
-        scope = self._scopes.of(message, body.request)
+        scope = self._scopes.of(message, body)
         is_stated = scope.session_id is not None or scope.parent_session_id is not None
         body.needs_ids = message.program is not None and not is_stated
         record = CallRecord(body, scope, self._outputs)
@@ -122,11 +126,12 @@ class CallReader:
 class _Scopes:
     """The scopes of calls: a session that an agent states has one, the same for each of its calls."""
 
-    def __init__(self, default: Scope) -> None:
+    def __init__(self, default: Scope, recorded: RecordedSessions | None) -> None:
         self._default = replace(default, source=SOURCE)
+        self._recorded = recorded
         self._stated: OrderedDict[str, Scope] = OrderedDict()
 
-    def of(self, message: SentCall, request: Mapping[str, Any]) -> Scope:
+    def of(self, message: SentCall, body: SentBody) -> Scope:
         """Return the scope of a call.
 
         A call without tools, such as the one that titles a session, is beside the agent's conversation: it never
@@ -135,13 +140,13 @@ class _Scopes:
         if message.program is None:
             return self._default
         scope = replace(self._default, agent=message.program)
-        session_id = recorded_session(message.program, message.session, request)
-        if not session_id:
+        ids = self._ids(message.program, message, body)
+        if ids is None:
             return scope
-        own_id = STATED_BY_PROXY + session_id
-        if not _sends_tools(request):
+        own_id = STATED_BY_PROXY + ids.session_id
+        if not _sends_tools(body.request):
             return replace(scope, parent_session_id=own_id)
-        parent = message.parent and STATED_BY_PROXY + recorded_session(message.program, message.parent, request)
+        parent = ids.parent_id and STATED_BY_PROXY + ids.parent_id
         stated = self._stated.setdefault(
             own_id, replace(scope, session_id=own_id, parent_session_id=parent or None)
         )
@@ -149,6 +154,24 @@ class _Scopes:
         if len(self._stated) > MAXIMUM_STATED_SESSIONS:
             self._stated.popitem(last=False)
         return stated
+
+    def _ids(self, program: str, message: SentCall, body: SentBody) -> SessionIds | None:
+        """Return the session that a call states, or that its program records."""
+        session_id = recorded_session(program, message.session, body.request)
+        if session_id:
+            parent_id = message.parent and recorded_session(program, message.parent, body.request)
+            return SessionIds(session_id, parent_id)
+        if self._recorded is None:
+            return None
+        call = body.read()
+        resumes = any(field_of(message, "role") in MODEL_ROLES for message in call.messages)
+        return self._recorded.of(program, _first_texts(call), resumes=resumes)
+
+
+def _first_texts(call: ApiCall) -> list[str]:
+    """Return the texts of a call's first message after the system prompt."""
+    blocks = MessageBlocks(call).between(first := first_message(call.messages), first + 1)
+    return [spec.text for message in blocks for spec in message if spec.text]
 
 
 def _sends_tools(request: Mapping[str, Any]) -> bool:

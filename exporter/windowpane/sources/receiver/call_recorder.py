@@ -32,7 +32,7 @@ from windowpane.sources.clients.model_profiles import packaged_profile
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.sources.conversations.diff import ModelProfile
 from windowpane.sources.conversations.observer import WindowObserver
-from windowpane.sources.telemetry.compactions import FlaggedCompactions
+from windowpane.sources.telemetry.compactions import InferredCompactions
 from windowpane.sources.telemetry.reported_call import Assembled, AssembledCall, AssembledCompaction
 from windowpane.sources.telemetry.session_keys import SessionKeys
 from windowpane.sources.transcripts.compaction import recorded_compaction
@@ -79,7 +79,7 @@ class CallRecorder:
         self._scopes: _Remembered[Scope] = _Remembered()
         """By session id, so that the calls of one session have one scope."""
         self._keys = SessionKeys()
-        self._compactions = FlaggedCompactions()
+        self._compactions = InferredCompactions()
         self._sessions: _Remembered[str] = _Remembered()
         """The latest session of each agent's span."""
         self._latest: _Remembered[float] = _Remembered()
@@ -215,7 +215,7 @@ class CallRecorder:
             clock=settings.clock,
             next_limit=lambda above: packaged_catalog().next_limit(tracker.info.model, above),
             smaller_limit=lambda used: packaged_catalog().smaller_limit(tracker.info.model, used),
-            program=AgentProgram(agent),
+            program=AgentProgram(agent, compaction_tokens=opening.call.compaction_tokens),
         )
         RuleFollower(tracker, digest=settings.digest)
         tracker.start(opening.started_at)

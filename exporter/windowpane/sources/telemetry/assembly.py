@@ -108,6 +108,8 @@ class CallAssembly:
         self._compactions: list[tuple[float, AssembledCompaction]] = []
         self._released: OrderedDict[str, deque[_Report]] = OrderedDict()
         """The latest reports released in a trace, conversation or response, without content."""
+        self._threads: OrderedDict[str, coding_agents.Thread] = OrderedDict()
+        """Statements of Codex about its conversations, by their id."""
         self._adding: list[Position] = []
         """The position of the item that is being added, where it has one."""
         self._void: list[Position] = []
@@ -204,10 +206,22 @@ class CallAssembly:
             assembled = AssembledCompaction(compaction, session, agent, record.at, self._adding)
             self._compactions.append((now, assembled))
             return
+        thread = coding_agents.read_thread(event)
+        if thread is not None:
+            self._add_thread(thread)
+            return
         call = coding_agents.read_call(event)
         if call is not None:
             started_at = record.at - (coding_agents.latency_seconds(event) or 0.0)
             self._hold(_Report(call, record.scope, "", record.trace_id, "", started_at, record.at, now))
+
+    def _add_thread(self, thread: coding_agents.Thread) -> None:
+        """Remember what is stated of a conversation, by whatever event."""
+        earlier = self._threads.pop(thread.conversation, thread)
+        self._threads[thread.conversation] = thread._replace(
+            parent=thread.parent or earlier.parent,
+            compaction_tokens=thread.compaction_tokens or earlier.compaction_tokens,
+        )
 
     def _hold(self, report: _Report, trace: _Trace | None = None) -> None:
         report.positions = self._adding
@@ -232,8 +246,9 @@ class CallAssembly:
                 break
             del self._traces[trace_id]
             self._spans -= len(trace.nodes) + sum(map(len, trace.events.values()))
-        while len(self._released) > MAXIMUM_KEYS:
-            self._released.popitem(last=False)
+        for remembered in (self._released, self._threads):
+            while len(remembered) > MAXIMUM_KEYS:
+                remembered.popitem(last=False)
 
     # -- releasing --------------------------------------------------------------------------------------------
 
@@ -325,6 +340,9 @@ class CallAssembly:
     def _release(self, report: _Report) -> AssembledCall:
         """Return the call of *report* with the statements of the spans around it."""
         call = report.call
+        thread = self._threads.get(call.conversation)
+        if thread is not None:
+            call.parent, call.compaction_tokens = call.parent or thread.parent, thread.compaction_tokens
         assembled = AssembledCall(
             call, report.trace_id, report.span_id, report.started_at, report.ended_at, report.service,
             positions=report.positions,

@@ -6,7 +6,7 @@ call, since its sub-agents have separate windows.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from windowpane.models.wire.usage import CLAUDE_CODE_EVENT, CODEX_EVENT, GEMINI_CLI_EVENT
 from windowpane.sources.telemetry.attributes import amount_of, count_of, first_of, text_of
@@ -87,6 +87,28 @@ def read_compaction(event: AgentEvent) -> ReportedCompaction | None:
     if event.program in ("gemini_cli", "qwen-code") and event.kind == "chat_compression":
         before, after = count_of(attributes, "tokens_before"), count_of(attributes, "tokens_after")
         return ReportedCompaction("auto", before, after, before is None or after is None or after < before)
+    return None
+
+
+class Thread(NamedTuple):
+    """A statement of Codex about a conversation; fields that it does not state are empty."""
+
+    conversation: str
+    parent: str = ""
+    """The conversation that started it."""
+    compaction_tokens: int | None = None
+    """The configured level at which it is compacted."""
+
+
+def read_thread(event: AgentEvent) -> Thread | None:
+    """Return the statement of an event of Codex about a conversation, if it makes one."""
+    attributes = event.record.attributes
+    if event.program != "codex":
+        return None
+    if event.kind == "conversation_starts":
+        return Thread(session_of(event), compaction_tokens=count_of(attributes, "auto_compact_token_limit"))
+    if event.kind == "agent_communication" and attributes.get("kind") == "spawn":
+        return Thread(text_of(attributes, "receiver_thread_id"), text_of(attributes, "sender_thread_id"))
     return None
 
 

@@ -42,9 +42,16 @@ class ReportedCall:
     """The call sends a compacted conversation, by its span."""
     window_tokens: int | None = None
     """The size of the model's window."""
+    compaction_tokens: int | None = None
+    """The level at which the agent compacts this conversation by its settings."""
 
     def complete(self, other: ReportedCall) -> None:
-        """Take from *other* what this report does not state; the parts of a prompt only together."""
+        """Take from *other* what this report does not state; the parts of a prompt only together.
+
+        A report that names the sub-agent's conversation is more exact than one that names the session around it.
+        """
+        if other.parent and not self.parent:
+            self.conversation, self.parent = other.conversation, other.parent
         if self.messages is None and other.messages is not None:
             self.messages, self.system, self.tools = other.messages, other.system, other.tools or self.tools
         for field in fields(self):

@@ -15,6 +15,11 @@ from windowpane.sources.telemetry.records import Attributes
 from windowpane.sources.telemetry.reported_call import ReportedCall
 
 CALLS: Final = (".doGenerate", ".doStream")
+OPENCODE: Final = "opencode"
+"""The agent whose calls state in their headers the session that started theirs."""
+OPENCODE_PARENT: Final = "ai.request.headers.x-parent-session-id"
+OPENCODE_SIDE: Final = "side"
+"""The part of a session that its calls without tools belong to, such as the one that writes its title."""
 
 
 def is_reported(attributes: Attributes) -> bool:
@@ -31,7 +36,7 @@ def read_call(attributes: Attributes) -> ReportedCall:
     """Return the call that the attributes report."""
     prompt = attributes.get("ai.prompt.messages")
     tools = attributes.get("ai.prompt.tools")
-    return ReportedCall(
+    call = ReportedCall(
         "vercel",
         text_of(attributes, "ai.response.model", "ai.model.id", "gen_ai.response.model", "gen_ai.request.model"),
         messages=None if prompt is None else messages_of(prompt),
@@ -41,6 +46,11 @@ def read_call(attributes: Attributes) -> ReportedCall:
         response_id=text_of(attributes, "ai.response.id", "gen_ai.response.id"),
         stop_reason=first_of(attributes.get("ai.response.finishReason")),
     )
+    if text_of(attributes, "ai.request.headers.User-Agent").startswith(f"{OPENCODE}/"):
+        call.agent = OPENCODE
+        call.parent = text_of(attributes, OPENCODE_PARENT)
+        call.part = "" if tools else OPENCODE_SIDE
+    return call
 
 
 def _reply(attributes: Attributes) -> tuple[ReplyPart, ...] | None:

@@ -10,6 +10,7 @@ from windowpane.sources.transcripts.json_lines import mapping
 
 SUFFIX: Final = ".meta.json"
 MAXIMUM_BYTES: Final = 256 * 1024
+_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 
 def description_of(recording: Path) -> dict[str, Any]:
@@ -19,3 +20,8 @@ def description_of(recording: Path) -> dict[str, Any]:
             return mapping(parse_embedded(file.read(MAXIMUM_BYTES).decode(errors="replace")))
     except OSError:
         return {}
+
+
+def has_ended(recording: Path) -> bool:
+    """Return whether the file states that the sub-agent has ended, as Qwen Code's does."""
+    return description_of(recording).get("status") in _ENDED

@@ -40,11 +40,11 @@ def locations() -> Iterator[Path]:
         yield from sorted((folder / "agents").glob("*/sessions"))
     codex = _moved("CODEX_HOME", otherwise=home / ".codex")
     yield from (codex / "sessions", codex / "archived_sessions")
-    yield _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=home / ".qwen") / "projects"
+    yield qwen_folder()
     yield claude_folder() / "projects"
     copilot = _moved("COPILOT_HOME", otherwise=home / ".copilot")
     yield from (copilot / "session-state", copilot / "history-session-state")
-    yield _moved("GEMINI_CLI_HOME", otherwise=home) / ".gemini" / "tmp"
+    yield gemini_folder()
     yield from (storage / name / "tasks" for storage in _editor_storages(home) for name in CLINE_EXTENSIONS)
     cline = _moved("CLINE_DATA_DIR", otherwise=_moved("CLINE_DIR", otherwise=home / ".cline") / "data")
     yield from (cline / "tasks", _moved("CLINE_SESSION_DATA_DIR", otherwise=cline / "sessions"))
@@ -64,6 +64,16 @@ def locations() -> Iterator[Path]:
 def claude_folder() -> Path:
     """Return the folder of Claude Code's settings and recordings."""
     return _moved("CLAUDE_CONFIG_DIR", otherwise=Path.home() / ".claude")
+
+
+def qwen_folder() -> Path:
+    """Return the folder of Qwen Code's recordings, one folder per project."""
+    return _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=Path.home() / ".qwen") / "projects"
+
+
+def gemini_folder() -> Path:
+    """Return the folder of Gemini CLI's recordings, likewise."""
+    return _moved("GEMINI_CLI_HOME", otherwise=Path.home()) / ".gemini" / "tmp"
 
 
 def _moved(*variables: str, otherwise: Path) -> Path:

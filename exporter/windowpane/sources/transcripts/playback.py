@@ -24,6 +24,7 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
+from windowpane.models.wire.usage import advised_cost
 from windowpane.sources.transcripts.branches import RemovedContent, move, up_to
 from windowpane.sources.transcripts.compaction import RecordedCompaction, evict, recorded_compaction
 from windowpane.sources.transcripts.output_estimate import estimated_output, is_start, visible_output
@@ -276,7 +277,7 @@ class SessionPlayer:
             usage = record.usage if output is None else replace(record.usage, output_tokens=output)
             listed = self._cost_of(usage)
             if not cost:  # a stated zero is of a recorder that knew no price
-                cost = listed
+                cost = advised_cost(listed, record.advisors, self._price)
         differs = cost and listed is not None and abs(cost - listed) > LIST_COST_RATIO * cost
         self.tracker.end_turn(
             record.usage,
@@ -431,9 +432,12 @@ class SessionPlayer:
 
         return ModelProfile(self._counter, self._limits(), self._media_tokens(), self._cost_of)
 
-    def _cost_of(self, usage: Usage) -> float | None:
+    def _price(self, model: str, usage: Usage) -> float | None:
         catalog = self._playback.catalog
-        return None if catalog is None else catalog.cost_dollars(self._model, usage, self._at)
+        return None if catalog is None else catalog.cost_dollars(model, usage, self._at)
+
+    def _cost_of(self, usage: Usage) -> float | None:
+        return self._price(self._model, usage)
 
     def _keep_blocks(self, keys: Mapping[str, Sequence[str]], renamed: Mapping[str, str] = _NOT_RENAMED) -> None:
         """Map the recording's *keys* to those of their blocks that are in the window, some under a new id."""

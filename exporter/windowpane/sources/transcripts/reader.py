@@ -97,9 +97,12 @@ class ProblemLog:
         """List something that was read although it is not as expected."""
         self._list(line, field, problem, "odd")
 
-    def unstated(self, what: str) -> None:
-        """List what the recording never states, once per file."""
-        self._list(None, "", f"the recording does not state {what}", "odd")
+    def unstated(self, what: str, *, sent: int = 0, received: int = 0, dollars: float = 0.0) -> None:
+        """List what the recording never states, once per file, and the totals that it states instead."""
+        totals = [f"{sent:,} tokens sent"] * bool(sent) + [f"{received:,} received"] * bool(received)
+        totals += [f"${dollars:,.2f}"] * bool(dollars)
+        instead = f"; its totals: {', '.join(totals)}" if totals else ""
+        self._list(None, "", f"the recording does not state {what}{instead}", "odd")
 
     def experimental(self, form: str) -> None:
         """List a *form* of recording that was built from the source of its tool alone, once per file."""

@@ -88,6 +88,8 @@ class ModelCalled(FastDataclass, frozen=True):
     """None unless *is_start*, and where no call or a message of the user follows."""
     window_tokens: int | None = None
     """The size of the window where the input of the usage is another: the sum of several runs."""
+    advisors: tuple[tuple[str, Usage], ...] = ()
+    """Models that the call consulted, each with its usage, which is billed in addition to the call's."""
 
 
 @dataclass(frozen=True, slots=True)

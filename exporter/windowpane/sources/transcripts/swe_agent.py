@@ -88,6 +88,9 @@ class SweAgentReader:
             yield from _close(attempt, stats, run_reader.calls)
             largest = max(largest, _largest_output(attempt, stats.max_tool_output_chars))
         stats.max_tool_output_chars = largest
+        sent, received, cost = (stats.usage.get(name, 0) for name in (*_TOKENS, "instance_cost_microusd"))
+        if sent or received or cost:
+            log.unstated("the usage of single calls", sent=sent, received=received, dollars=cost / 1_000_000)
 
 
 _LISTS: Final = ("history", "trajectory")

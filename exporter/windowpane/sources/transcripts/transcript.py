@@ -89,6 +89,11 @@ class Transcript(ABC):
         return bool(self._model)
 
     @property
+    def awaits_other_file(self) -> bool:
+        """Return whether another file states the end of what is deferred, which then changes without this one."""
+        return False
+
+    @property
     @abstractmethod
     def opened(self) -> bool:
         """Return whether a session is open that a lost line can belong to."""

@@ -90,7 +90,7 @@ def recognize(writer: SessionWriter, sessions: Iterable[SessionDraft], projectio
         session, match = own[key], own.get(other) or session_drafts.load_key(writer.connection, other)
         if match is None or not match.turns or session.same_as or match.project != session.project:
             continue  # what one project records changes no count of another
-        if _overlap(session, match):
+        if _overlap(session, match) and not _is_beside(writer.connection, session, match):
             _identify(writer, session, match, evidence)
 
 
@@ -100,6 +100,20 @@ def _overlap(first: SessionDraft, second: SessionDraft) -> bool:
         return True
     starts_before_end = first.started_at <= second.last_at + CLOCK_SECONDS
     return starts_before_end and second.started_at <= first.last_at + CLOCK_SECONDS
+
+
+def _is_beside(connection: Database, session: SessionDraft, other: SessionDraft) -> bool:
+    """Return whether *session* is below *other* and repeats its history, as a call that writes its summary does.
+
+    A branch, whose id starts with that of its session, may have calls of it.
+    """
+    parent_id = session.parent_session_id
+    if parent_id is None or session.session_id.startswith(f"{parent_id}/"):
+        return False
+    if other.session_id in (parent_id, _stated(parent_id)):
+        return True
+    parent = session_drafts.load(connection, parent_id)
+    return parent is not None and parent.same_as == other.session_id
 
 
 def _stated(session_id: str) -> str:

@@ -103,6 +103,7 @@ class CallLines:
         stated = {**self.usage, "cache_creation": self.usage, "output_tokens_details": self.output_details}
         usage = ANTHROPIC.read_sent(stated)
         is_counted = self.reported and not self.repeated
+        runs = read_iterations({"iterations": self.iterations})
         return ModelCalled(
             usage if is_counted else None,
             self.model,
@@ -112,7 +113,8 @@ class CallLines:
             response_id=self.id,
             is_start=is_counted and self.is_start,
             next_call=next_call,
-            window_tokens=read_iterations({"iterations": self.iterations}).window_tokens,
+            window_tokens=runs.window_tokens,
+            advisors=runs.advisors if is_counted else (),
         )
 
 

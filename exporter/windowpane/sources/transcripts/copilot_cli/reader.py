@@ -109,7 +109,12 @@ class _CopilotTranscript(Transcript):
                 self._end_call(self._switch(key, None))
         if self.stats.api_calls > self._counted_calls:
             unknown = self.stats.api_calls - self._counted_calls
-            self.log.unstated(f"the input tokens of {unknown} of {self.stats.api_calls} calls")
+            totals = self.stats.usage
+            self.log.unstated(
+                f"the input tokens of {unknown} of {self.stats.api_calls} calls",
+                sent=totals.get("inputTokens", 0),
+                received=totals.get("outputTokens", 0),
+            )
 
     # -- sessions ---------------------------------------------------------------------------------------------
 

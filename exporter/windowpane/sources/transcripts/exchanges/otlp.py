@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.sources.telemetry.assembly import CallAssembly
-from windowpane.sources.telemetry.compactions import FlaggedCompactions
+from windowpane.sources.telemetry.compactions import InferredCompactions
 from windowpane.sources.telemetry.json_bodies import logs_of, traces_of
 from windowpane.sources.telemetry.records import LogRecord, Span, Telemetry, UnreadableBodyError
 from windowpane.sources.telemetry.reported_call import AssembledCall, AssembledCompaction
@@ -66,7 +66,7 @@ class OtlpReader:
             stats.messages += 1
             stats.content_chars += _length(item)
             assembly.add(item, 0.0)
-        sorter, keys, compactions = ExchangeSorter(AGENT, stats), SessionKeys(), FlaggedCompactions()
+        sorter, keys, compactions = ExchangeSorter(AGENT, stats), SessionKeys(), InferredCompactions()
         for assembled in assembly.due(0.0, everything=True):
             if isinstance(assembled, AssembledCompaction):
                 yield from sorter.add_compaction(assembled.conversation, _compacted(assembled))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.usage import GEMINI
-from windowpane.sources.transcripts.agent_sidecar import description_of
+from windowpane.sources.transcripts.agent_sidecar import description_of, has_ended
 from windowpane.sources.transcripts.forks import ForkedTranscript
 from windowpane.sources.transcripts.gemini.parts import Part, parts_of
 from windowpane.sources.transcripts.json_lines import count, head_rows, instant, mapping, sequence, text
@@ -152,11 +152,16 @@ class _QwenTranscript(ForkedTranscript):
             del session.keys[next(iter(session.keys))]
 
     def finish(self) -> None:
-        """Add the call of a sub-agent's reply where the file is finished."""
-        if self.complete:
+        """Add the call of a sub-agent's reply where the file is finished, or the sub-agent has ended."""
+        if self.complete or (self._called is not None and has_ended(self.path)):
             self._end_reply()
         elif self._called is not None:
             self.report_deferred("the last reply, which may have further tool calls, is")
+
+    @property
+    def awaits_other_file(self) -> bool:
+        """Return whether a sub-agent's reply is deferred: the file beside its recording states its end."""
+        return self._called is not None
 
     def end_repeated(self) -> None:
         """Add the call of a sub-agent's reply."""

@@ -50,6 +50,8 @@ class GeminiSession(Transcript):
         self.location = ""
         """Path of the row in its document, for problems."""
         self._session: SessionOpened | None = None
+        self._is_child = False
+        """It is a sub-agent's."""
         self._pending: dict[str, Any] | None = None
         """The last message, which may be written again."""
         self._keys: dict[str, list[str]] = {}
@@ -59,7 +61,7 @@ class GeminiSession(Transcript):
         self._calls: set[str] = set()
         """Ids of the tool calls that were added."""
         self._messages = 0
-        self._folder = _project_folder(path)
+        self._folder = project_folder(path)
         self._unknown: set[str] = set()
 
     @property
@@ -96,7 +98,7 @@ class GeminiSession(Transcript):
         if self._session is not None:
             self._describe(header)
             return
-        is_child = header.get("kind") == "subagent"
+        is_child = self._is_child = header.get("kind") == "subagent"
         self._session = SessionOpened(
             text(header.get("sessionId")) or unnamed_key(header),
             AGENT,
@@ -114,6 +116,8 @@ class GeminiSession(Transcript):
             self.out.append(SessionDescribed(title=title, folder=self._folder))
 
     def _change(self, fields: dict[str, Any]) -> None:
+        if self._is_child and fields.get("summary"):  # its result: it has ended
+            self._end_message()
         if "messages" in fields:
             self._end_message()
             self._replace([mapping(message) for message in sequence(fields["messages"])])
@@ -324,7 +328,7 @@ class GeminiSession(Transcript):
         self.log.odd_line(self.line or None, f"{self.location}{field}", problem)
 
 
-def _project_folder(recording: Path) -> str:
+def project_folder(recording: Path) -> str:
     """Return the folder of the project, which a file beside the folder `chats` names."""
     for above in recording.absolute().parents[:MAXIMUM_DEPTH]:
         if above.name == "chats":
