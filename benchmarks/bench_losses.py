@@ -207,7 +207,7 @@ def document(summaries: Sequence[Summary], rules: Sequence[str] = ()) -> str:
         f"{__doc__}".strip(),
         "`windowpane fidelity` shows the same for one recording, or for any text with its summary.",
         f"## Undamaged summaries\n\n{chr(10).join(contradictions_lines(summaries))}",
-        "A contradiction in an undamaged summary was read by hand; it is false unless the summary is wrong.",
+        "Each contradiction in an undamaged summary counts as false here.",
         f"## Planted values and reversed rules\n\n{chr(10).join(planted_lines(summaries))}",
         PLANTED,
         f"## Cut summaries\n\n{chr(10).join(cut_lines(summaries))}",
