@@ -130,7 +130,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
         CacheBroken(8_000, 10_000, "edited", dollars=0.1),
         AlertFired("overflow", "critical", 1, None, None),
         OverflowDetected("proactive", "reduced", 9, 8),
-        FidelityEvaluated("probe", score=0.8, coverage=1.0, facts_contradicted=1),
+        FidelityEvaluated("probe", score=0.8, coverage=1.0, facts_total=1, facts_contradicted=1),
         ContentCompressed("compaction", "threshold", "accepted", 900, 100, duration_seconds=1.5),
         RulesFollowed("of", 1, user={"kept": 2, "lost": 1}),
     ):
