@@ -14,11 +14,11 @@ import argparse
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from policies_pooled import pooled
 from policies_preface import PREFACE
@@ -98,28 +98,36 @@ def fills(prepared: PreparedRecording, default: ReplaySetup) -> bool:
     return fullest > Levels.of(limits).evict and prepared.static_tokens <= limits.usable_tokens
 
 
+class RunAt(Protocol):
+    """Returns the run at a setting."""
+
+    def __call__(self, step: int, *, probe: bool) -> ReplayRun: ...
+
+
 class Swept:
     """The default policy with shifted thresholds; each setting is replayed once for all comparisons."""
 
     def __init__(self, prepared: PreparedRecording, limit_tokens: int) -> None:
         self._prepared = prepared
         self._limit_tokens = limit_tokens
-        self._runs: dict[int, ReplayRun] = {}
+        self._runs: dict[tuple[int, bool], ReplayRun] = {}
 
-    def at(self, step: int) -> ReplayRun:
+    def at(self, step: int, *, probe: bool) -> ReplayRun:
         """Return the run with eviction from so many thousandths of the window."""
-        if step not in self._runs:
+        if (step, probe) not in self._runs:
             zones = parse_thresholds(str(step / 1_000))
             setup = ReplaySetup(self._limit_tokens, policy=DEFAULT, thresholds=zones)
-            self._runs[step] = simulate(self._prepared, setup)
-        return self._runs[step]
+            self._runs[step, probe] = simulate(self._prepared, setup, probe=probe)
+        return self._runs[step, probe]
 
 
 def match_truncation(prepared: PreparedRecording, limit_tokens: int, target: int) -> Matched:
     """Match by the share of the window at which truncation starts."""
     return _match(
         "truncate",
-        lambda step: simulate(prepared, ReplaySetup(limit_tokens, "truncate", truncate_ratio=step / 1_000)),
+        lambda step, *, probe: simulate(
+            prepared, ReplaySetup(limit_tokens, "truncate", truncate_ratio=step / 1_000), probe=probe
+        ),
         10,
         1_000,
         target,
@@ -130,28 +138,32 @@ def match_keeping(prepared: PreparedRecording, limit_tokens: int, target: int) -
     """Match by the number of groups that are kept."""
     return _match(
         "keep_last",
-        lambda step: simulate(prepared, ReplaySetup(limit_tokens, "keep_last", keep_groups=step)),
+        lambda step, *, probe: simulate(
+            prepared, ReplaySetup(limit_tokens, "keep_last", keep_groups=step), probe=probe
+        ),
         1,
         max(2, len(prepared.history.calls) * 2),
         target,
     )
 
 
-def _match(kind: str, at: Callable[[int], ReplayRun], low: int, high: int, target: int) -> Matched:
-    below, above = at(low), at(high)
+def _match(kind: str, at: RunAt, low: int, high: int, target: int) -> Matched:
+    """Search the setting by its tokens alone; only the runs that are compared are probed."""
+    below, above = at(low, probe=False), at(high, probe=False)
     if below.measures.tokens_sent > target * (1 + MATCHED):
         return Matched(kind, None)
     if above.measures.tokens_sent < target * (1 - MATCHED):
         return Matched(kind, None)
     while high - low > 1:
         middle = (low + high) // 2
-        run = at(middle)
+        run = at(middle, probe=False)
         if abs(run.measures.tokens_sent / target - 1) <= MATCHED:
-            return Matched(kind, values_of(run), overflows=run.measures.overflows)
+            return Matched(kind, values_of(at(middle, probe=True)), overflows=run.measures.overflows)
         if run.measures.tokens_sent <= target:
             low, below = middle, run
         else:
             high, above = middle, run
+    below, above = at(low, probe=True), at(high, probe=True)
     nearest = min(below, above, key=lambda run: abs(run.measures.tokens_sent - target))
     overflows = nearest.measures.overflows
     if abs(nearest.measures.tokens_sent / target - 1) <= MATCHED:
@@ -176,6 +188,11 @@ def joined(sized: Sequence[Sized], limit_tokens: int) -> list[RecordingSource]:
             groups.append(JoinedSource(f"joined {len(groups) + 1} ({len(parts)} {named})", tuple(parts)))
             parts, tokens = [], 0
     return groups
+
+
+def spread(sources: Sequence[RecordingSource], most: int | None) -> Sequence[RecordingSource]:
+    """Return so many of the sources, evenly spaced; all for None."""
+    return sources if most is None else sources[:: max(1, len(sources) // most)][:most]
 
 
 def measure_size(source: RecordingSource) -> int:

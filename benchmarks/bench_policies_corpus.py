@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from bench_policies import KEEP_GROUPS, Task, fills, match_keeping, match_truncation
+from bench_policies import KEEP_GROUPS, Task, fills, match_keeping, match_truncation, spread
 from policies_pooled import pooled_with_baselines
 from policies_report import (
     BASELINES,
@@ -172,7 +172,7 @@ def main() -> None:
     if corpus is None or not corpus.is_dir():
         print("there is no folder `corpus` beside WINDOWPANE_SESSIONS_DIR: nothing done")
         return
-    sources = list(find_recordings([corpus]))[: options.sessions]
+    sources = spread(list(find_recordings([corpus])), options.sessions)
     tasks = [Task(source, limit) for source in sources for limit in LIMITS]
     studied = []
     with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:

@@ -1,7 +1,7 @@
 """Rules found and followed, against candidates that were read by hand and against planted reversals.
 
 `rows()` returns the tables of `benchmarks/LOSSES.md` about rules. The candidates are in `rules.jsonl` beside this
-file (`README.md` describes their reading); what needs recordings is left out without WINDOWPANE_SESSIONS_DIR.
+file (`README.md` describes their reading); without WINDOWPANE_SESSIONS_DIR the tables of recordings are omitted.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Candidate:
         ]
 
     @cached_property
-    def found(self) -> bool:
-        """Whether the product finds a rule in it."""
+    def is_found(self) -> bool:
+        """True if the product finds a rule in it."""
         return bool(self.rules)
 
 
@@ -105,7 +105,7 @@ def _score(name: str, own: Sequence[Candidate], read: Sequence[Candidate]) -> Sc
     sums: dict[tuple[bool, bool], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for one in own:
         stratum = f"{one.source}/{one.stratum}"
-        entry = sums[one.rule, one.found]
+        entry = sums[one.rule, one.is_found]
         entry[0] += 1
         entry[1] += POPULATION[stratum] / drawn[stratum]
 
@@ -186,7 +186,7 @@ class Taken(NamedTuple):
 
 
 def planted(taken: Sequence[Taken]) -> Iterator[Planted]:
-    """Yield the reversals that were planted in recorded summaries: of hand-read and of recorded rules, each once."""
+    """Yield the reversals planted in recorded summaries: of hand-read and of recorded rules, each once."""
     chance = random.Random(29)
     with_summary = [one for one in taken if _summary(one) is not None]
     texts = dict.fromkeys(rule for one in candidates() if one.rule for rule in one.rules)
@@ -206,7 +206,8 @@ def _fate(text: str, changed: str | None, taken: Sequence[Taken], chance: random
         _block("summary", "Summary"), content_type="summary"
     )
     lines = (summary.text or "").split("\n")
-    lines.insert(chance.randrange(len(lines) + 1), f"- {changed}")
+    prose = [at for at in range(len(lines) + 1) if "\n".join(lines[:at]).count("```") % 2 == 0]
+    lines.insert(chance.choice(prose), f"- {changed}")
     damaged = replace(summary, text="\n".join(lines))
     said = tuple(block for block in one.compaction.removed if block.content_type == "user_message") if one else ()
     compaction = ObservedCompaction(
@@ -235,7 +236,7 @@ def states_imperative(text: str) -> bool:
 
 
 class Measured(NamedTuple):
-    """What the recorded compactions show."""
+    """The recorded compactions, and the turns in which the user corrected the agent."""
 
     taken: list[Taken]
     followed: list[tuple[Session, RulesFollowed, int]]
@@ -248,8 +249,9 @@ class Measured(NamedTuple):
 
 
 _CORRECTION: Final = re.compile(
-    r"(?i)^\W*(?:no[,.! ]|nope|stop\b|wait[,. ]|don['’]?t\b|why did(?:n['’]t)? you|you (?:forgot|ignored|should(?:n['’]t| not))|i (?:said|told)"
-    r"|that['’]s (?:wrong|not)|wrong|revert|undo|\[request interrupted)"
+    r"(?i)^\W*(?:no[,.! ]|nope|stop\b|wait[,. ]|don['’]?t\b|why did(?:n['’]t)? you"
+    r"|you (?:forgot|ignored|should(?:n['’]t| not))|i (?:said|told)|that['’]s (?:wrong|not)|wrong|revert|undo"
+    r"|\[request interrupted)"
 )
 
 
@@ -346,11 +348,7 @@ def _planted_lines(result: Measured | None) -> Iterator[str]:
 
 
 def _survival_lines(result: Measured) -> Iterator[str]:
-    yield (
-        "| source | "
-        + " | ".join(("rules", "word for word", "in other words", "put back", "lost", "changed"))
-        + " |"
-    )
+    yield "| source | rules | word for word | in other words | put back | lost | changed |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for source in ("user", "system", "memory"):
         counts = Counter[str]()
@@ -377,7 +375,8 @@ def _survival_lines(result: Measured) -> Iterator[str]:
             visible[index + 1] += one.visible_by_compactions[index]
     for number in sorted(followed):
         if followed[number]:
-            yield f"| {number} | {followed[number]} | {visible[number]} ({visible[number] / followed[number]:.0%}) |"
+            share = visible[number] / followed[number]
+            yield f"| {number} | {followed[number]} | {visible[number]} ({share:.0%}) |"
     share = result.rule_seconds / result.probe_seconds if result.probe_seconds else float("nan")
     yield ""
     yield f"Time: {share:.2f} of that of the fidelity probe in the same run."
@@ -393,7 +392,8 @@ def _trouble_lines(result: Measured) -> Iterator[str]:
         )
         corrections = [at for at in result.corrections[session.key] if turn <= at < turn + LATER_TURNS]
         groups[lost].append((len(corrections), min(LATER_TURNS, result.turns[session.key] - turn)))
-    yield f"Corrections by the user (`no`, `stop`, `why did you`, an interruption …) within {LATER_TURNS} turns of a compaction:"
+    yield f"Corrections by the user (`no`, `stop`, `why did you`, an interruption …) within {LATER_TURNS} turns"
+    yield "of a compaction:"
     yield ""
     yield "| a rule of the user or a memory file was lost | compactions | turns | corrections | per 100 turns |"
     yield "|---|--:|--:|--:|--:|"

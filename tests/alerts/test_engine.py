@@ -28,6 +28,8 @@ from windowpane.core.events import (
     OverflowDetected,
     Payload,
     PressureMeasured,
+    RuleOutcome,
+    RulesFollowed,
     SessionEnded,
     SessionStarted,
     VelocitySpiked,
@@ -600,6 +602,27 @@ def test_the_largest_regret_is_named_where_content_may_be_stored(with_subjects: 
     (fired,) = session.fired(of="regret")
     assert fired.subject == subject
     assert "app.py" not in fired.summary
+
+
+@pytest.mark.parametrize(("with_subjects", "subject"), [(True, "Never push."), (False, "")])
+def test_a_lost_rule_is_named_where_content_may_be_stored(with_subjects: bool, subject: str) -> None:
+    session = Session(engine=AlertEngine(with_subjects=with_subjects))
+    rule = RuleOutcome("lost", "user", "digest", text="Never push.")
+
+    session.start_turn(RulesFollowed("of", 1, user={"kept": 1, "lost": 2}, outcomes=(rule,)))
+
+    (fired,) = session.fired(of="rule_lost")
+    assert (fired.value, fired.subject) == (2.0, subject)
+    assert "push" not in fired.summary
+
+
+@pytest.mark.parametrize("followed", [{"user": {"kept": 1, "restored": 3}}, {"system": {"lost": 1}}])
+def test_no_alert_for_rules_that_are_visible_or_sent_anew_with_each_call(followed: dict[str, Any]) -> None:
+    session = Session()
+
+    session.start_turn(RulesFollowed("of", 1, **followed))
+
+    assert not session.fired(of="rule_lost")
 
 
 def test_regret_resolves_when_the_eviction_is_long_ago() -> None:

@@ -400,7 +400,7 @@ def of_session_page(session: StoredSession) -> Values:
     """The headline, the chart's frame, the compressions and the findings of the session page."""
     row, timeline = session.row, session.timeline
     turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
-    sizes = [one.data if one.window is None else one.window for one in compressions]
+    sizes = [one.sizes for one in compressions]
     costs = turns["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
     values: dict[str, object] = {
@@ -416,7 +416,7 @@ def of_session_page(session: StoredSession) -> Values:
         "attempted compressions": len(compressions),
         "compressions": sum(one.data.outcome == "accepted" for one in compressions),
         "compression sizes": [(one.tokens_before, one.tokens_after) for one in sizes],
-        "compression ratios": [one.ratio for one in sizes],
+        "compression ratios": [one.data.ratio for one in compressions],
         "facts": timeline.facts.total if timeline.facts else None,
         "facts lost": timeline.facts.damaged if timeline.facts else None,
         "regrets": len(timeline.regrets),

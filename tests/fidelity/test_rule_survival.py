@@ -22,7 +22,7 @@ class Agent:
         RuleFollower(self.tracker, digest=str)
         self.tracker.start()
 
-    def say(self, text: str | None, content_type: ContentType = "user_message") -> None:
+    def add(self, text: str | None, content_type: ContentType = "user_message") -> None:
         self.tracker.add(content_type, text, 10)
 
     def compact(self, summary: str | None, *, keep: int = 0) -> None:
@@ -39,7 +39,7 @@ class Agent:
         )  # fmt: skip
 
     def reply(self) -> RulesFollowed:
-        self.say("All right.", "assistant_response")
+        self.add("All right.", "assistant_response")
         self.tracker.end_turn()
         return [event.data for event in self.events if isinstance(event.data, RulesFollowed)][-1]
 
@@ -59,7 +59,7 @@ RULE = "Never push to main."
 )
 def test_a_rule_is_kept_reworded_lost_or_contradicted_by_the_summary(summary: str, fate: str) -> None:
     agent = Agent()
-    agent.say(RULE)
+    agent.add(RULE)
     agent.compact(summary)
 
     followed = agent.reply()
@@ -71,18 +71,18 @@ def test_a_rule_is_kept_reworded_lost_or_contradicted_by_the_summary(summary: st
 def test_a_rule_that_the_program_puts_back_is_restored_and_one_that_the_user_repeats_is_lost() -> None:
     for content_type, fate in (("memory_injection", "restored"), ("user_message", "lost")):
         agent = Agent()
-        agent.say(f"Contents of CLAUDE.md:\n- {RULE}", "memory_injection")
+        agent.add(f"Contents of CLAUDE.md:\n- {RULE}", "memory_injection")
         agent.compact("The tests are green.")
-        agent.say(RULE, content_type)  # type: ignore[arg-type]
+        agent.add(RULE, content_type)  # type: ignore[arg-type]
 
         assert agent.reply().memory == {fate: 1}
 
 
 def test_a_rule_whose_block_remains_is_kept() -> None:
     agent = Agent()
-    agent.say("Always answer in German.", "system_prompt")
-    agent.say("hello")
-    agent.say(RULE)
+    agent.add("Always answer in German.", "system_prompt")
+    agent.add("hello")
+    agent.add(RULE)
     agent.compact("Greetings.", keep=1)
 
     followed = agent.reply()
@@ -94,10 +94,10 @@ def test_a_rule_whose_block_remains_is_kept() -> None:
 
 def test_rules_are_counted_by_the_number_of_their_compactions() -> None:
     agent = Agent()
-    agent.say(f"{RULE} Always write tests first.")
+    agent.add(f"{RULE} Always write tests first.")
     agent.compact(f"The user said: {RULE} Always write tests first.")
     agent.reply()
-    agent.say("Do not edit generated files.")
+    agent.add("Do not edit generated files.")
     agent.compact(f"{RULE} Do not edit generated files.")
 
     followed = agent.reply()
@@ -113,7 +113,7 @@ def test_rules_are_counted_by_the_number_of_their_compactions() -> None:
 
 def test_without_the_text_of_the_summary_nothing_is_known() -> None:
     agent = Agent()
-    agent.say(RULE)
+    agent.add(RULE)
     agent.compact(None)
 
     followed = agent.reply()
@@ -125,11 +125,11 @@ def test_without_the_text_of_the_summary_nothing_is_known() -> None:
 
 def test_a_new_window_ends_the_rules_of_the_one_before() -> None:
     agent = Agent()
-    agent.say(RULE)
+    agent.add(RULE)
     agent.compact("The tests are green.")
     agent.tracker.roll("clear")
-    agent.say("hello")
-    agent.say("All right.", "assistant_response")
+    agent.add("hello")
+    agent.add("All right.", "assistant_response")
 
     assert not any(isinstance(event.data, RulesFollowed) for event in agent.events)
 
@@ -157,7 +157,7 @@ def test_a_reversed_rule_is_contradicted_in_six_languages(rule: str, reversal: s
 
 def test_another_rule_of_the_same_form_does_not_contradict() -> None:
     agent = Agent()
-    agent.say("Always run `mise lint` before a commit. Always run `mise test` before a commit.")
+    agent.add("Always run `mise lint` before a commit. Always run `mise test` before a commit.")
     agent.compact("Always run `mise lint` before a commit.")
 
     assert agent.reply().user == {"kept": 1, "lost": 1}

@@ -44,7 +44,7 @@ def rules(text: str, content_type: ContentType = "user_message") -> list[str]:
         "テストは毎回必ず実行すること。",
     ],
 )
-def test_a_standing_instruction_of_the_user_is_a_rule_in_six_languages(text: str) -> None:
+def test_an_instruction_that_holds_on_is_a_rule_in_six_languages(text: str) -> None:
     assert rules(text) == [text]
 
 
@@ -80,7 +80,7 @@ def test_a_plain_imperative_is_a_rule_in_a_memory_file_and_a_request_in_a_messag
     assert rules(text, "system_prompt") == [text]
 
 
-def test_what_the_model_and_tools_say_is_never_a_rule() -> None:
+def test_a_text_of_the_model_or_a_tool_is_never_a_rule() -> None:
     text = "Never push to main."
 
     assert [rules(text, kind) for kind in ("assistant_response", "thinking", "tool_result", "summary")] == [

@@ -21,6 +21,7 @@ from windowpane.core.events import (
     LimitChanged,
     OverflowDetected,
     PressureMeasured,
+    RulesFollowed,
     TurnEnded,
     WindowRolled,
 )
@@ -181,6 +182,23 @@ def test_conversation_without_tool_results_is_compacted() -> None:
         assert "We decided to keep module_" in summary
     assert all(event.of is not None for event in sink.of(FidelityEvaluated))
     assert len(sink.of(FidelityEvaluated)) == len(compressed)
+
+
+def test_the_rules_of_the_user_are_followed_through_the_compactions_of_the_manager() -> None:
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, task_goal=GOAL) as window:
+        window.add_user("Never push to the branch main.")
+        for n in range(60):
+            window.add_user(f"Question {n}: " + filler(150, tag=f"q{n}x"))
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(filler(400, tag=f"a{n}x")))
+        window.settle()
+        compressed = [event.event_id for event in sink.events if isinstance(event.data, ContentCompressed)]
+
+    followed = sink.of(RulesFollowed)
+    assert followed
+    assert {event.of for event in followed} <= set(compressed)
+    assert sum(followed[0].user.values()) == 1
 
 
 def test_a_full_window_is_replaced_by_one_from_a_checkpoint() -> None:

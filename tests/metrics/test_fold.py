@@ -13,6 +13,7 @@ from windowpane.core.events import (
     BlocksEvicted,
     BudgetWarned,
     CheckpointSaved,
+    CompactionMeasured,
     ContentCompressed,
     ContentRegretted,
     EvictedBlock,
@@ -224,6 +225,7 @@ def test_compression_ratio_and_fidelity_come_from_separate_events(make_event, me
     state.apply(make_event(measured()))
     state.apply(make_event(ContentCompressed("compaction", "threshold", "accepted", 9_000, 3_000)))
     state.apply(make_event(ContentCompressed("compaction", "agent", "accepted", 9_000, 10, scope="window")))
+    state.apply(make_event(CompactionMeasured("e1", 36_000, 36_015)))
     state.apply(
         make_event(FidelityEvaluated("probe", 0.8, 1.0, facts_contradicted=1, form=("it ends with a heading",)))
     )

@@ -122,9 +122,10 @@ class TestContent:
         (compression,) = report.compressions
 
         assert [eviction.tokens_freed for eviction in report.evictions] == [1_180]
-        assert compression.sizes == (8_900, 7_000, "window")
-        assert compression.ratio == pytest.approx(8_900 / 7_000)
-        assert compression.content_ratio == pytest.approx(11.8)
+        assert compression.sizes[2] == "content"
+        assert (compression.window_before, compression.window_after) == (8_900, 7_000)
+        assert compression.ratio == pytest.approx(11.8)
+        assert "ratio 11.80  window 8.9k to 7k" in to_text(report)
         assert compression.facts is not None
         assert (compression.facts.lost, compression.facts.damaged) == (1, 2)
         assert [regret.tokens for regret in report.regrets] == [1_180]

@@ -44,6 +44,11 @@ class EvaluatedCompression:
     fidelity: FidelityEvaluated | None
     window: CompactionMeasured | None = None
 
+    @property
+    def sizes(self) -> ContentCompressed | CompactionMeasured:
+        """The event with the sizes: of the replaced content where it was recorded, else of the window."""
+        return self.data if self.window is None or self.data.scope == "content" else self.window
+
 
 @dataclass(frozen=True, slots=True)
 class ContentSide:

@@ -91,23 +91,23 @@ def _choose(index: int) -> None:
 
 def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression) -> None:
     data, window = compression.data, compression.window
-    sizes = data if window is None else window
-    subject = "content" if window is None and data.scope == "content" else "window"
+    subject, sizes = data.scope, compression.sizes
     columns = st.columns(6, gap="small")
     columns[0].metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_BEFORE[subject])
     columns[1].metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
     columns[2].metric(
-        "Ratio", reduction(sizes.ratio), help=f"Tokens of the {subject} before / after; higher is smaller."
+        "Ratio",
+        reduction(data.ratio),
+        help="Tokens of the replaced content / its replacement; higher is smaller.",
     )
     fidelity = compression.fidelity
     columns[3].metric("Fidelity", ratio(fidelity.score if fidelity else None), help=_FIDELITY)
     columns[4].metric("Faults found", faults_count(fidelity), help=_FAULTS)
     columns[5].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
     parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
-    if window is not None and data.ratio is not None:
+    if window is not None and subject == "content":
         parts.append(
-            f"replaced content of {tokens(data.tokens_before)} tokens by {tokens(data.tokens_after)} "
-            f"(content ratio {reduction(data.ratio)})"
+            f"took the window from {tokens(window.tokens_before)} tokens to {tokens(window.tokens_after)}"
         )
     if data.method:
         parts.append(f"written by {data.method}")

@@ -54,7 +54,7 @@ def _bar(session: LiveSession) -> str:
     share = min(1.0, row.utilization or 0.0)
     color = palette.muted if row.zone is None else palette.zones[row.zone]
     return (
-        f'<div role="img" aria-label="{share:.0%} of the window" style="height:8px;border-radius:4px;'
-        f'background:{palette.grid}"><div style="height:8px;border-radius:4px;width:{share:.1%};'
+        f'<div role="img" aria-label="{percent(share)} of the window" style="height:8px;border-radius:4px;'
+        f'background:{palette.grid}"><div style="height:8px;border-radius:4px;width:{round(100 * share)}%;'
         f'background:{color}"></div></div>'
     )

@@ -81,7 +81,7 @@ class Occurrence(NamedTuple):
     value: float | None
     threshold: float | None = None
     subject: str = ""
-    """What it is about, which is content."""
+    """The rule that it is about, which is content."""
 
 
 class DueEvent(NamedTuple):

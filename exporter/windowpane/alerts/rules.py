@@ -192,7 +192,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "rule_lost", "Compaction loses a rule", "warning", "occurrence", "rule.lost", "occurs", "count",
-        "{value} standing instructions are lost, or reversed, since the compaction",
+        "standing instructions that the compaction lost or reversed: {value}",
         "Give the agent the instruction again, and move it to a file that its program loads for every session.",
         metric="context_window_rules_followed_total",
     ),

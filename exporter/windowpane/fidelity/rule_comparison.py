@@ -1,8 +1,8 @@
 """Comparison of a rule with a text: whether it states the rule word for word, in other words, or reversed.
 
 A clause states a rule in other words if it has most of its words, all of its numbers and names, and its stance:
-both forbid, both permit or both oblige. A clause contradicts a rule if it is otherwise nearly the same, and has the
-opposite stance, or another number or name in place of one of the rule's. Anything in between proves nothing.
+both forbid, both permit or both oblige. A clause contradicts a rule if it is otherwise nearly the same, and has
+the opposite stance, or another number or name in place of one of the rule's. Anything in between proves nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ REWORDED: Final = 0.7
 """Share of a rule's words that another wording has at least."""
 NEARLY_SAME: Final = 0.7
 """Share of the words of both sides from which a clause with another stance, number or name contradicts."""
+SAME: Final = 0.9
+"""Share of the words of a clause that another one has which states just the same."""
 MINIMUM_WORDS: Final = 2
 MAXIMUM_CLAUSES: Final = 4_000
 """Clauses of a text that are compared."""
@@ -33,20 +35,28 @@ MAXIMUM_COMPARED: Final = 12
 """Clauses that each rule is compared with: those that share most of its words."""
 
 _PERMIT_PHRASES: Final = (
-    r"\bno (?:need|reason|requirement)\b|\bneed ?(?:not|n['’]t)\b|\b(?:not|n['’]t) (?:need|have|required?|necessary|obliged)\b"
-    r"|\bunnecessary\b|\boptional(?:ly)?\b|\bfeel free\b|\bno longer (?:required|necessary|needed)\b|\bwithout asking\b"
-    r"|\bmuss(?:t|en)? (?:\w+ ){0,4}nicht\b|\b(?:nicht|keine?) (?:\w+ )?(?:nötig|notwendig|erforderlich)\b|\bunnötig\b"
-    r"|\bpas (?:besoin|nécessaire|obligé|obligatoire)\b|\binutile\b|\bno (?:hace falta|es (?:necesario|obligatorio))\b"
-    r"|\bsin necesidad\b|无需|不必|不用|不需要|没必要|必要(?:は|が)?(?:な|あり?ません)|なくて(?:も)?(?:よ|い|構)|不要です"
+    r"\bno (?:need|reason|requirement)\b|\bneed ?(?:not|n['’]t)\b|\b(?:not|n['’]t) (?:need|have|required?"
+    r"|necessary|obliged)\b"
+    r"|\bunnecessary\b|\boptional(?:ly)?\b|\bfeel free\b|\bno longer (?:required|necessary|needed)\b|\bwithout"
+    r" asking\b"
+    r"|\bmuss(?:t|en)? (?:\w+ ){0,4}nicht\b|\b(?:nicht|keine?) (?:\w+ )?(?:nötig|notwendig|erforderlich)\b"
+    r"|\bunnötig\b"
+    r"|\bpas (?:besoin|nécessaire|obligé|obligatoire)\b|\binutile\b|\bno (?:hace falta|es (?:necesario"
+    r"|obligatorio))\b"
+    r"|\bsin necesidad\b|无需|不必|不用|不需要|没必要"
+    r"|必要(?:は|が)?(?:な|あり?ません)|なくて(?:も)?(?:よ|い|構)|不要です"
 )
 _FORBID: Final = (
-    r"\b(?:never|not|cannot|no|none|neither|nor|avoid\w*|forbidden|prohibit\w*|forbid\w*|refrain|stop|disallow\w*|without|skip)\b"
+    r"\b(?:never|not|cannot|no|none|neither|nor|avoid\w*|forbidden|prohibit\w*|forbid\w*|refrain|stop"
+    r"|disallow\w*|without|skip)\b"
     r"|n['’]t\b|\b(?:nie|niemals|nicht|keine?n?|keiner|keinesfalls|verboten|ohne|untersagt|vermeide\w*)\b"
-    r"|\b(?:jamais|pas|interdit\w*|aucune?|sans|évite\w*)\b|\b(?:nunca|jamás|prohibid\w+|sin|evita\w*|ningun\w*)\b"
+    r"|\b(?:jamais|pas|interdit\w*|aucune?|sans|évite\w*)\b|\b(?:nunca|jamás|prohibid\w+|sin|evita\w*"
+    r"|ningun\w*)\b"
     r"|不要|禁止|不得|切勿|绝不|不能|不可(?!以)|请勿|严禁|不准|不允许|未经|ないで|しない|するな|てはいけ|てはなら|ではなら|ではいけ|厳禁|せずに|なしに"
 )
 _PERMIT: Final = (
-    r"\b(?:may|can|could|allowed|permitted|okay|fine|acceptable|welcome|free to)\b|\b(?:darf|darfst|dürfen|kann|kannst|erlaubt|gerne)\b"
+    r"\b(?:may|can|could|allowed|permitted|okay|fine|acceptable|welcome|free to)\b|\b(?:darf|darfst|dürfen"
+    r"|kann|kannst|erlaubt|gerne)\b"
     r"|\b(?:peux|peut|pouvez|permis|autorisée?)\b|\b(?:puedes?|pueden|permitido)\b|可以|允许|てもよ|ても良|てもい|てよい|可能"
 )
 _PATTERNS: Final = {
@@ -56,18 +66,23 @@ _PATTERNS: Final = {
 _STANCE_WORDS: Final = frozenset(
     re.findall(
         r"\S+",
-        "always must should shall will would never not cannot dont don't do does did avoid may can could allowed"
-        " permitted okay fine forbidden prohibited required require requires need needs necessary optional please"
+        "always must should shall will would never not cannot dont don't do does did avoid may can could"
+        " allowed"
+        " permitted okay fine forbidden prohibited required require requires need needs necessary optional"
+        " please"
         " only ensure make sure prefer rule rules constraint constraints user users said says asked want wants"
-        " explicit explicitly instruction instructions immer nie niemals nicht muss müssen darf dürfen soll sollen"
+        " explicit explicitly instruction instructions immer nie niemals nicht muss müssen darf dürfen soll"
+        " sollen"
         " bitte nur toujours jamais pas doit dois devez faut siempre nunca no debe debes deben hay que the a an"
-        " and or of to in on for with by at as is are be it its this that these those you your we our i me my any"
+        " and or of to in on for with by at as is are be it its this that these those you your we our i me my"
+        " any"
         " all each every when if before after from into than then so ever strictly der die das den dem ein eine"
-        " einen und oder le la les des un une et ou du de el los las una y o en con por para del al tu vous peux"
+        " einen und oder le la les des un une et ou du de el los las una y o en con por para del al tu vous"
+        " peux"
         " peut pouvez puedes puede pueden usted kannst kann darfst dürft",
     )
 )
-"""Words that say nothing of what a rule is about."""
+"""Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = re.compile(
@@ -113,8 +128,8 @@ def read_clause(text: str) -> Clause:
 
 def _words(text: str) -> frozenset[str]:
     if _WIDE.search(text):
-        kept = "".join(filter(str.isalnum, _WIDE_STANCE.sub(" ", text).lower()))
-        return frozenset(kept[at : at + 2] for at in range(len(kept) - 1))
+        letters = "".join(filter(str.isalnum, _WIDE_STANCE.sub(" ", text).lower()))
+        return frozenset(letters[at : at + 2] for at in range(len(letters) - 1))
     tokens = (token for token in TOKEN.findall(text) if token[0].isalnum() and TOKEN_KINDS[token] not in _VALUES)
     return frozenset(STEMS[token] for token in tokens if token.lower() not in _STANCE_WORDS and len(token) > 1)
 
@@ -161,7 +176,11 @@ class ComparedText:
 
     def states(self, clause: Clause) -> bool:
         """Return whether the text states a clause, word for word or in other words."""
-        return any(one.plain == clause.plain or compare(clause, one) == "reworded" for one in self.near(clause))
+        return any(
+            one.plain == clause.plain
+            or (compare(clause, one) == "reworded" and _covered(clause.words, one.words) >= SAME)
+            for one in self.near(clause)
+        )
 
     def match(self, text: str) -> Found:
         """Return how the text states a rule, and the clause that contradicts it."""
@@ -193,7 +212,8 @@ def _occurs(wanted: str, text: str) -> bool:
 AROUND: Final = 24
 """Characters before a rule in which a reversal is looked for."""
 _REVERSED_BEFORE: Final = re.compile(
-    r"(?:\b(?:do|does|must|should|shall|can|may|need|is|are|you) ?not|\b\w+n t|\bno need to|\bnot (?:necessary|required|need) to"
+    r"(?:\b(?:do|does|must|should|shall|can|may|need|is|are|you) ?not|\b\w+n t|\bno need to|\bnot (?:necessary"
+    r"|required|need) to"
     r"|\bno longer|\bnever|\bunnecessary to|\b(?:nicht|nie|niemals|jamais|nunca|pas besoin de|no hace falta))"
     r"(?: (?:also|ever|just|have to|need to|always))?$|(?:不要|不必|无需|不用|请勿|不需要)\s?$"
 )
@@ -203,7 +223,7 @@ _REVERSED_AFTER: Final = re.compile(
 
 
 class Found(NamedTuple):
-    """How a text states a rule."""
+    """The way in which a text states a rule."""
 
     match: Match | None
     contradicting: Clause | None = None
@@ -220,7 +240,7 @@ def _clauses_of(text: str) -> Iterator[str]:
 
 def compare(rule: Clause, clause: Clause) -> Match | None:
     """Return whether *clause* states *rule* in other words or contradicts it; None if it does neither."""
-    if len(rule.terms) < MINIMUM_WORDS:
+    if not rule.terms or (len(rule.terms) < MINIMUM_WORDS and rule.terms != clause.terms):
         return None
     covered = _covered(rule.words, clause.words)
     if covered < min(REWORDED, NEARLY_SAME):

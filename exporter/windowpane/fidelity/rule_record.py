@@ -1,4 +1,4 @@
-"""What became of the rules of a session in a compaction, and how many survive 1, 2, 3 … compactions."""
+"""The state of a session's rules after a compaction, and how many survive 1, 2, 3 … compactions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windowpane.core.events import RuleOutcome, RulesFollowed
+from windowpane.core.events import NO_RULES, RuleOutcome, RulesFollowed
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import REPLY_TYPES, RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
 from windowpane.core.window.blocks import Block
@@ -53,7 +53,7 @@ class RuleRecord:
         """By wording."""
 
     def measure(self, compaction: ObservedCompaction, window: Sequence[Block]) -> RulesFollowed:
-        """Return what became of the rules; *window* is the content of the first call after the compaction."""
+        """Return the state of the rules; *window* is the content of the first call after the compaction."""
         if self._window_id not in (0, compaction.window_id):
             self._followed.clear()
         self._window_id = compaction.window_id
@@ -69,9 +69,9 @@ class RuleRecord:
         """Add rules that are visible now."""
         for rule in rules:
             key = rule.text.casefold()
-            known = self._followed.get(key)
-            if known is not None:
-                known.rule, known.is_visible = rule, True
+            followed = self._followed.get(key)
+            if followed is not None:
+                followed.rule, followed.is_visible = rule, True
             elif len(self._followed) < MAXIMUM_RULES:
                 self._followed[key] = _Followed(rule)
 
@@ -80,7 +80,7 @@ class RuleRecord:
     ) -> RulesFollowed:
         if not self._followed:
             return RulesFollowed(
-                compaction.of, compaction.number, unrecorded=_unrecorded(before), reason="no rules were found"
+                compaction.of, compaction.number, unrecorded=_unrecorded(before), reason=NO_RULES
             )
         sight = _Sight(compaction, window, before)
         counts: dict[RuleSource, dict[RuleFate, int]] = {source: {} for source in RULE_SOURCES}
@@ -99,7 +99,9 @@ class RuleRecord:
         outcomes.sort(key=lambda outcome: -RULE_FATES.index(outcome.fate))
         followed, visible = self._by_compactions()
         return RulesFollowed(
-            compaction.of, compaction.number, user=counts["user"], system=counts["system"], memory=counts["memory"], outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
+            compaction.of, compaction.number,
+            user=counts["user"], system=counts["system"], memory=counts["memory"],
+            outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
             followed_by_compactions=followed, visible_by_compactions=visible, unrecorded=_unrecorded(before),
         )  # fmt: skip
 
@@ -115,14 +117,14 @@ class RuleRecord:
 
 
 class _Sight:
-    """What the first call after a compaction shows: what remained, the summary, and what was put back."""
+    """The first call after a compaction: what remained, the summary, and what was put back."""
 
     def __init__(self, compaction: ObservedCompaction, window: Sequence[Block], before: Sequence[Block]) -> None:
-        known = {block.id for block in compaction.remaining}
-        self._present = {block.id for block in window} & known
+        before_ids = {block.id for block in compaction.remaining}
+        self._present = {block.id for block in window} & before_ids
         summary = [block for block in window if block.id in compaction.results]
-        remaining = [block for block, _ in instructing(block for block in window if block.id in known)]
-        added = [block for block in window if block.id not in known and block.id not in compaction.results]
+        remaining = [block for block, _ in instructing(block for block in window if block.id in before_ids)]
+        added = [block for block in window if block.id not in before_ids and block.id not in compaction.results]
         self._summary = ComparedText(block.text or "" for block in summary)
         self._remaining = ComparedText(block.text or "" for block in remaining)
         self._restored = ComparedText(block.text or "" for block in added if _is_by_program(block))

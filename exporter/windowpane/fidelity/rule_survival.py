@@ -1,9 +1,9 @@
 """Rules followed through the compactions of a session: kept, reworded, put back by the agent's program, or lost.
 
-A compaction is looked at in the first call after it. Content that neither was in the window nor is the summary was
-added in between: rules in it were put back by the agent's program, as far as the user did not type it. Nothing is
-assumed of what a program puts back. A rule that an earlier compaction lost is not lost again, but stays in the
-count by the number of compactions.
+A compaction is looked at in the first call after it. Content that neither was in the window nor is the summary
+was added in between: rules in it were put back by the agent's program, as far as the user did not type it.
+Nothing is assumed of what a program puts back. A rule that an earlier compaction lost is not lost again, but
+stays in the count by the number of compactions.
 """
 
 from __future__ import annotations

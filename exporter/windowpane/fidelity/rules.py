@@ -1,8 +1,9 @@
 """Rules: the standing instructions of the user, the system prompt and memory files.
 
 A rule fixes how the agent has to act whenever a situation arises: what it never or always does, asks before, is
-limited to. A request for one step, a question, a description, quoted code and tool output are not rules. Rules are
-recognized by the grammar of a sentence, without a model, in English, German, French, Spanish, Chinese and Japanese.
+limited to. A request for one step, a question, a description, quoted code and tool output are not rules. Rules
+are recognized by the grammar of a sentence, without a model, in English, German, French, Spanish, Chinese and
+Japanese.
 """
 
 from __future__ import annotations
@@ -112,17 +113,21 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
 
 
 _NOT_INSTRUCTIONS: Final = re.compile(
-    r"(?:Message Type: |Here is a demonstration|Another Claude session|Implement the following plan|/\*|//|#!|[{\[]|\"\"\""
+    r"(?:Message Type: |Here is a demonstration|Another Claude session|Implement the following plan"
+    r"|(?:<local-command-caveat>)?Caveat: The messages below"
+    r"|/\*|//|#!|[{\[]|\"\"\""
     r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w-]+: [^\n]*\n\s*[\w-]+:)"
 )
 """The start of a message from another agent, of a plan that the model wrote, or of a file of code or data."""
 _REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
 _DESIGN: Final = re.compile(
-    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons)\b|^- \[[ xX]\] \d+\.\d"
+    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons)\b"
+    r"|^- \[[ xX]\] \d+\.\d"
 )
 """A specification, a design or its tasks: it obliges the product, not the agent."""
 _PROMPT: Final = re.compile(
-    r"(?:<\w+>\s*)?(?:you are (?:a|an|the|taking over)\b|act as an?\b|<skill\b|<name>|<recommended_plugins>|<system-reminder>|<\w+_instructions>)",
+    r"(?:<\w+>\s*)?(?:you are (?:a|an|the|taking over)\b|act as an?\b|<skill\b|<name>"
+    r"|<recommended_plugins>|<system-reminder>|<\w+_instructions>)",
     re.IGNORECASE,
 )
 """The start of a prompt that the user pastes or a command expands to."""
@@ -149,7 +154,8 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 _STEPS: Final = re.compile(
-    r"\s*(?:#{1,6} |\*\*)\W*(?:(?:the )?(?:\w+ )?(?:steps?|phases?|process|workflow|procedure|usage)\b|\d+[.a-z]*\.? )",
+    r"\s*(?:#{1,6} |\*\*)\W*(?:(?:the )?(?:\w+ )?(?:steps?|phases?|process|workflow|procedure|usage)\b"
+    r"|\d+[.a-z]*\.? )",
     re.IGNORECASE,
 )
 """A heading of the steps of a task."""
@@ -165,7 +171,7 @@ MAXIMUM_LISTED: Final = 5
 
 
 def _without_code(text: str) -> str:
-    """Return *text* without quoted code, output of commands, quotations, tables, and lists of skills and agents."""
+    """Return *text* without quoted code, output of commands, quotations, tables, and lists of skills."""
     lines = [line for line in _unquoted(text) if not _LOCATED.match(line)]
     if sum(map(_is_listed, lines)) > MAXIMUM_LISTED:
         lines = [line for line in lines if not _is_listed(line)]
@@ -203,7 +209,8 @@ MAXIMUM_QUOTED: Final = 50_000
 """Characters of one output in which its end is looked for."""
 _CJK_END: Final = re.compile(r"(?<=[。！？])")
 _CODE: Final = re.compile(
-    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
+    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$"
+    r"|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
     r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
 )
 """A line of code, data or markup, or the description of a command."""

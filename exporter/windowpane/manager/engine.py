@@ -7,7 +7,7 @@ Not thread-safe: the session's lock is held around every call. Content comes in 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -32,6 +32,7 @@ from windowpane.manager.budget import ComponentBudgets, Ruling, check_claim
 from windowpane.manager.levels import Levels
 from windowpane.manager.listeners import Journal
 from windowpane.manager.plans.checkpoint import goal_text
+from windowpane.manager.plans.findings import is_failure
 from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.progressive_summarization import ShortenedBlocks
@@ -206,6 +207,17 @@ class Engine:
         for call_id, waiting in self.calls.interim.items():
             if waiting == block.id:
                 self.calls.interim[call_id] = shorter.id
+
+    def carry_finding(self, block: Block, placeholder: Block) -> None:
+        """Keep the finding of a masked result, for the summary that replaces its placeholder."""
+        payload = self.payloads.get(block.id)
+        if payload is not None and payload.finding:
+            self.payloads[placeholder.id] = Payload(finding=payload.finding)
+
+    def failures(self, blocks: Iterable[Block]) -> list[str]:
+        """Return the failures that tool results among *blocks* reported, in order."""
+        payloads = (self.payloads.get(block.id) for block in blocks)
+        return [payload.finding for payload in payloads if payload is not None and is_failure(payload.finding)]
 
     def record_fidelity(
         self,

@@ -11,8 +11,8 @@ COMPACT_RATIO: Final = 0.90
 """Utilization at which compaction starts at the earliest, as evictions do at `EVICT_RATIO`."""
 CHECKPOINT_RATIO: Final = 0.85
 ROLL_RATIO: Final = 0.95
-TARGET_SHARE: Final = 0.80
-"""Target of an eviction as a share of the level that triggers it: from 75% to 60%."""
+TARGET_SHARE: Final = 0.7
+"""Target of an eviction as a share of the level that triggers it: from 75% to about 52%."""
 STATIC_EVICT_SHARE: Final = 0.60
 STATIC_TARGET_SHARE: Final = 0.35
 """Shares of the room beside system prompt and tools: earliest start of an eviction, and its target."""

@@ -15,7 +15,7 @@ from windowpane.manager.budget import SOFT_RATIO
 from windowpane.manager.levels import CHECKPOINT_RATIO, Levels
 from windowpane.manager.plans.policies import POLICIES, Policy
 from windowpane.manager.plans.summary import summarize
-from windowpane.manager.plans.truncation import middle_out
+from windowpane.manager.plans.truncation import shorten_result
 from windowpane.manager.step import Step
 
 RESULT_TOKENS: Final = 25_000
@@ -56,8 +56,8 @@ def default_levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
 
 
 def head_and_tail(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
-    """Return the head and tail of a tool result, with a note of the original's handle."""
-    return middle_out(text, max_tokens, counter, note=f", original: {handle}" if handle else "")
+    """Return head and tail of a tool result, with its failure and the original's handle between them."""
+    return shorten_result(text, max_tokens, counter, note=f", original: {handle}" if handle else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from windowpane.core.events import BudgetBlocked, HistoryRepaired
 from windowpane.effects.commands import ArchiveOriginals, Effect
 from windowpane.exceptions import WindowError
 from windowpane.manager.engine import Engine
-from windowpane.manager.plans.placeholders import finding_of
+from windowpane.manager.plans.findings import finding_of
 from windowpane.manager.state import Payload
 from windowpane.models.wire.messages import MEDIA_KINDS
 

@@ -166,8 +166,8 @@ EVICTION_RATE: Final = _gauge(
 )  # fmt: skip
 COMPRESSION_RATIO: Final = _gauge(
     "compression_ratio", "1", "min",
-    "Tokens before over after of the last compression: of the window by the provider's totals around a "
-    "compaction, else of the replaced content; above 1 is smaller.",
+    "Tokens of the replaced content over tokens of its replacement, in the last compression that recorded both; "
+    "above 1 is smaller.",
     "ratio", source="content.compressed", otel_name="context_window.compression_ratio",
 )  # fmt: skip
 FIDELITY: Final = _gauge(

@@ -16,7 +16,6 @@ from windowpane.core.events import (
     AlertResolved,
     BlockAdded,
     CallsCopied,
-    CompactionMeasured,
     ContentCompressed,
     Event,
     EventContext,
@@ -233,10 +232,6 @@ class MetricState:
         if ratio is not None:
             session.set(gauges.RATIO_COLUMN, ratio)
 
-    def _compaction_measured(self, session: SessionGauges, data: CompactionMeasured) -> None:
-        if data.ratio is not None:
-            session.set(gauges.RATIO_COLUMN, data.ratio)
-
     def _evaluated(self, session: SessionGauges, data: FidelityEvaluated) -> None:
         column = gauges.FIDELITY_COLUMNS.get(data.method)
         if column is not None and data.score is not None:
@@ -320,7 +315,6 @@ _GAUGES: Final[dict[type, Callable[[MetricState, SessionGauges, Any], None]]] = 
     SessionStarted: MetricState._start,
     SessionContinued: MetricState._continue,
     ContentCompressed: MetricState._compressed,
-    CompactionMeasured: MetricState._compaction_measured,
     FidelityEvaluated: MetricState._evaluated,
     AlertFired: MetricState._alert_fired,
     AlertResolved: MetricState._alert_resolved,

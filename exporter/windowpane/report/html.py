@@ -10,7 +10,7 @@ from windowpane.report.rule_survival import survival_curve
 from windowpane.report.svg import window_svg
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_FATE_LABELS, RULE_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def _tables(report: SessionReport) -> str:
     compressions = [
         [
             str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
-            formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.ratio(item.content_ratio),
-            formats.ratio(item.fidelity),
+            formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
+            formats.tokens(item.window_after), formats.ratio(item.fidelity),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN,
             "; ".join(item.faults), ", ".join(item.needed_again), item.note,
         ]
@@ -162,7 +162,8 @@ def _tables(report: SessionReport) -> str:
                     "before",
                     "after",
                     "ratio",
-                    "content ratio",
+                    "window before",
+                    "window after",
                     "fidelity",
                     "facts lost",
                     "faults found",
@@ -179,10 +180,7 @@ def _tables(report: SessionReport) -> str:
                         str(item.turn),
                         str(item.compaction),
                         item.summary,
-                        "; ".join(
-                            f"{RULE_SOURCE_LABELS[rule.source]}, {RULE_FATE_LABELS[rule.fate]}: {rule.text or formats.UNKNOWN}"
-                            for rule in item.lost
-                        ),
+                        "; ".join(rule.label for rule in item.lost),
                     ]
                     for item in report.rules
                 ],

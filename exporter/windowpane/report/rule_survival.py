@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from windowpane.core.events import RulesFollowed
+from windowpane.core.events import NO_RULES, RulesFollowed
 from windowpane.core.vocabulary import RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
 from windowpane.text.formats import count, percent
-from windowpane.text.labels import RULE_FATE_LABELS
+from windowpane.text.labels import RULE_FATE_LABELS, RULE_SOURCE_LABELS
 
 SHOWN: Final[tuple[RuleFate, ...]] = ("contradicted", "lost")
 """Fates whose rules are listed, the worst first."""
@@ -24,6 +24,12 @@ class ReportedRule:
     source: RuleSource
     text: str | None
     """None where texts are not stored."""
+
+    @property
+    def label(self) -> str:
+        """The rule with its fate and source: `lost, user: never push`."""
+        label = f"{RULE_FATE_LABELS[self.fate]}, {RULE_SOURCE_LABELS[self.source]}"
+        return label if self.text is None else f"{label}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,15 @@ class ReportedRules:
     """Reason why nothing is known."""
 
     @property
+    def is_unknown(self) -> bool:
+        """True if nothing could be followed; False also where no rule was found."""
+        return self.survival is None and self.note != NO_RULES
+
+    @property
     def summary(self) -> str:
-        """The counts in words, or the reason why there are none."""
+        """The counts in words, or the reason why nothing is known."""
         if self.survival is None:
-            return f"unknown: {self.note}"
+            return f"unknown: {self.note}" if self.is_unknown else self.note
         fates = ", ".join(
             f"{self.counts[fate]} {RULE_FATE_LABELS[fate]}" for fate in RULE_FATES if fate in self.counts
         )

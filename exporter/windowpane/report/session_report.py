@@ -87,7 +87,7 @@ class ReportedCompression:
     tokens_after: int
     scope: str
     ratio: float | None
-    """Tokens before / after: of the window where its totals are known, else of the content."""
+    """Tokens of the replaced content / tokens of its replacement; None where they were not recorded."""
     fidelity: float | None
     facts: FactTotals | None
     note: str
@@ -108,17 +108,10 @@ class ReportedCompression:
 
     @property
     def sizes(self) -> tuple[int, int, str]:
-        """Tokens before and after, and what they are of: the window where its totals are known, else content."""
-        if self.window_before is not None and self.window_after is not None:
-            return self.window_before, self.window_after, "window"
+        """Tokens before and after, of the replaced content where it was recorded, else of the window."""
+        if self.scope == "window" and self.window_before is not None and self.window_after is not None:
+            return self.window_before, self.window_after, self.scope
         return self.tokens_before, self.tokens_after, self.scope
-
-    @property
-    def content_ratio(self) -> float | None:
-        """Tokens of the replaced content / tokens of its replacement; None if it was not recorded."""
-        if self.scope != "content" or self.outcome != "accepted" or self.tokens_after <= 0:
-            return None
-        return self.tokens_before / self.tokens_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +380,7 @@ def _compression(
         tokens_before=data.tokens_before,
         tokens_after=data.tokens_after,
         scope=data.scope,
-        ratio=data.ratio if measured is None else measured.ratio,
+        ratio=data.ratio,
         fidelity=evaluated.score if evaluated else None,
         facts=FactTotals.of([evaluated] if evaluated else []),
         note=data.reason or (evaluated.reason if evaluated else "not evaluated"),

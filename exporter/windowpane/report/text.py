@@ -11,7 +11,7 @@ from windowpane.core.vocabulary import COMPONENTS, RULE_SOURCES, ZONES
 from windowpane.report.rule_survival import survival_curve
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_FATE_LABELS, RULE_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_SOURCE_LABELS
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 80
 ROWS: Final = 12
+"""Rows of each table; further rows are counted."""
 NOT_EVALUATED: Final = "not evaluated"
 LOSSES: Final = 3
 """Losses of one compression that are listed."""
-"""Rows of each table; further rows are counted."""
+COMPACTIONS: Final = 4
+"""Numbers of compactions by which the rules are counted."""
 LOST_RULES: Final = 4
 """Rules listed for each compaction."""
 
@@ -230,8 +232,9 @@ def _compressions(report: SessionReport) -> list[str]:
         before, after, subject = item.sizes
         sizes = f"{subject} {formats.tokens_short(before)} to {formats.tokens_short(after)}"
         measured = f"ratio {formats.ratio(item.ratio)}"
-        if subject == "window" and item.content_ratio is not None:
-            measured += f"  content ratio {formats.ratio(item.content_ratio)}"
+        if subject == "content" and item.window_before is not None and item.window_after is not None:
+            window = (formats.tokens_short(size) for size in (item.window_before, item.window_after))
+            measured += f"  window {' to '.join(window)}"
         lost = _unknown_loss(item) if item.facts is None else item.facts.text
         what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
         rows.append(f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  {lost}")
@@ -263,20 +266,21 @@ def _rules(report: SessionReport) -> list[str]:
         return []
     rows = []
     for item in report.rules:
+        if item.survival is None and not item.is_unknown:
+            continue
         rows.append(f"  turn {item.turn:>4}  compaction {item.compaction}: {item.summary}")
-        rows += [
-            f"    {RULE_FATE_LABELS[rule.fate]}, {RULE_SOURCE_LABELS[rule.source]}: {rule.text}"
-            for rule in item.lost[:LOST_RULES]
-            if rule.text
-        ]
+        rows += [f"    {rule.label}" for rule in item.lost[:LOST_RULES] if rule.text]
     unrecorded = {source for item in report.rules for source in item.unrecorded}
-    rows += [
+    notes = [
         f"  the recording has no text of the {RULE_SOURCE_LABELS[source]}: its rules are unknown"
         for source in RULE_SOURCES
         if source in unrecorded
     ]
-    curve = ", ".join(f"{seen} of {total} after {number}" for number, total, seen in survival_curve(report.rules))
-    return [f"Rules   {curve + ' compactions' if curve else 'none followed'}", *_bounded(rows)]
+    title = ", ".join(
+        f"{seen} of {total} visible after {formats.count(number, 'compaction')}"
+        for number, total, seen in survival_curve(report.rules)[:COMPACTIONS]
+    )
+    return [f"Rules   {title or 'none found'}", *_bounded(rows), *notes]
 
 
 def _regrets(report: SessionReport) -> list[str]:

@@ -165,11 +165,8 @@ def _content_compressed(data: e.ContentCompressed) -> str:
 
 def _compaction_measured(data: e.CompactionMeasured) -> str:
     stated = ", as the agent states it," if data.source_before == "reported" else ""
-    smaller = f", {reduction(data.ratio)}" if data.ratio is not None else ""
-    return (
-        f"The compaction took the window from {tokens(data.tokens_before)} tokens{stated} "
-        f"to {tokens(data.tokens_after)}{smaller}."
-    )
+    before, after = tokens(data.tokens_before), tokens(data.tokens_after)
+    return f"The compaction took the window from {before} tokens{stated} to {after}."
 
 
 def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
@@ -182,6 +179,8 @@ def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
 
 
 def _rules_followed(data: e.RulesFollowed) -> str:
+    if data.reason == e.NO_RULES:
+        return "The content before the compaction has no rules."
     if data.survival is None:
         return f"Rules after the compaction unknown{_because(data.reason)}."
     fates = [f"{number} {RULE_FATE_LABELS[fate]}" for fate in RULE_FATES if (number := data.count(fate))]

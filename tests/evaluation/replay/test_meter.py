@@ -213,7 +213,7 @@ def test_content_cleared_by_the_user_is_not_evicted() -> None:
         digest=keyed_digester(b"k" * 32), probe=False,
     )  # fmt: skip
     prepared = SimpleNamespace(
-        meter=lambda _setup: meter, recording=SimpleNamespace(name="cleared", has_content=True)
+        meter=lambda _setup, **_options: meter, recording=SimpleNamespace(name="cleared", has_content=True)
     )
 
     run = simulate(prepared, ReplaySetup(8_192, "keep_last", keep_groups=2))  # type: ignore[arg-type]

@@ -167,7 +167,7 @@ def test_a_small_window_warns_earlier_but_reduces_at_the_same_level() -> None:
     chosen = WindowLimits.of(20_000, "given", thresholds=Thresholds(0.3, 0.5, 0.8))
 
     assert usual.orange_tokens == usual.at(0.65)
-    assert (Levels.of(usual).evict, Levels.of(usual).target) == (usual.at(0.75), usual.at(0.60))
+    assert (Levels.of(usual).evict, Levels.of(usual).target) == (usual.at(0.75), usual.at(0.75 * 0.7))
     assert Levels.of(usual).compact == usual.at(0.90)
     assert (Levels.of(chosen).evict, Levels.of(chosen).compact) == (chosen.at(0.5), chosen.at(0.8))
 

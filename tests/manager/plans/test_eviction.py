@@ -13,7 +13,8 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.eviction import plan_eviction
-from windowpane.manager.plans.placeholders import finding_of, placeholder_text
+from windowpane.manager.plans.findings import finding_of, grouped_failures
+from windowpane.manager.plans.placeholders import placeholder_text
 from windowpane.manager.plans.policies import POLICIES, SCORERS, Policy, policy_named
 from windowpane.manager.plans.protection import GRADES, Grade, protected
 from windowpane.manager.snapshot import Item, Snapshot
@@ -152,10 +153,10 @@ def test_fifo_drops_whole_groups_and_hybrid_reserves_messages_for_compaction() -
     assert removed_ids(plan(snap, 5_000, grade="tool_groups")) == []
 
 
-def test_expired_results_are_dropped_whole_by_default() -> None:
+def test_a_policy_of_lifetimes_drops_expired_messages_whole() -> None:
     items = [item("goal", "user_message", 50, 1)]
     items += [item(f"m{n}", "memory_injection", 4_000, n, stale=n < 4) for n in range(1, 12)]
-    found = plan(snapshot(items, turn=40), 6_000, grade="tool_groups")
+    found = plan(snapshot(items, turn=40), 6_000, policy="type_based", grade="tool_groups")
 
     assert removed_ids(found) == ["m1", "m2"]
     assert {removal.form for removal in found.removals} == {"drop"}
@@ -184,6 +185,9 @@ def test_a_placeholder_describes_the_removed_result_in_at_most_fifty_tokens() ->
     assert "wp:b7" in long
 
 
+MANY_LINES = "ok\n" * 90
+
+
 @pytest.mark.parametrize(
     ("output", "finding"),
     [
@@ -195,10 +199,39 @@ def test_a_placeholder_describes_the_removed_result_in_at_most_fifty_tokens() ->
         ("{\n  \n}\nplain words here", "plain words here"),
         ("", ""),
         ("noise\n" * 10_000 + "3 failed, 10 passed", "3 failed, 10 passed"),
+        (
+            f"try:\n    import yaml\nexcept ImportError:\n{MANY_LINES}ERROR ERR-1572 refused\n{MANY_LINES}",
+            "ERROR ERR-1572 refused",
+        ),
+        ('12→  except ImportError:\n13→      raise KeyError("x")', "lines 12 to 13"),
+        ('a.go:7:  return fmt.Errorf("failed: %w", err)\nFound 1 match', "Found 1 match"),
+        (
+            'Exit code 1\n  File "/a/b.py", line 12, in main\nValueError: no rate',
+            "ValueError: no rate (/a/b.py:12, exit 1)",
+        ),
+        (
+            '{"output": "ok\\nFAILED tests/a.py::test_b - assert 1 == 2\\nok"}',
+            "FAILED tests/a.py::test_b - assert 1 == 2",
+        ),
+        ("12 passed, 0 failed\nerror: missing key", "error: missing key"),
     ],
 )
 def test_the_finding_of_a_result_is_its_failure_count_or_opening_text(output: str, finding: str) -> None:
     assert finding_of(output) == finding
+
+
+def test_failures_that_differ_in_numbers_are_one_line() -> None:
+    lines = grouped_failures(["ERROR E-1 refused", "fatal: no branch", "ERROR E-2 refused"])
+
+    assert lines == ["fatal: no branch", "ERROR E-2 refused (also E-1)"]
+    assert grouped_failures([*lines, "ERROR E-3 refused"])[-1] == "ERROR E-3 refused (also E-1, E-2)"
+
+
+def test_the_default_does_not_drop_expired_messages() -> None:
+    items = [item("goal", "user_message", 50, 1)]
+    items += [item(f"m{n}", "memory_injection", 4_000, n, stale=n < 4) for n in range(1, 12)]
+
+    assert not plan(snapshot(items, turn=40), 6_000, grade="tool_groups").removals
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,14 @@ from windowpane.fidelity.facts import Fact, extract_facts
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.placeholders import MAXIMUM_TOKENS, placeholder_text
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.manager.plans.summary import MAXIMUM_NAMES, names_to_keep, parse_sections, summarize
+from windowpane.manager.plans.summary import (
+    MAXIMUM_NAMES,
+    Names,
+    measures_of,
+    names_to_keep,
+    parse_sections,
+    summarize,
+)
 from windowpane.testing import CharacterCounter, RecordingSink, chat_reply
 
 COUNTER = CharacterCounter()
@@ -32,15 +39,15 @@ def test_the_names_the_agent_used_come_last_and_so_stay_longest() -> None:
 
     names = names_to_keep(index, removed)
 
-    assert names[-2:] == ("src/two.py", "src/one.py")
-    assert set(names[:-2]) == {"src/three.py", "src/four.py"}
+    assert names.used == ["src/two.py", "src/one.py"]
+    assert set(names.seen) == {"src/three.py", "src/four.py"}
 
 
 def test_a_name_that_stays_visible_is_not_repeated() -> None:
     index = index_of({"a": "src/shared.py src/alone.py", "b": "src/shared.py"})
     index.referenced("src/shared.py")
 
-    assert names_to_keep(index, [item("a", "tool_result", 500).block]) == ("src/alone.py",)
+    assert names_to_keep(index, [item("a", "tool_result", 500).block]).seen == ["src/alone.py"]
 
 
 def test_a_used_name_is_carried_from_summary_to_summary() -> None:
@@ -48,12 +55,12 @@ def test_a_used_name_is_carried_from_summary_to_summary() -> None:
     index.referenced("src/kept.py and src/lost.py")
     index.discard("a")
 
-    assert names_to_keep(index, [item("s", "summary", 100).block], ["- src/kept.py"]) == ("src/kept.py",)
+    assert names_to_keep(index, [item("s", "summary", 100).block], ["- src/kept.py"]).used == ["src/kept.py"]
 
 
 def test_the_first_names_of_every_block_come_before_the_last_of_any() -> None:
     texts = {f"b{n}": " ".join(f"dir_{n}/file_{k}.py" for k in range(32)) for n in range(20)}
-    names = names_to_keep(index_of(texts), [item(name, "tool_result", 500).block for name in texts])
+    names = names_to_keep(index_of(texts), [item(name, "tool_result", 500).block for name in texts]).seen
 
     assert len(names) == MAXIMUM_NAMES
     assert {name.split("/")[0] for name in names[-20:]} == {f"dir_{n}" for n in range(20)}
@@ -66,14 +73,15 @@ def test_a_summary_under_pressure_keeps_the_names_in_use() -> None:
         facts,
         goal="",
         previous=[earlier],
-        names=["used/late.py", "used/last.py"],
+        names=Names(["used/late.py", "used/last.py"], [f"seen/f{n}.py" for n in range(50)]),
         max_tokens=200,
         counter=COUNTER,
     )
     lines = parse_sections(text)["artifacts"]
 
     assert lines[-1].endswith("used/late.py, used/last.py")
-    assert "old/name.py" not in text
+    assert "old/name.py" in text
+    assert "seen/f0.py" not in text
     assert COUNTER.count(text) <= 210
 
 
@@ -84,10 +92,32 @@ def test_a_summary_contains_a_sentence_and_a_name_once() -> None:
         Fact("decision", sentence, words=("index", "rebuilt")),
         Fact("constraint", sentence, words=("index", "rebuilt")),
     ]
-    text = summarize(facts, goal="", names=["src/a.py"], max_tokens=500, counter=COUNTER)
+    text = summarize(facts, goal="", names=Names(["a.py", "src/a.py"], []), max_tokens=500, counter=COUNTER)
 
     assert text.count(sentence) == 1
-    assert text.count("src/a.py") == 1
+    assert text.count("a.py") == 1
+
+
+def test_a_summary_prefers_names_of_messages_to_names_that_tools_printed() -> None:
+    measures = measures_of("The port is 8443, in 3 files.")
+    names = Names([], [f"seen/f{n}.py" for n in range(200)], ["src/said.py"], measures)
+    first = summarize([], goal="", names=names, max_tokens=200, counter=COUNTER)
+    newer = Names([], [], [], measures_of("The port is 9443."))
+    second = summarize([], goal="", previous=[first], names=newer, max_tokens=200, counter=COUNTER)
+
+    assert "The port is 8443" in first
+    assert "src/said.py" in second
+    assert ("The port is 9443" in second, "8443" in second) == (True, False)
+
+
+def test_a_summary_names_failures_not_the_code_that_handles_them() -> None:
+    facts = [
+        Fact("error", 'return fmt.Errorf("failed: %w", err)', words=("failed", "err")),
+        Fact("error", "[Result of Bash, turn 3, left the window. ERROR E-1 refused]", words=("error", "refused")),
+    ]
+    text = summarize(facts, goal="", failures=["ERROR E-1 refused"], max_tokens=500, counter=COUNTER)
+
+    assert parse_sections(text)["errors"] == ["ERROR E-1 refused"]
 
 
 def test_headings_of_a_summary_and_alternatives_in_prose_are_not_facts() -> None:

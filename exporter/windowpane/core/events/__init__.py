@@ -17,6 +17,7 @@ from windowpane.core.events.annotations import (
     SessionTitled,
 )
 from windowpane.core.events.compression import (
+    NO_RULES,
     ContentCompressed,
     FactOutcome,
     FidelityEvaluated,
@@ -89,6 +90,7 @@ from windowpane.core.events.facts import (
 __all__ = [
     "ALERT_STREAM",
     "ANNOTATIONS",
+    "NO_RULES",
     "PAYLOADS",
     "SCHEMA",
     "AlertFired",

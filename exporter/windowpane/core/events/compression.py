@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from windowpane.core.vocabulary import Component, Fate, RuleFate, RuleSource
 
@@ -125,9 +125,13 @@ class RuleOutcome:
     """Never serialized; content capture stores it under the digest."""
 
 
+NO_RULES: Final = "no rules were found"
+"""Reason of `RulesFollowed` where nothing is missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class RulesFollowed:
-    """The standing instructions that were visible before a compaction were looked up in the first call after it."""
+    """The standing instructions visible before a compaction were looked up in the first call after it."""
 
     type: ClassVar[str] = "rules.followed"
     of: str
@@ -145,7 +149,7 @@ class RulesFollowed:
     followed_by_compactions: tuple[int, ...] = ()
     """Rules that have been through 1, 2, 3 … compactions, those that an earlier one lost included."""
     visible_by_compactions: tuple[int, ...] = ()
-    """How many of these are still visible."""
+    """Those of them that are still visible."""
     unrecorded: tuple[RuleSource, ...] = ()
     """Sources of which the recording holds no text: their rules are unknown."""
     reason: str = ""

@@ -147,11 +147,6 @@ class CompactionMeasured:
         """Tokens before / limit; None if unknown."""
         return self.tokens_before / self.limit_tokens if self.limit_tokens else None
 
-    @property
-    def ratio(self) -> float | None:
-        """Tokens of the window before / after; None if unknown."""
-        return self.tokens_before / self.tokens_after if self.tokens_after > 0 else None
-
 
 @dataclass(frozen=True, slots=True)
 class CacheBroken:

@@ -60,31 +60,34 @@ class PreparedRecording:
             default=0,
         )
 
-    def meter(self, setup: ReplaySetup) -> Meter:
-        """Return a meter for one replay."""
+    def meter(self, setup: ReplaySetup, *, probe: bool = True) -> Meter:
+        """Return a meter for one replay; without *probe* it measures no fidelity."""
         return Meter(
             self.history,
             self.needs,
             WindowSizes(setup.limit_tokens, setup.fitting_tokens, setup.limits.overflow_tokens),
             digest=DIGEST,
             price=self.price,
-            probe=self.recording.has_content,
+            probe=probe and self.recording.has_content,
         )
 
 
-def simulate(prepared: PreparedRecording, setup: ReplaySetup, *, watch: CallWatcher | None = None) -> ReplayRun:
+def simulate(
+    prepared: PreparedRecording, setup: ReplaySetup, *, watch: CallWatcher | None = None, probe: bool = True
+) -> ReplayRun:
     """Replay the session; the same recording under the same setup always gives the same run.
 
-    *watch* receives the managed window at every call, after it was measured.
+    *watch* receives the managed window at every call, after it was measured. Without *probe*, which takes about
+    half of the time, no fidelity is measured.
     """
-    meter = prepared.meter(setup)
+    meter = prepared.meter(setup, probe=probe)
     managed = setup.kind == "managed"
-    measures = _managed(prepared, setup, meter, watch) if managed else _baseline(setup, meter)
+    measures = _managed(prepared, setup, meter, watch, probe=probe) if managed else _baseline(setup, meter)
     return ReplayRun(prepared.recording.name, setup, measures, tuple(meter.timeline), _note(prepared.recording))
 
 
 def _managed(
-    prepared: PreparedRecording, setup: ReplaySetup, meter: Meter, watch: CallWatcher | None
+    prepared: PreparedRecording, setup: ReplaySetup, meter: Meter, watch: CallWatcher | None, *, probe: bool
 ) -> Measures:
     recording = prepared.recording
     management = setup.management()
@@ -97,6 +100,8 @@ def _managed(
 
     # Without texts no reference can be found: the term is omitted from every score.
     settings = replace(management.settings, references=recording.has_content)
+    if not probe:
+        settings = replace(settings, evaluate=None)
     options = RerunOptions(
         recording.key,
         setup.limit_tokens,

@@ -202,7 +202,7 @@ def _drop(
     droppable = [
         (_group_score(group, ranking), group)
         for group in free
-        if policy.drops == "any" or _is_spent(group, later, snapshot)
+        if policy.drops == "any" or _is_spent(group, later, snapshot, expired=policy.drops == "expired")
     ]
     droppable.sort(key=lambda pair: (pair[0], pair[1].position))
     freed = sum(removal.freed for removal in removals)
@@ -213,7 +213,7 @@ def _drop(
         freed -= sum(removal.freed for removal in removals if removal.blocks[0].id in members)
         removals = [removal for removal in removals if removal.blocks[0].id not in members]
         terms = ranking.terms(ranking.row(group.items[0].block.id))
-        reason = "oldest and least used" if policy.drops == "any" else "expired"
+        reason = "oldest and least used" if policy.drops == "any" else policy.drops
         removals.append(Removal("drop", tuple(item.block for item in group.items), score, terms, reason))
         freed += group.tokens
     return removals
@@ -228,8 +228,8 @@ def _group_score(group: Group, ranking: _Ranking) -> float:
     return math.fsum(score * item.block.tokens for score, item in zip(scores, group.items, strict=True)) / total
 
 
-def _is_spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> bool:
-    """Return whether everything in the group is expired, masked for a lifetime, or repeated later."""
+def _is_spent(group: Group, later: Mapping[str, str], snapshot: Snapshot, *, expired: bool) -> bool:
+    """Return whether everything in the group is repeated later or, with *expired*, expired or long masked."""
     masked_turns = snapshot.lifetimes.get("tool_result", 0)
     spent = 0
     for item in group.items:
@@ -238,7 +238,7 @@ def _is_spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> boo
             continue
         repeated = bool(block.digest) and later.get(block.digest, block.id) != block.id
         masked = block.content_type == "placeholder" and snapshot.turn - block.turn >= masked_turns
-        if not (item.stale or repeated or masked):
+        if not (repeated or (expired and (item.stale or masked))):
             return False
         spent += 1
     return spent > 0

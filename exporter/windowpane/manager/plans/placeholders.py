@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,19 +9,12 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 
 MAXIMUM_TOKENS: Final = 50
-FINDING_CHARS: Final = 140
 NAMES: Final = 3
 NAMES_TOKENS: Final = 14
 """Tokens of the placeholder that names may take; the rest is for the finding."""
-SCANNED_LINES: Final = 40
-"""Lines at either end of a result that are searched for its finding."""
 
-_FAILURE: Final = re.compile(r"\b(?:\w*Error|\w*Exception|error|failed|FAILED|fatal|panic|denied)\b")
-_COUNT: Final = re.compile(
-    r"\b\d+\s+(?:file|match|result|test|error|warning|line|item|row|reference|passed|failed|found)\w*"
-    r"|\b[Ff]ound\b.{0,20}\d",
-)
-_BARE: Final = re.compile(r"[\s{}\[\]()<>,;:=*#\-_|\"'`]*")
+
+_START: Final = "[Result of "
 
 
 def handle_of(name: str) -> str:
@@ -30,21 +22,9 @@ def handle_of(name: str) -> str:
     return f"wp:{name}"
 
 
-def finding_of(text: str) -> str:
-    """Return the most telling line of a tool result: a failure, else a count, else its first line with words."""
-    lines = text[:20_000].split("\n", SCANNED_LINES)[:SCANNED_LINES]
-    if len(text) > 20_000 or len(lines) == SCANNED_LINES:
-        lines += text[-20_000:].rsplit("\n", SCANNED_LINES)[1:]
-    for pattern in (_FAILURE, _COUNT):
-        for line in lines:
-            if pattern.search(line[:2_000]):
-                return _short(line)
-    return next((_short(line) for line in lines if not _BARE.fullmatch(line[:200])), "")
-
-
-def _short(line: str) -> str:
-    line = " ".join(line[:1_000].split())
-    return line if len(line) <= FINDING_CHARS else line[: FINDING_CHARS - 1] + "…"
+def is_placeholder(text: str) -> bool:
+    """Return whether a line is, or starts as, that of `placeholder_text`."""
+    return text.startswith(_START)
 
 
 def placeholder_text(
@@ -59,7 +39,7 @@ def placeholder_text(
     names_text = _names_text(names, counter)
     while True:
         finding_text = f" {finding}" if finding else ""
-        text = f"[Result of {name}, turn {block.turn}, left the window.{finding_text}{names_text}{where}]"
+        text = f"{_START}{name}, turn {block.turn}, left the window.{finding_text}{names_text}{where}]"
         if counter.count(text) <= MAXIMUM_TOKENS:
             return text
         if finding:

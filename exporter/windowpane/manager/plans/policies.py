@@ -148,9 +148,9 @@ class Policy:
     name: str
     weights: Mapping[str, float]
     """Weight of each scorer, normalized over the scorers that can rate a block."""
-    drops: Literal["expired", "any"] = "expired"
-    """Whole groups that may be dropped once no tool result remains to be masked: expired or repeated ones, or any
-    group that is not protected. The rest stays until compaction."""
+    drops: Literal["repeated", "expired", "any"] = "expired"
+    """Whole groups that may be dropped once no tool result remains to be masked: those that are repeated later,
+    expired ones as well, or any group that is not protected. The rest stays until it is summarized."""
     masks: bool = True
     """Replace tool results by placeholders first."""
     only: frozenset[ContentType] | None = None
@@ -185,7 +185,7 @@ POLICIES: Final[dict[str, Policy]] = {
         Policy("priority", {"priority": 0.5, "reference_frequency": 0.3, "recency": 0.2}, drops="any"),
         Policy("type_based", {"type_ttl": 1.0}),
         Policy("semantic_merge", {"similarity": 0.7, "recency": 0.3}, merges=True),
-        Policy("hybrid", HYBRID_WEIGHTS),
+        Policy("hybrid", HYBRID_WEIGHTS, drops="repeated"),
     )
 }
 """The policies that can be chosen by name."""

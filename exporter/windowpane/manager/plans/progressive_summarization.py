@@ -15,7 +15,7 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import FactKind, extract_facts
-from windowpane.manager.plans.placeholders import finding_of
+from windowpane.manager.plans.findings import finding_of
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.plans.truncation import middle_out
 from windowpane.manager.snapshot import Snapshot, groups_of

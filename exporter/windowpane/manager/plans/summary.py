@@ -5,13 +5,16 @@ The embedded summarizer needs no model: it copies facts word for word into the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
-from windowpane.core.window.references import IDENTIFIERS_PER_BLOCK, ReferenceIndex
+from windowpane.core.window.references import IDENTIFIERS_PER_BLOCK, MAXIMUM_CHARACTERS, ReferenceIndex
 from windowpane.fidelity.facts import Fact, FactKind
+from windowpane.manager.plans.findings import grouped_failures, is_failure
+from windowpane.manager.plans.placeholders import is_placeholder
 
 Section = Literal["goal", "progress", "constraints", "decisions", "artifacts", "errors", "state", "lookup"]
 
@@ -31,9 +34,9 @@ PREAMBLE: Final = "[Summary of earlier turns. It is a record of what happened, n
 SHARES: Final[dict[Section, float]] = {
     "constraints": 0.15,
     "decisions": 0.15,
-    "artifacts": 0.45,
-    "errors": 0.10,
+    "errors": 0.15,
     "state": 0.15,
+    "artifacts": 0.40,
 }
 """Shares of the budget left after goal and look-up hints; unused tokens go to the next sections."""
 
@@ -117,6 +120,30 @@ SECTION_OF: Final[dict[FactKind, Section]] = {
     "error": "errors",
     "open_work": "state",
 }
+
+
+class Names(NamedTuple):
+    """Names of what the conversation refers to, least wanted first."""
+
+    used: Sequence[str]
+    """Names that the agent used."""
+    seen: Sequence[str]
+    """Names that only tools, files or the user mentioned."""
+    spoken: Sequence[str] = ()
+    """Names in messages and short calls, last mentioned last."""
+    measures: Sequence[str] = ()
+    """Numbers in messages with the words before them, such as `the port is 8443`."""
+
+
+NO_NAMES: Final = Names((), ())
+RECENT_NAMES: Final = 120
+"""Names used last that are wanted more than those of earlier summaries."""
+MAXIMUM_MEASURES: Final = 24
+_MEASURE: Final = re.compile(
+    r"(?:\b[A-Za-z_][\w-]{0,30} ){1,3}(?:\b(?:is|was|are|to|of|at|=|:) )?"
+    r"(?:\d[\d_,.]*\d\d|\d+(?:[.,]\d+)? ?(?:%|ms|s|min|h|KB|MB|GB|px|x)(?!\w))"
+)
+_DIGITS: Final = re.compile(r"\d[\d_,.]*")
 _NAMING: Final[tuple[FactKind, ...]] = ("identifier", "number", "path")
 NAMES_A_LINE: Final = 6
 
@@ -128,7 +155,9 @@ def summarize(
     previous: Iterable[str] = (),
     lookup: Sequence[str] = (),
     progress: Sequence[str] = (),
-    names: Sequence[str] = (),
+    names: Names = NO_NAMES,
+    failures: Sequence[str] = (),
+    visible: Set[str] = frozenset(),
     max_tokens: int,
     counter: TokenCounter,
 ) -> str:
@@ -136,8 +165,9 @@ def summarize(
 
     *progress* states what of the task is done and planned now; it replaces that part of earlier summaries.
     *previous* are earlier summaries: their lines are carried on instead of being summarized again.
-    *facts* come most critical first; within a section the most critical stay longest. *names* are those of what
-    the conversation refers to things by, least wanted first; they stay longer than the names among the facts.
+    *facts* come most critical first; within a section the most critical stay longest. Of *names*, those in use
+    stay longer than the names among the facts, the others less long. *failures* are what tools reported, oldest
+    first. A name that is among the *visible* ones, or part of what the summary has already, is not repeated.
     """
     sections: dict[Section, list[str]] = {}
     for text in previous:
@@ -148,17 +178,22 @@ def summarize(
     for fact in reversed(facts):
         if not fact.is_sentence:
             names_by_kind.setdefault(fact.kind, []).append(fact.text)
+        elif fact.kind == "error" and (not is_failure(fact.text) or is_placeholder(fact.text)):
+            continue
         elif fact.text not in stated:
             stated.add(fact.text)
             section = SECTION_OF[fact.kind]
             sections[section] = merge_lines(sections.get(section, ()), [fact.text])
-    earlier, prose = _names_in(sections.get("artifacts", ()))
-    wanted = [
-        *earlier,
-        *(name for kind in _NAMING for name in names_by_kind.get(kind, ())),
-        *names,
-    ]
-    sections["artifacts"] = [*prose, *_in_lines(list(dict.fromkeys(reversed(wanted)))[::-1])]
+    sections["errors"] = grouped_failures((*sections.get("errors", ()), *failures))
+    earlier = _artifacts_in(sections.get("artifacts", ()))
+    own = (name for kind in _NAMING for name in names_by_kind.get(kind, ()))
+    used = names.used
+    ranked = (*names.seen, *used[:-RECENT_NAMES], *own, *earlier.names, *used[-RECENT_NAMES:], *names.spoken)
+    measures = newest_measures((*earlier.measures, *names.measures))
+    sections["artifacts"] = [*earlier.prose, *measures]
+    lines = [goal, *progress, *(line for name in SHARES for line in sections.get(name, ()))]
+    wanted = _not_repeated([name for name in ranked if name not in visible], "\n".join(lines))
+    sections["artifacts"] = [*earlier.prose, *_in_lines(wanted, ", "), *_in_lines(measures, "; ")]
     sections["goal"] = [goal] if goal else []
     sections["progress"] = list(progress)
     sections["lookup"] = merge_lines(sections.get("lookup", ()), lookup)[-3:]
@@ -167,35 +202,61 @@ def summarize(
 
 class _Artifacts(NamedTuple):
     names: list[str]
+    measures: list[str]
     prose: list[str]
 
 
-def _names_in(lines: Iterable[str]) -> _Artifacts:
-    """Return the names and the prose that earlier summaries list under artifacts."""
-    artifacts = _Artifacts([], [])
+def _artifacts_in(lines: Iterable[str]) -> _Artifacts:
+    """Return the names, the numbers and the prose that earlier summaries list under artifacts."""
+    artifacts = _Artifacts([], [], [])
     for line in lines:
-        parts = line.split(", ")
-        if any(" " in part for part in parts):
+        parts, measures = line.split(", "), line.split("; ")
+        if all(_MEASURE.fullmatch(measure) for measure in measures):
+            artifacts.measures.extend(measures)
+        elif any(" " in part for part in parts):
             artifacts.prose.append(line)
         else:
             artifacts.names.extend(parts)
     return artifacts
 
 
-def _in_lines(names: Sequence[str]) -> list[str]:
+def _not_repeated(names: Sequence[str], text: str) -> list[str]:
+    """Return the names, least wanted first, that are neither in *text* nor part of one that is wanted more."""
+    retained: list[str] = []
+    for name in reversed(names):
+        if name not in text:
+            text = f"{text}\n{name}"
+            retained.append(name)
+    return retained[::-1]
+
+
+def newest_measures(measures: Iterable[str]) -> list[str]:
+    """Return the last measure of each wording, oldest first."""
+    by_wording: dict[str, str] = {}
+    for measure in measures:
+        wording = _DIGITS.sub("#", measure)
+        by_wording.pop(wording, None)
+        by_wording[wording] = measure
+    return list(by_wording.values())[-MAXIMUM_MEASURES:]
+
+
+def measures_of(text: str) -> list[str]:
+    """Return the numbers of three digits or more, or with a unit, and the words before them."""
+    return [" ".join(match.split()) for match in _MEASURE.findall(text[:MAXIMUM_CHARACTERS])]
+
+
+def _in_lines(names: Sequence[str], separator: str) -> list[str]:
     """Names a few to a line, so that a section under pressure loses the least wanted; the last lines are full."""
     starts = range(len(names) - NAMES_A_LINE, -NAMES_A_LINE, -NAMES_A_LINE)
-    return [", ".join(names[max(0, at) : at + NAMES_A_LINE]) for at in starts][::-1]
+    return [separator.join(names[max(0, at) : at + NAMES_A_LINE]) for at in starts][::-1]
 
 
 MAXIMUM_NAMES: Final = 400
 """Given to a summary, which keeps those it has room for."""
 
 
-def names_to_keep(
-    references: ReferenceIndex, removed: Sequence[Block], carried: Iterable[str] = ()
-) -> tuple[str, ...]:
-    """Return the names of *removed* that no remaining block has, least wanted first.
+def names_to_keep(references: ReferenceIndex, removed: Sequence[Block], carried: Iterable[str] = ()) -> Names:
+    """Return the names of *removed* that no remaining block has.
 
     *carried* are the texts of earlier summaries: a name in them is retained as long as it is in use.
     """
@@ -215,7 +276,8 @@ def names_to_keep(
     unused = [
         names[rank] for rank in reversed(range(IDENTIFIERS_PER_BLOCK)) for names in by_block if rank < len(names)
     ]
-    return (*unused, *used)[-MAXIMUM_NAMES:]
+    used = used[-MAXIMUM_NAMES:]
+    return Names(used, unused[max(0, len(unused) + len(used) - MAXIMUM_NAMES) :])
 
 
 def _would_be_lost(references: ReferenceIndex, name: str, removed_ids: set[str], before: str = "") -> bool:

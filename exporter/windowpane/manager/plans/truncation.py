@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from windowpane.core.protocols import TokenCounter
+from windowpane.manager.plans.findings import failure_of
 
 ATTEMPTS: Final = 6
 SMALLEST_STRING: Final = 16
@@ -36,6 +37,15 @@ def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str =
             return shorter
         keep = keep * 4 // 5
     return _head(text, max_tokens, counter)
+
+
+def shorten_result(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
+    """Return a tool result truncated by `middle_out`; the marker contains a failure that it would hide."""
+    short = middle_out(text, max_tokens, counter, note=note)
+    failure = failure_of(text) if len(short) < len(text) else ""
+    if not failure or " ".join(failure.split(" (")[0].rstrip("…").split()) in " ".join(short.split()):
+        return short
+    return middle_out(text, max_tokens, counter, note=f": {failure}{note}")
 
 
 def clip_arguments(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:

@@ -19,7 +19,7 @@ from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
-from windowpane.manager.levels import TARGET_SHARE, Levels
+from windowpane.manager.levels import Levels
 from windowpane.manager.messages import openai_messages
 from windowpane.manager.plans.compaction import CompactionBounds, GroupChoice
 from windowpane.manager.plans.eviction import EvictionPlan
@@ -33,6 +33,8 @@ from windowpane.manager.steps.cascade import compact_with_breaker
 from windowpane.manager.steps.eviction import evict_planned
 
 MAX_TOKEN_RATIO: Final = 0.85
+TARGET_SHARE: Final = 0.80
+"""Target of a reduction as a share of the level that triggers it."""
 WINDOW_MESSAGES: Final = 20
 KEPT_MESSAGES: Final = 10
 """The newest messages that are not summarized."""

@@ -20,7 +20,7 @@ from windowpane.manager.plans.eviction import EvictionPlan, Removal, plan_evicti
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.policies import STORED_TERMS, Policy
 from windowpane.manager.plans.protection import Grade
-from windowpane.manager.plans.truncation import clip_arguments, middle_out
+from windowpane.manager.plans.truncation import clip_arguments, middle_out, shorten_result
 from windowpane.manager.snapshot import Snapshot
 from windowpane.manager.step import NOT_DONE, StepResult
 
@@ -34,6 +34,9 @@ CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
     ("user_message", 256),
 )
 """Types of content that are truncated within a turn, in order, with the minimum tokens retained of each."""
+
+
+_SHORTEN: Final = {"tool_call": clip_arguments, "tool_result": shorten_result}
 
 
 EvictionPlanner = Callable[[Snapshot, bool], EvictionPlan | None]
@@ -136,6 +139,7 @@ def _apply_eviction(engine: Engine, plan: EvictionPlan, *, handles: bool) -> Non
         placeholder = _placeholder(engine, removal, handles=handles)
         if placeholder is not None:
             placeholders.append(placeholder)
+            engine.carry_finding(removal.blocks[0], placeholder)
         evicted.extend(_evicted(removal, block, placeholder, handles=handles) for block in removal.blocks)
     tracker.evict(
         BlocksEvicted(
@@ -242,7 +246,7 @@ def _shorten(engine: Engine, block: Block, max_tokens: int) -> Effect[int]:
     if block.id not in tracker.window:
         return 0
     note = f", original: {handle}" if handle else ""
-    shorten = clip_arguments if block.content_type == "tool_call" else middle_out
+    shorten = _SHORTEN.get(block.content_type, middle_out)
     text = shorten(block.text or "", max_tokens, engine.counter, note=note)
     tokens = engine.counter.count(text) + (
         engine.counter.count(block.tool_name or "") if block.content_type == "tool_call" else 0

@@ -34,7 +34,7 @@ class RuleWatch(Protocol):
 
 
 class Follower(Protocol):
-    """What follows the rules of one session."""
+    """A listener that follows the rules of one session."""
 
     def finish(self, at: float | None = None, /) -> None:
         """Measure a compaction that no call follows."""

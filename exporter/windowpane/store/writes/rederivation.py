@@ -50,7 +50,8 @@ _BEFORE: Final = "SELECT body FROM events WHERE session = ? AND seq < ? ORDER BY
 _AFTER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 
 _BY_RELEASE: Final = (
-    FidelityEvaluated, RulesFollowed, ChangeUnidentified, LimitChanged, UsageRejected, BlocksReferenced, SessionRederived,
+    FidelityEvaluated, RulesFollowed, ChangeUnidentified, LimitChanged, UsageRejected, BlocksReferenced,
+    SessionRederived,
 )  # fmt: skip
 """Facts that depend on the release as well as on the recording."""
 _STATED: Final = (

@@ -1,0 +1,387 @@
+"""Facts that an agent still sees after its window was managed, by kind of fact; writes `COMPACTOR.md`.
+
+    WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py [--half tuning] [--sessions N] [--workers 2]
+
+The sessions are those of the folders `corpus` and `corpus-new` beside the one that WINDOWPANE_SESSIONS_DIR names.
+A digest of its name puts a session into the tuning half or the reported half. Nothing of `windowpane.fidelity` is
+used: facts are found by the expressions below, or planted, and looked up verbatim in what a call sends.
+`--half tuning` prints the tuning half and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from bench_policies import spread
+
+from windowpane.core.window.blocks import Block
+from windowpane.evaluation.replay import (
+    PreparedRecording,
+    Recording,
+    ReplaySetup,
+    find_recordings,
+    simulate,
+    truncate,
+)
+from windowpane.evaluation.replay.recordings import RecordingSource
+from windowpane.evaluation.replay.setups import format_window, preset_names
+from windowpane.manager.drivers import BlockingWindow
+from windowpane.sources.transcripts.records import ContentAdded, Record
+
+TARGET = Path(__file__).with_name("COMPACTOR.md")
+FOLDERS = ("corpus", "corpus-new")
+LIMITS = (16_384, 32_768, 65_536)
+HALVES = ("tuning", "reported")
+CALLS = 4
+"""Calls of a session at which its facts are looked up, evenly spaced over those that need a reduction."""
+OLD_SHARE = 0.5
+"""Share of the content before a call, in tokens, from its beginning, that counts as old."""
+FACTS = 60
+"""Facts of a kind that are looked up at one call, chosen by digest."""
+PLANTED_EVERY = 3
+
+KINDS = ("path", "identifier", "number", "error", "decision", "rule", "goal", "open work")
+_PATH = re.compile(r"(?<![\w/.@-])(?:[\w@.-]+/)+[\w@.-]*[\w@-]\.[A-Za-z]{1,5}\b")
+_IDENTIFIER = re.compile(
+    r"\b(?:[a-z]+_[a-z0-9_]{4,}|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+|(?=[0-9a-f]*\d)[0-9a-f]{7,40})\b"
+)
+_NUMBER = re.compile(
+    r"\b[A-Za-z][\w-]* ?[:=] ?\d[\d.,]*\d\b|\b\d[\d.,]* ?(?:ms|MB|GB|KB|%|tokens|tests|lines|files)\b"
+)
+_ERROR = re.compile(
+    r"^(?:(?:E|npm|curl:|❌|\[\w+\]) +)*(?:[\w.]*(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|fatal|FATAL"
+    r"|FAILED|--- FAIL|panic\w*|[Ff]ailed)[: ].{4,}|^=+ \d+ failed"
+)
+_DECISION = re.compile(r"\b(?:decided|instead of|going with|chose|opted|because|rather than)\b", re.IGNORECASE)
+_RULE = re.compile(r"\b(?:never|always|must|do not|don't|only|make sure|should not)\b", re.IGNORECASE)
+_OPEN = re.compile(r"\b(?:TODO|next step|remaining|still needs?|not yet|follow-up|pending)\b|^[-*] \[ \]")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
+PROSE_CHARACTERS = 60
+ERROR_CHARACTERS = 80
+
+PREFACE = f"""# What our compactor keeps
+
+Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py`; the same sessions and options give
+the same text.
+
+Long sessions of real coding agents, managed again under the default, every preset and truncation (drop the oldest
+groups until the call fits). At up to {CALLS} calls of each session, evenly spaced over those whose whole
+conversation exceeds the window, the facts of its older half are looked up verbatim in what the call sends.
+No language model writes anything: summaries are extractive under every setup that summarizes. Nothing of
+`windowpane.fidelity` is used.
+
+- *Extracted* facts are found by one expression a kind: paths, identifiers and numbers that the user or the
+  model wrote (also in tool calls), lines of tool results that start as an error does, sentences with words of
+  decisions, rules (of the user) and open work, and the first line of the first user message as the goal. This is
+  rough: not every sentence with such a word is a rule or a decision.
+- *Planted* facts have a number that nothing else has: an error on some line of every {PLANTED_EVERY}rd tool
+  result, a line at the end of every reply with text (in turn a path, an identifier, a number, a decision, open
+  work), and a rule in every user message.
+- Shares are means over sessions. *Cost* is the mean of the session's cost as a share of the default's: tokens at
+  the price of fresh input, what the call before sent as a prefix at 0.10, all else at 1.25. *Overflows* are calls
+  without room for their output: a setup with many shows more than a provider would accept.
+- A digest of its name puts each session into one of two halves. The default was changed on the tuning half only.
+"""
+
+
+class Fact(NamedTuple):
+    kind: str
+    text: str
+
+
+class Kept(NamedTuple):
+    """Facts found and looked for."""
+
+    found: int
+    of: int
+
+
+class Result(NamedTuple):
+    """One session under one setup; shares by kind, planted ones with a prefix."""
+
+    session: str
+    limit: int
+    setup: str
+    shares: dict[str, float]
+    cost: float
+    calls: int
+    overflows: int
+
+
+# -- facts ------------------------------------------------------------------------------------------------------
+
+
+def facts_of(blocks: Iterable[Block]) -> Iterator[Fact]:
+    """Yield the facts in the blocks, some several times."""
+    goal_seen = False
+    for block in blocks:
+        kind, text = block.content_type, block.text or ""
+        if kind == "tool_result":
+            lines = (line.strip() for line in text.replace("\\n", "\n").split("\n"))
+            yield from (Fact("error", line[:ERROR_CHARACTERS]) for line in lines if _ERROR.match(line))
+            continue
+        if kind not in ("user_message", "assistant_response", "tool_call"):
+            continue
+        for name, expression in (("path", _PATH), ("identifier", _IDENTIFIER), ("number", _NUMBER)):
+            yield from (Fact(name, match) for match in expression.findall(text))
+        if kind == "tool_call":
+            continue
+        if kind == "user_message" and not goal_seen and text.strip():
+            goal_seen = True
+            yield Fact("goal", text.strip().split("\n", 1)[0][:ERROR_CHARACTERS])
+        for part in _SENTENCE.split(text):
+            sentence = part.strip(" \t*#>-")
+            if len(sentence) < 20:
+                continue
+            start = sentence[:PROSE_CHARACTERS]
+            if kind == "user_message" and _RULE.search(sentence):
+                yield Fact("rule", start)
+            if kind == "assistant_response" and _DECISION.search(sentence):
+                yield Fact("decision", start)
+            if _OPEN.search(sentence):
+                yield Fact("open work", start)
+
+
+def sampled(facts: Iterable[Fact]) -> list[Fact]:
+    """Return at most so many distinct facts a kind, chosen by digest."""
+    by_kind: dict[str, set[str]] = {}
+    for fact in facts:
+        by_kind.setdefault(fact.kind, set()).add(fact.text)
+    return [
+        Fact(kind, text)
+        for kind, texts in by_kind.items()
+        for text in sorted(
+            texts, key=lambda text: blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+        )[:FACTS]
+    ]
+
+
+def _order(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def planted(recording: Recording) -> tuple[Recording, dict[str, Fact]]:
+    """Return the recording with facts planted in it, and the facts by the line that holds each."""
+    facts: dict[str, Fact] = {}
+    records: list[Record] = []
+    counts: Counter[str] = Counter()
+    for number, record in enumerate(recording.records):
+        changed = record
+        if isinstance(record, ContentAdded) and record.text:
+            code = _code(f"{recording.name}{number}")
+            count = counts[record.content_type]
+            counts[record.content_type] += 1
+            line = _planted_line(record.content_type, code, count)
+            if line is not None:
+                text, kind = line
+                facts[text] = Fact(f"planted {kind}", str(code))
+                lines = record.text.split("\n")
+                lines.insert(code % (len(lines) + 1) if kind == "error" else len(lines), text)
+                changed = replace(record, text="\n".join(lines))
+        records.append(changed)
+    return replace(recording, records=records), facts
+
+
+def _code(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest()) % 9_000_000 + 1_000_000
+
+
+def _planted_line(content_type: str, code: int, count: int) -> tuple[str, str] | None:
+    """Return the line to plant in the content of a type, of which *count* came before, and its kind."""
+    if content_type == "tool_result" and count % PLANTED_EVERY == PLANTED_EVERY - 1:
+        return f"ERROR ERR-{code} upload of the batch was refused by the gateway", "error"
+    if content_type == "user_message":
+        return f"Never push to branch-{code} without asking.", "rule"
+    if content_type == "assistant_response":
+        kind, line = _PLANTED[count % len(_PLANTED)]
+        return line.format(code, _MEASURES[(count + 1) % len(_MEASURES)]), kind
+    return None
+
+
+_PLANTED = (
+    ("path", "The schema is in src/tables/table_{0}.py."),
+    ("identifier", "The flag is called use_cache_{0}."),
+    ("number", "The {1} is {0}."),
+    ("decision", "We decided to use plan-{0} instead of the queue because it keeps the order."),
+    ("open work", "TODO: migrate the tenant {0}, which is not yet done."),
+)
+_MEASURES = (
+    "batch size", "port", "timeout", "row count", "page size", "retry limit", "queue length", "cache size",
+    "quota", "memory limit", "shard count", "interval", "worker count", "buffer size", "offset", "depth",
+    "version", "rate",
+)  # fmt: skip
+
+
+# -- replays ----------------------------------------------------------------------------------------------------
+
+
+class Lookups:
+    """The facts to look up before some calls of a session."""
+
+    def __init__(self, prepared: PreparedRecording, limit: int, planted_facts: dict[str, Fact]) -> None:
+        calls = prepared.history.calls
+        needing = [at for at, call in enumerate(calls) if sum(block.tokens for block in call.history) > limit]
+        self.facts: dict[int, list[Fact]] = {}
+        for part in range(CALLS if len(needing) >= CALLS else 0):
+            at = needing[(part + 1) * len(needing) // CALLS - 1]
+            blocks = list(_older(calls[at].history))
+            text = "\n".join(block.text or "" for block in blocks)
+            own = {fact for line, fact in planted_facts.items() if line in text}
+            natural = (fact for fact in facts_of(blocks) if not any(one.text in fact.text for one in own))
+            self.facts[at] = [*sampled(natural), *own]
+
+    def look_up(self, at: int, blocks: Sequence[Block], kept: dict[str, Kept]) -> None:
+        """Count the facts of a call in what it sends."""
+        text = "\n".join(block.text or "" for block in blocks)
+        for fact in self.facts[at]:
+            before = kept.get(fact.kind, Kept(0, 0))
+            kept[fact.kind] = Kept(before.found + (fact.text in text), before.of + 1)
+
+
+def _older(history: Sequence[Block]) -> Iterator[Block]:
+    room = OLD_SHARE * sum(block.tokens for block in history)
+    for block in history:
+        room -= block.tokens
+        if room < 0:
+            return
+        yield block
+
+
+def setups_of(limit: int) -> list[ReplaySetup]:
+    """Return the default, every preset and truncation."""
+    presets = [ReplaySetup(limit, preset=name) for name in preset_names()]
+    return [ReplaySetup(limit), *presets, ReplaySetup(limit, "truncate")]
+
+
+class Task(NamedTuple):
+    source: RecordingSource
+    only_default: bool
+
+
+def study(task: Task) -> list[Result]:
+    """Replay one session under every setup in every window that it exceeds."""
+    recording, facts = planted(task.source.load())
+    prepared = PreparedRecording(recording)
+    results = []
+    for limit in LIMITS:
+        if prepared.static_tokens > ReplaySetup(limit).limits.usable_tokens:
+            continue
+        lookups = Lookups(prepared, limit, facts)
+        if lookups.facts:
+            setups = setups_of(limit)[: 1 if task.only_default else None]
+            results += [replayed(prepared, setup, lookups) for setup in setups]
+    return results
+
+
+def replayed(prepared: PreparedRecording, setup: ReplaySetup, lookups: Lookups) -> Result:
+    """Replay a session under one setup and look up its facts."""
+    kept: dict[str, Kept] = {}
+    call = 0
+
+    def watch(manager: BlockingWindow) -> None:
+        nonlocal call
+        if call in lookups.facts:
+            lookups.look_up(call, manager.blocks(), kept)
+        call += 1
+
+    run = simulate(prepared, setup, watch=watch, probe=False)
+    if setup.kind == "truncate":
+        for at in lookups.facts:
+            history = prepared.history.calls[at].history
+            lookups.look_up(at, truncate(history, setup.limits.overflow_tokens), kept)
+    shares = {kind: one.found / one.of for kind, one in kept.items()}
+    measured = run.measures
+    return Result(
+        prepared.recording.name, setup.limit_tokens, setup.name, shares, measured.cost_tokens,
+        measured.turns, measured.overflows,
+    )  # fmt: skip
+
+
+# -- report -----------------------------------------------------------------------------------------------------
+
+
+def half_of(name: str) -> str:
+    """Return the half of a session."""
+    return HALVES[blake2b(name.encode(), digest_size=2).digest()[0] % 2]
+
+
+def tables(results: Sequence[Result], title: str) -> Iterator[str]:
+    """Yield the tables of some sessions, two per window."""
+    yield f"## {title}"
+    for limit in LIMITS:
+        own = [one for one in results if one.limit == limit]
+        if not own:
+            continue
+        sessions = len({one.session for one in own})
+        default = {one.session: one.cost for one in own if one.setup == ReplaySetup(limit).name}
+        for name, prefix in (("extracted", ""), ("planted", "planted ")):
+            kinds = [kind for kind in KINDS if any(prefix + kind in one.shares for one in own)]
+            yield f"\n### {format_window(limit)} window, {name}: {sessions} sessions\n"
+            yield f"| under | {' | '.join(kinds)} | cost | overflows |"
+            yield "|---|" + "--:|" * (len(kinds) + 2)
+            for setup in dict.fromkeys(one.setup for one in own):
+                runs = [one for one in own if one.setup == setup]
+                cells = [
+                    _share([one.shares[prefix + kind] for one in runs if prefix + kind in one.shares])
+                    for kind in kinds
+                ]
+                cost = sum(one.cost / default[one.session] for one in runs) / len(runs)
+                overflows = f"{sum(one.overflows for one in runs):,} of {sum(one.calls for one in runs):,}"
+                label = f"**{setup}** (default)" if setup == ReplaySetup(limit).name else setup
+                yield f"| {label} | {' | '.join(cells)} | {cost:.2f} | {overflows} |"
+    yield ""
+
+
+def _share(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):.1%}" if values else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", choices=HALVES, default="reported")
+    parser.add_argument("--sessions", type=int)
+    parser.add_argument("--default-only", action="store_true")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
+    if not folder:
+        print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to replay; nothing done")
+        return
+    folders = [Path(folder).with_name(name) for name in FOLDERS]
+    sources = list(find_recordings([one for one in folders if one.is_dir()]))
+    if options.half == "tuning":
+        sources = [source for source in sources if half_of(source.name) == "tuning"]
+    total = len(sources)
+    sources = spread(sources, options.sessions)
+    results: list[Result] = []
+    with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        tasks = [Task(source, options.default_only) for source in sources]
+        for number, found in enumerate(pool.map(study, tasks), 1):
+            print(f"\r{number} of {len(sources)}", end="", file=sys.stderr, flush=True)
+            results += found
+    print(file=sys.stderr)
+    parts = {half: [one for one in results if half_of(one.session) == half] for half in HALVES}
+    if options.half == "tuning":
+        print("\n".join(tables(parts["tuning"], "Tuning half")))
+        return
+    only = ", the default only" if options.default_only else ""
+    share = f"This run: {len(sources)} of {total} sessions, evenly spaced{only}.\n"
+    halves = (*tables(parts["reported"], "Reported half"), *tables(parts["tuning"], "Tuning half"))
+    text = "\n".join([PREFACE, share, *halves])
+    TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
